@@ -1,0 +1,175 @@
+"""Reading of context.md, line by line: what it holds, and what is wrong with it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from panda.documents.blocks import Block, FrontMatter, Meta, Section, Text
+from panda.documents.escaping import unescape_text
+from panda.documents.problems import Problem
+from panda.documents.sections import SECTIONS, heading
+from panda.documents.times import parse_time
+from panda.documents.yaml_values import YamlTextError, parse_yaml
+
+META_OPEN = "```yaml"
+FENCE = "```"
+_HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
+
+
+@dataclass
+class ContextScan:
+    """One pass over the lines of a document."""
+
+    text: str
+    """Content of the file."""
+    path: str
+    """Path of the file, for the problems."""
+    front: FrontMatter | None = None
+    """Its front matter; None if that is damaged."""
+    sections: list[Section] = field(default_factory=list)
+    """Its sections, doubled ones once."""
+    problems: list[Problem] = field(default_factory=list)
+    """What is wrong, in no order."""
+
+    def __post_init__(self) -> None:
+        lines = self.text.split("\n")
+        first = self._read_front(lines)
+        starts = self._find_headings(lines, first)
+        if first and any(line.strip() for line in lines[first : starts[0] if starts else len(lines)]):
+            self._report(first, "text stands before the first section")
+        if lines[-1] == "":
+            lines.pop()
+        for start, end in pairwise([*starts, len(lines)]):
+            self._add_section(_HEADINGS[lines[start]], lines, start, end)
+
+    def _report(self, index: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
+        self.problems.append(Problem(self.path, message, line=index + 1, key=key, fix=fix))
+
+    def _read_front(self, lines: Sequence[str]) -> int:
+        """Reads the front matter; returns the index of the first line after it."""
+        if lines[0] != "---" or "---" not in lines[1:]:
+            found = "does not begin with" if lines[0] != "---" else "does not close"
+            self._report(0, f"the file {found} its front matter, a block between two `---` lines")
+            return 0 if lines[0] != "---" else len(lines)
+        end = lines.index("---", 1)
+        try:
+            self.front = _parse_front("\n".join(lines[1:end]))
+        except YamlTextError as exc:
+            self._report(exc.line or 0, f"front matter: {exc}")
+        except (ValueError, OverflowError) as exc:
+            self._report(0, f"front matter: {exc}")
+        return end + 1
+
+    def _find_headings(self, lines: Sequence[str], first: int) -> list[int]:
+        """Indexes of the canonical headings outside of fences; reports fences that are left open."""
+        starts: list[int] = []
+        opened = -1
+        for index in range(first, len(lines)):
+            line = lines[index]
+            if opened >= 0:
+                if _closes(lines[opened], line):
+                    opened = -1
+                elif line.startswith("_meta:") and not self._is_meta(lines, opened, index):
+                    self._report(index, f"`_meta:` is not the first line of a {META_OPEN} fence")
+            elif _opens(line):
+                opened = index
+            elif line in _HEADINGS:
+                starts.append(index)
+            elif line.startswith("_meta:"):
+                self._report(index, f"`_meta:` stands outside of a {META_OPEN} fence")
+            elif line.startswith("## ") and line[3:4].isdigit():
+                self._report(index, f"unknown section: {line[:80]!r}", fix=_title_fix(line))
+        if opened >= 0:
+            self._report(opened, "this fence is never closed")
+        return starts
+
+    @staticmethod
+    def _is_meta(lines: Sequence[str], opened: int, index: int) -> bool:
+        return lines[opened] == META_OPEN and index == opened + 1
+
+    def _add_section(self, number: int, lines: list[str], start: int, end: int) -> None:
+        numbers = [section.number for section in self.sections]
+        if number in numbers:
+            self._report(start, f"section {number} stands here a second time")
+            return
+        if numbers and number < numbers[-1]:
+            self._report(start, f"section {number} stands after section {numbers[-1]}")
+        self.sections.append(
+            Section(number, tuple(self._read_blocks(lines, start + 1, end, end < len(lines))))
+        )
+
+    def _read_blocks(self, lines: list[str], start: int, end: int, more: bool) -> list[Block]:
+        """Blocks between two boundaries, each with one blank line on the inner side, where there is one."""
+        blocks: list[Block] = []
+        index = begin = start
+        while index < end:
+            if lines[index] == META_OPEN and index + 1 < end and lines[index + 1].startswith("_meta:"):
+                close = next((i for i in range(index + 1, end) if _closes(FENCE, lines[i])), end)
+                blocks += _text_block(lines[begin:index], followed=True)
+                blocks += self._read_meta(lines, index + 1, close)
+                index = begin = close + 1
+            else:
+                index += 1
+        return blocks + _text_block(lines[begin:end], followed=more)
+
+    def _read_meta(self, lines: list[str], start: int, end: int) -> list[Block]:
+        try:
+            values = parse_yaml("\n".join(lines[start:end]))
+            if list(values) != ["_meta"]:
+                raise ValueError("holds more than the key _meta")
+            inner = values["_meta"]
+            return [Meta({} if inner is None else _mapping(inner))]
+        except YamlTextError as exc:
+            self._report(start + (exc.line or 1) - 1, f"_meta: {exc}", key="_meta")
+        except ValueError as exc:
+            self._report(start, f"_meta: {exc}", key="_meta")
+        return []
+
+
+def _opens(line: str) -> bool:
+    """Whether the line opens a fence, as Markdown sees it."""
+    return line.startswith("~~~") or (line.startswith(FENCE) and "`" not in line.lstrip("`"))
+
+
+def _closes(opener: str, line: str) -> bool:
+    """Whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else."""
+    mark = opener[0]
+    marks = line.rstrip()
+    return len(marks) >= len(opener) - len(opener.lstrip(mark)) and marks == mark * len(marks)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError("does not hold `key: value` lines")
+    return value
+
+
+def _text_block(lines: list[str], *, followed: bool) -> list[Block]:
+    """The Text in these lines, less the blank line that parts it from its neighbours."""
+    if lines and lines[0] == "":
+        lines = lines[1:]
+    if followed and lines and lines[-1] == "":
+        lines = lines[:-1]
+    return [Text(unescape_text("\n".join(lines)))] if lines and lines != [""] else []
+
+
+def _title_fix(line: str) -> str | None:
+    known = line[3:].startswith(tuple(f"{kind.number}." for kind in SECTIONS))
+    return f"write `{heading(int(line[3]))}`" if known else None
+
+
+def _parse_front(text: str) -> FrontMatter:
+    values = _mapping(parse_yaml(text))
+    names = ["schema", "turn", "user_id", "session_id", "mode", "created_at"]
+    for name in names:
+        if name not in values:
+            raise ValueError(f"{name} is missing")
+        if name != "turn" and not isinstance(values[name], str):
+            raise ValueError(f"{name} is not a text")
+    if unknown := sorted(set(values) - set(names)):
+        raise ValueError(f"unknown key {unknown[0]}")
+    turn = values["turn"]
+    if isinstance(turn, bool) or not isinstance(turn, int):
+        raise ValueError("turn is not a whole number")
+    schema, user, session, mode, created = (str(values[name]) for name in names if name != "turn")
+    return FrontMatter(schema, turn, user, session, mode, parse_time(created))

@@ -1,0 +1,43 @@
+"""Escaping of foreign text, so that none of its lines can pass for one of panda's own."""
+
+import re
+
+_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+_LINE_START = rf"(?:\A|(?<=[{_BREAKS}]))"
+_OURS = rf"(?=## \d|```|~~~|_meta:|---[^\S{_BREAKS}]*(?:[{_BREAKS}]|\Z))"
+_TO_ESCAPE = re.compile(rf"{_LINE_START}(?=\\*{_OURS})")
+_TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
+
+
+def escape_text(text: str) -> str:
+    r"""
+    The text as it stands in a section: lines that look like structure get one more leading backslash.
+
+    A line may begin after any character that Python or YAML takes for a line break, a lone carriage
+    return included, so that other readers are not deceived either.
+
+    Args:
+        text: Anything; empty is fine.
+
+    Source:
+        design, files; the line pattern is `^\\*(## \d|```|~~~|---\s*$|_meta:)`.
+
+    >>> escape_text("## 2. Gathered Context")
+    '\\## 2. Gathered Context'
+    >>> escape_text("a ## 2")
+    'a ## 2'
+    """
+    return _TO_ESCAPE.sub(r"\\", text)
+
+
+def unescape_text(text: str) -> str:
+    r"""
+    The reverse of escape_text.
+
+    Args:
+        text: Text as it stands in a section.
+
+    >>> unescape_text("\\## 2. Gathered Context")
+    '## 2. Gathered Context'
+    """
+    return _TO_UNESCAPE.sub("", text)
