@@ -1,0 +1,195 @@
+"""Where every outcome of a command becomes output and an exit code (design §6)."""
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from panda import __version__
+from panda.cli.command import COMMON_FLAGS, Surroundings
+from panda.cli.contract import Document, Result, Table
+from panda.cli.plain_text import one_line, render_error, render_json, render_rows, visible
+from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
+from panda.settings import default_cache_dir
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """
+    Run one command line.
+
+    Args:
+        program: All commands.
+        arguments: The words after `panda`.
+        environ: Environment variables.
+
+    Returns:
+        The exit code; everything has been printed.
+    """
+    if "_PANDA_COMPLETE" in environ:
+        program.main(args=list(arguments), prog_name="panda")  # a shell asks for completions; exits by itself
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json = "--json" in options
+    try:
+        outcome, answer = _attempt(program, arguments, environ, as_json=as_json)
+        return _print(outcome, answer, as_json=as_json)
+    except KeyboardInterrupt:
+        return 130
+    except Terminated:
+        return 143
+
+
+def _attempt(
+    program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str], *, as_json: bool
+) -> tuple[Result, str]:
+    """What the command ended with, and the text of it for stdout."""
+    words = _command_words(program, arguments)
+
+    def render(outcome: Result) -> str:
+        if as_json:
+            code, data, error = outcome.code, outcome.data, outcome.error
+            return render_json(exit_code=code, command=words, data=data, error=error)
+        return _answer(outcome.body, color=not environ.get("NO_COLOR"))
+
+    try:
+        invoke = _invoke_silently if as_json else _invoke
+        outcome = invoke(program, arguments, environ)
+        return outcome, render(outcome)
+    except Exception as exc:  # the only one: the boundary
+        outcome = _failure(exc, environ, arguments)
+    except KeyboardInterrupt:
+        outcome = Result(None, exit_code=130, error=SignalError("interrupted"))
+    except Terminated:
+        outcome = Result(None, exit_code=143, error=SignalError("terminated"))
+    return outcome, render(outcome) if as_json else ""
+
+
+def _invoke_silently(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> Result:
+    """As _invoke, with what --help and the like print as data."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        outcome = _invoke(program, arguments, environ)
+    return replace(outcome, data={"text": printed.getvalue()}) if outcome.data is None else outcome
+
+
+def _invoke(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> Result:
+    try:
+        surroundings = Surroundings(environ=environ, cwd=Path.cwd())
+        with program.make_context("panda", list(arguments), obj=surroundings) as context:
+            value = program.invoke(context)
+    except typer.Exit as exc:  # --help and --version have printed something
+        return Result(None, exit_code=exc.exit_code)
+    except SystemExit as exc:  # --install-completion
+        return Result(None, exit_code=exc.code if isinstance(exc.code, int) else 0)
+    assert isinstance(value, Result), f"a command returned {type(value).__name__}, not a Result"
+    return value
+
+
+def _failure(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str]) -> Result:
+    if isinstance(exc, PandaError):
+        error = exc
+    elif isinstance(exc, TyperException):
+        error = _usage_error(exc)
+    elif isinstance(exc, OSError) and exc.filename is not None:
+        error = StoreError(f"{exc.strerror or type(exc).__name__}", where=str(exc.filename))
+    else:
+        report = _write_report(exc, environ, arguments)
+        message = f"panda has a bug: {type(exc).__name__}: {exc}"
+        error = BugError(message, where=report, fix="send that file with a report of what you did")
+    return Result(None, error=error)
+
+
+def _usage_error(exc: TyperException) -> UsageError:
+    message = one_line(exc.format_message()).rstrip(".")
+    message = message[:1].lower() + message[1:]
+    context = getattr(exc, "ctx", None)
+    command = context.command_path if context else "panda"
+    fix = f"`{command} --help` shows what can be given"
+    option = getattr(exc, "option_name", "")
+    if command == "panda" and option in COMMON_FLAGS:
+        fix = f"put {option} after the command: panda COMMAND {option}"
+    return UsageError(message, where=f"command line of `{command}`", fix=fix)
+
+
+def _command_words(program: TyperGroup, arguments: Sequence[str]) -> str | None:
+    """The words of the command that a command line names, None if it names none."""
+    group, words = program, []
+    for argument in arguments:
+        command = group.commands.get(argument)
+        if command is None:
+            return None
+        words.append(argument)
+        if not isinstance(command, TyperGroup):
+            return " ".join(words)
+        group = command
+    return None
+
+
+def _print(outcome: Result, answer: str, *, as_json: bool) -> int:
+    try:
+        sys.stdout.write(answer)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+    except OSError as exc:
+        _forget_stdout()
+        error = StoreError(exc.strerror or "cannot be written", where="standard output")
+        outcome, as_json = Result(None, error=error), False
+    if outcome.error and not as_json:
+        with suppress(BrokenPipeError):
+            sys.stderr.write(render_error(outcome.error))
+            sys.stderr.flush()
+    return outcome.code
+
+
+def _answer(body: str | Document | Table, *, color: bool) -> str:
+    terminal = sys.stdout.isatty()
+    if isinstance(body, Document) and not terminal:
+        return body.text
+    if isinstance(body, Document) and body.markdown:
+        from panda.cli.render import markdown_text
+
+        return markdown_text(body.text, stream=sys.stdout, color=color)
+    if isinstance(body, Table) and terminal:
+        from panda.cli.render import table_text
+
+        return table_text(body.columns, body.rows, stream=sys.stdout, color=color)
+    if isinstance(body, Table):
+        return render_rows(body.rows)
+    text = visible(body.text if isinstance(body, Document) else body)
+    return text + "\n" if text and not text.endswith("\n") else text
+
+
+def _write_report(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str]) -> str | None:
+    lines = [
+        f"panda {__version__}, Python {platform.python_version()}, {platform.platform()}\n",
+        f"arguments: {list(arguments)!r}\n\n",
+        *traceback.format_exception(exc),
+    ]
+    name = f"panda-bug-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}.txt"
+    for directory in (default_cache_dir(environ) / "reports", Path(tempfile.gettempdir())):
+        with suppress(OSError):
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_text("".join(lines), encoding="utf-8", errors="backslashreplace")
+            return str(directory / name)
+    return None
+
+
+def _forget_stdout() -> None:
+    """Send what is still in stdout's buffer nowhere: its reader has gone."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

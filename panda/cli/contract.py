@@ -1,0 +1,72 @@
+"""What a command gets and what it gives back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from panda.cli.reporter import Reporter
+from panda.errors import PandaError
+from panda.settings import Settings
+from panda.storage.layout import Layout
+from panda.storage.opening import open_store, open_store_for_writing
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text of ours or a file: rendered on a terminal, and exactly as it is when piped."""
+
+    text: str
+    """The text, as it goes into a pipe."""
+    markdown: bool = True
+    """Whether it is Markdown; anything else is shown as it stands."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows for people: aligned on a terminal, tab-separated without a head when piped."""
+
+    columns: Sequence[str]
+    """The heads."""
+    rows: Sequence[Sequence[object]]
+    """The cells, each row as long as *columns*; None is shown as nothing."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command ends with; the framework prints it."""
+
+    data: Mapping[str, object] | None
+    """The member `data` of the `--json` object: plain JSON values; None if there is nothing to tell."""
+    body: str | Document | Table = ""
+    """The answer for stdout; an empty one prints nothing."""
+    exit_code: int = 0
+    """Design §6; left at 0, the error's own code counts."""
+    error: PandaError | None = None
+    """What went wrong, when there is something to show all the same."""
+
+    @property
+    def code(self) -> int:
+        """The exit code of the process."""
+        return self.exit_code or (self.error.exit_code if self.error else 0)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One run of one command, without its own arguments."""
+
+    command: str
+    """The words of the command, e.g. "models list"."""
+    settings: Settings
+    """The settings in force."""
+    reporter: Reporter
+    """Where progress, warnings and tables of work go: stderr."""
+    stdin: BinaryIO
+    """Standard input, as bytes."""
+
+    def store(self) -> Layout:
+        """The store for reading (NotFoundError if there is none)."""
+        return open_store(self.settings.root)
+
+    def store_for_writing(self) -> Layout:
+        """The store for writing (ReadOnlyStoreError if it is the checkout's demo)."""
+        return open_store_for_writing(self.settings.root)

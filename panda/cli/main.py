@@ -1,0 +1,80 @@
+"""The program `panda`: its table of commands and its entry point."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from panda import __version__
+from panda.cli.boundary import Terminated, run
+from panda.cli.group import Entry, LazyGroup, fill_group
+from panda.settings import process_environment
+
+COMMANDS = (
+    Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
+    Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
+    Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
+    Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
+    Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),
+    Entry("validate", "panda.cli.validate:validate", "Check the store, recipes, prompts and models.yaml."),
+    Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
+    Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
+    Entry(
+        "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
+    ),
+    Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
+    Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),
+)
+
+GROUP_HELP = {
+    "models": "The models of models.yaml.",
+    "recipe": "The recipes: one file for one model call.",
+}
+
+_ABOUT = "Run language-model turns over plain files, every claim bound to a file on disk."
+
+
+def build_program() -> TyperGroup:
+    """The group of all commands."""
+    app = typer.Typer(
+        cls=LazyGroup, help=_ABOUT, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True
+    )
+    app.callback()(_program)
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    fill_group(group, COMMANDS, GROUP_HELP)
+    return group
+
+
+def main() -> None:
+    """Run the command line of this process and exit with its code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or Path(os.devnull).open("w")  # None if the shell closed it  # noqa: SIM115
+        stream.reconfigure(errors="backslashreplace")
+        setattr(sys, name, stream)
+    sys.exit(run(build_program(), sys.argv[1:], process_environment()))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"panda {__version__}")
+        raise typer.Exit
+
+
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    pass
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated

@@ -1,0 +1,134 @@
+"""Text as it may reach a terminal or a pipe; pure."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+from panda.errors import PandaError
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"  # marks that reorder the text around them
+    "\u2028\u2029\ud800-\udfff]"  # line separators; halves of characters
+)
+
+
+def visible(text: str) -> str:
+    r"""
+    A text that cannot steer a terminal: control characters are written out, CRLF becomes a newline.
+
+    Args:
+        text: Anything.
+
+    >>> visible("a\x1b[31mb\tc\r\nd")
+    'a\\x1b[31mb\tc\nd'
+    """
+    return _UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    r"""
+    A text as one visible line.
+
+    >>> one_line("choose from:\n\t a,  b")
+    'choose from: a, b'
+    """
+    return " ".join(visible(text).split())
+
+
+def clipped(text: str, width: int) -> str:
+    """
+    One line of at most *width* characters, with an ellipsis where something was cut.
+
+    >>> clipped("what does it cost?", 10)
+    'what does…'
+    """
+    line = one_line(text)
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def display_width(text: str) -> int:
+    """
+    Terminal columns that a line takes.
+
+    >>> display_width("ab"), display_width("漢")
+    (2, 2)
+    """
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def render_error(error: PandaError) -> str:
+    """
+    The lines that tell a user what went wrong.
+
+    >>> render_error(PandaError("no turn 7", fix="see `panda list`"))
+    'error: no turn 7\\nfix: see `panda list`\\n'
+    """
+    parts = (("error", error.message), ("where", error.where), ("fix", error.fix))
+    return "".join(f"{name}: {one_line(text)}\n" for name, text in parts if text)
+
+
+def render_json(
+    *, exit_code: int, command: str | None, data: Mapping[str, object] | None, error: PandaError | None
+) -> str:
+    """
+    The one object that `--json` prints.
+
+    Args:
+        exit_code: Of the process; `ok` says whether it is 0.
+        command: The words of the command; None if none was recognised.
+        data: What the command found; None if it did not get that far.
+        error: What went wrong.
+
+    Source:
+        Design §6.
+    """
+    value = {
+        "ok": exit_code == 0,
+        "exit_code": exit_code,
+        "command": command,
+        "data": None if data is None else dict(data),
+        "error": error
+        and {"type": error_type(error), "message": error.message, "where": error.where, "fix": error.fix},
+    }
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def error_type(error: PandaError) -> str:
+    """
+    The name of an error's kind, for `error.type`.
+
+    >>> error_type(PandaError("x"))
+    'PandaError'
+    """
+    return type(error).__name__
+
+
+def render_rows(rows: Sequence[Sequence[object]]) -> str:
+    r"""
+    Rows for a pipe: cells separated by tabs, one line a row.
+
+    >>> render_rows([[811, None, "a\tb"]])
+    '811\t\ta b\n'
+    """
+    return "".join("\t".join(one_line(cell_text(cell)) for cell in row) + "\n" for row in rows)
+
+
+def cell_text(cell: object) -> str:
+    """
+    A table cell as text.
+
+    >>> cell_text(None), cell_text(1.5)
+    ('', '1.5')
+    """
+    return "" if cell is None else str(cell)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

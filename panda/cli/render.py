@@ -1,0 +1,76 @@
+"""How things look on a terminal; the only importer of rich."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import StringIO
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from panda.cli.plain_text import cell_text, visible
+
+
+def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
+    """
+    Markdown as it looks on a terminal.
+
+    Args:
+        text: Markdown from anywhere; control characters in it are written out.
+        stream: The terminal.
+        color: Whether colours may be used.
+    """
+    return _rendered(Markdown(visible(text), hyperlinks=False), stream=stream, color=color)
+
+
+def table_text(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, stream: TextIO, color: bool
+) -> str:
+    """
+    A table as it looks on a terminal.
+
+    Args:
+        columns: The heads.
+        rows: The cells; numbers are set to the right.
+        stream: The terminal.
+        color: Whether colours may be used.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for position, head in enumerate(columns):
+        numeric = any(isinstance(row[position], int | float) for row in rows)
+        table.add_column(head, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(visible(cell_text(cell))) for cell in row))
+    return _rendered(table, stream=stream, color=color)
+
+
+@contextmanager
+def progress_bar(label: str, total: int, *, stream: TextIO, color: bool) -> Iterator[Callable[[], None]]:
+    """
+    A progress bar on a terminal while the block runs; it is gone afterwards.
+
+    Yields:
+        A function to call after each thing.
+    """
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    console = Console(file=stream, force_terminal=True, no_color=not color)
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(visible(label), total=total)
+        yield lambda: progress.advance(task)
+
+
+def _rendered(content: RenderableType, *, stream: TextIO, color: bool) -> str:
+    terminal = Console(file=stream, force_terminal=True, no_color=not color)
+    console = Console(
+        file=StringIO(),
+        force_terminal=True,
+        no_color=not color,
+        color_system="standard" if color else None,
+        width=terminal.width,
+    )
+    with console.capture() as capture:
+        console.print(content, markup=False, highlight=False)
+    return capture.get()
