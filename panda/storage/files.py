@@ -1,0 +1,221 @@
+"""Reading, atomic writing and appending of files. Every OSError becomes a StoreError."""
+
+import fcntl
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+from panda.errors import FileFormatError
+from panda.storage.locks import held_lock
+from panda.storage.os_errors import make_directory, store_errors, sync_directory
+
+__all__ = [
+    "append_json_line",
+    "held_lock",
+    "is_temporary",
+    "make_directory",
+    "parse_json",
+    "read_json",
+    "read_json_lines",
+    "read_text",
+    "render_json",
+    "store_errors",
+    "sync_directory",
+    "temporary_beside",
+    "write_atomic",
+    "write_json",
+    "write_synced",
+]
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def temporary_beside(path: Path) -> Path:
+    """A path for a temporary file or directory in the same directory, not taken by anybody else."""
+    return path.with_name(f".{path.name}.{uuid4().hex[:12]}{TEMPORARY_SUFFIX}")
+
+
+def is_temporary(path: Path) -> bool:
+    """
+    Whether the name is one that temporary_beside makes.
+
+    >>> is_temporary(temporary_beside(Path("context.md"))), is_temporary(Path("context.md"))
+    (True, False)
+    """
+    return path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX)
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """
+    Writes a file in place and syncs it: for files in a temporary directory that is renamed afterwards.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    with store_errors(path, "write"), path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_atomic(path: Path, data: str | bytes) -> None:
+    """
+    Replaces a file in one step: after a crash it holds the former content or the given one, nothing else.
+
+    Args:
+        path: The file; missing parent directories are created.
+        data: Whole content; text is written as UTF-8 with its line breaks as they are.
+
+    Raises:
+        StoreError: It cannot be written; no temporary file is left.
+
+    Source:
+        design, files.
+    """
+    make_directory(path.parent)
+    temporary = temporary_beside(path)
+    try:
+        write_synced(temporary, data.encode() if isinstance(data, str) else data)
+        with store_errors(path, "write"):
+            temporary.rename(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_directory(path.parent)
+
+
+def render_json(value: object) -> str:
+    """
+    JSON as panda writes it: indented by two, characters as they are, one final line break.
+
+    >>> render_json({"turn": 1})
+    '{\\n  "turn": 1\\n}\\n'
+    """
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def write_json(path: Path, value: object) -> None:
+    """
+    Replaces a JSON file in one step.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    write_atomic(path, render_json(value))
+
+
+def append_json_line(path: Path, value: object) -> None:
+    """
+    Adds one line to a JSON-lines file and syncs it.
+
+    A last line without a line break is what a crash left: it is completed if it is whole JSON, else removed,
+    since nobody was told that it was written. Writers of several processes wait for each other.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    make_directory(path.parent)
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    created = not path.exists()
+    with store_errors(path, "append to"), path.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        torn = _torn_line(file)
+        if torn and _is_json(torn):
+            line = b"\n" + line
+        elif torn:
+            file.truncate(file.seek(0, os.SEEK_END) - len(torn))
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+    if created:
+        sync_directory(path.parent)
+
+
+def _torn_line(file: BinaryIO) -> bytes:
+    if file.seek(0, os.SEEK_END) == 0:
+        return b""
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) == b"\n":
+        return b""
+    file.seek(0)
+    return file.read().rpartition(b"\n")[2]
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def read_text(path: Path) -> str:
+    """
+    Content of a text file, line breaks as they are in it.
+
+    Raises:
+        StoreError: It is missing or cannot be read.
+        FileFormatError: It is not UTF-8; names the line.
+    """
+    with store_errors(path, "read"):
+        data = path.read_bytes()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        message = f"not UTF-8: byte 0x{data[exc.start]:02x} at offset {exc.start}"
+        raise FileFormatError(message, where=f"{path}:{line}", fix="save the file as UTF-8") from exc
+
+
+def read_json(path: Path) -> Any:
+    """
+    The value of a JSON file.
+
+    Raises:
+        StoreError: It is missing or cannot be read.
+        FileFormatError: It is not UTF-8 or not JSON; names the line.
+    """
+    return parse_json(read_text(path), where=str(path))
+
+
+def parse_json(text: str, *, where: str, line: int = 1) -> Any:
+    """
+    The value of a JSON text.
+
+    Args:
+        text: JSON; NaN and infinities are refused.
+        where: File, for the error.
+        line: Line of the file at which the text begins.
+
+    Raises:
+        FileFormatError: It is not JSON; names the line.
+    """
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as exc:
+        message = f"not valid JSON: {exc.msg} (column {exc.colno})"
+        raise FileFormatError(message, where=f"{where}:{line + exc.lineno - 1}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise FileFormatError(f"not valid JSON: {exc}", where=f"{where}:{line}") from exc
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def read_json_lines(path: Path) -> list[Any]:
+    """
+    The values of a JSON-lines file, in order; a torn last line is left out, blank lines are skipped.
+
+    Raises:
+        StoreError: It is missing or cannot be read.
+        FileFormatError: A line is not JSON; names it.
+    """
+    lines = read_text(path).split("\n")
+    torn = lines.pop()
+    values = [parse_json(one, where=str(path), line=i) for i, one in enumerate(lines, 1) if one.strip()]
+    return [*values, json.loads(torn)] if torn.strip() and _is_json(torn.encode()) else values
