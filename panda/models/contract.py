@@ -1,0 +1,149 @@
+"""What every model backend offers, and the values that go in and out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a chat."""
+
+    role: Role
+    """Who speaks."""
+    content: str
+    """The text."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call, by the model's own tokenizer. None means unknown, never 0."""
+
+    prompt: int | None
+    """Tokens of the whole prompt, reused ones included."""
+    reused: int | None
+    """How many of them were not computed again."""
+    output: int | None
+    """Tokens written, or scored as options."""
+
+
+@dataclass(frozen=True)
+class GenerateParams:
+    """How to write one completion."""
+
+    temperature: float
+    """0 always takes the likeliest token."""
+    max_tokens: int
+    """Most model tokens to write; reaching it gives finish_reason "length"."""
+    seed: int
+    """Same seed, model, messages and params: same text."""
+    timeout_seconds: float
+    """Wall clock for the whole call."""
+    schema: Mapping[str, object] | None = None
+    """JSON Schema that the text must satisfy; None writes free text."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model wrote."""
+
+    text: str
+    """The text, without stop tokens."""
+    finish_reason: Literal["stop", "length"]
+    """"length" when max_tokens cut it."""
+    usage: Usage
+    """Tokens of this call."""
+    seconds: float
+    """Wall clock."""
+
+
+@dataclass(frozen=True)
+class ScoreCase:
+    """One continuation whose probability is asked for."""
+
+    context: str
+    """Text between the shared prefix and the continuation; may be empty."""
+    continuation: str
+    """Text whose log-probability is wanted, given prefix and context. Begins with its own space."""
+
+
+@dataclass(frozen=True)
+class ScoreParams:
+    """How to score options."""
+
+    timeout_seconds: float
+    """Wall clock for all cases together."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Log-probabilities of all cases of one call."""
+
+    logprobs: tuple[float, ...]
+    """Natural logarithm of each continuation's probability, summed over its tokens, in case order."""
+    tokens: tuple[int, ...]
+    """Number of tokens of each continuation, in case order."""
+    usage: Usage
+    """Tokens of this call."""
+    seconds: float
+    """Wall clock."""
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What is known of a model without running it."""
+
+    name: str
+    """Its key in models.yaml."""
+    digest: str
+    """sha256 of what decides its output (file or URL and name), hex."""
+    n_ctx: int
+    """Context window in model tokens."""
+    writes: bool
+    """Whether it is trusted with free text."""
+    scores: bool
+    """Whether it can give log-probabilities of options."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """Backend-specific facts for `panda models list`."""
+
+
+class Model(Protocol):
+    """One loaded or loadable model. Nothing is loaded before the first call that needs it."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def count_model_tokens(self, text: str) -> int:
+        """Length of plain text in the model's own tokens."""
+        ...
+
+    def render_chat(self, messages: Sequence[Message]) -> str:
+        """The messages as the model's chat template writes them, open for the assistant's reply."""
+        ...
+
+    def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
+        """
+        Write one completion.
+
+        Raises:
+            ModelTimeoutError: It took longer than params.timeout_seconds.
+            RecipeSchemaError: params.schema does not compile to a grammar.
+            ModelAwayError: A model server does not answer.
+            HaltError: The prompt does not fit the context window.
+        """
+        ...
+
+    def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
+        """
+        Log-probability of each case's continuation after prefix + context.
+
+        Prefix, context and continuation are tokenised separately. The prefix is computed once. Every case
+        is computed alone, so that its value does not depend on the other cases of the call.
+
+        Raises:
+            ModelTimeoutError: It took longer than params.timeout_seconds.
+            HaltError: A case does not fit the context window, or info.scores is false.
+        """
+        ...

@@ -1,0 +1,93 @@
+"""Layers → models, built when first asked for and shared."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from panda.models.contract import Model, ModelInfo
+from panda.models.models_file import LAYERS, ModelsFile, ModelSpec
+
+
+class Layers:
+    """
+    The models of one process.
+
+    Args:
+        models_file: What models.yaml says.
+        cache_dir: For what can be computed again: requantised models, prompt prefixes.
+        environ: Where API keys are looked up by the name given in models.yaml.
+    """
+
+    def __init__(self, models_file: ModelsFile, *, cache_dir: Path, environ: Mapping[str, str]) -> None:
+        from panda.models.llama.loaded import LoadedGgufs
+
+        self._file = models_file
+        self._environ = environ
+        self._ggufs = LoadedGgufs(cache_dir)
+        self._models: dict[str, Model] = {}
+
+    def model(self, layer: str) -> Model:
+        """
+        The model of a layer.
+
+        Raises:
+            ModelFileError: The layer is unset, or its model's file is missing.
+        """
+        if layer not in LAYERS:
+            raise ValueError(f"there is no layer {layer!r}")
+        name = self._file.layers[layer]
+        if name is None:
+            raise self._file.error(
+                f"layers.{layer}",
+                f"the layer {layer} has no model",
+                f"name a model for {layer} in models.yaml",
+            )
+        return self.named(name)
+
+    def named(self, name: str) -> Model:
+        """
+        The model of that key in models.yaml.
+
+        Raises:
+            ModelFileError: Its file is missing or no GGUF, or its API key is not set.
+        """
+        if name not in self._models:
+            self._models[name] = self._build(self._file.models[name])
+        return self._models[name]
+
+    def infos(self) -> tuple[ModelInfo, ...]:
+        """
+        What is known of every model, in the order of models.yaml, without loading one.
+
+        Raises:
+            ModelFileError: A file is missing or no GGUF, or an API key is not set.
+        """
+        return tuple(self.named(name).info for name in self._file.models)
+
+    def close(self) -> None:
+        """Free all models. None of those given out may be used any more."""
+        self._models.clear()
+        self._ggufs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _build(self, spec: ModelSpec) -> Model:
+        return self._ggufs.model(
+            spec.name,
+            spec.location,
+            relative_to=self._file.path.parent,
+            n_ctx=spec.n_ctx,
+            writes=spec.writes,
+            scores=spec.scores,
+            requantize=spec.requantize,
+        )

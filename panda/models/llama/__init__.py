@@ -1,0 +1,1 @@
+"""llama.cpp in process: library, weights, context, kept prefixes, model."""

@@ -1,0 +1,267 @@
+"""One context window: decoding token by token or in chunks, and going back to a prefix."""
+
+import ctypes
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from panda.errors import ModelFileError, ModelTimeoutError
+from panda.models.llama.library import library_identity, load_library, take_errors
+from panda.models.llama.prefixes import KeptPrefixes
+from panda.models.llama.weights import Weights
+
+CHUNK_TOKENS = 512
+"""Prompts are computed in chunks of this size from position 0, so that values never depend on reuse."""
+_SMALL_MODEL_PARAMS = 1_000_000_000
+_WATCHED_TOKENS = 9
+_SEQUENCE = 0
+
+
+class Deadline:
+    """
+    The end of a call's allowed time.
+
+    Args:
+        seconds: Time allowed from now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.start = time.monotonic()
+
+    @property
+    def elapsed_seconds(self) -> float:
+        return time.monotonic() - self.start
+
+    @property
+    def passed(self) -> bool:
+        return self.elapsed_seconds >= self.seconds
+
+    def check(self) -> None:
+        """
+        Raises:
+            ModelTimeoutError: The time is over.
+        """
+        if self.passed:
+            raise ModelTimeoutError(
+                f"the model took longer than {self.seconds:g} seconds",
+                fix="raise timeout_ms in the recipe, or use a faster model",
+                expected=f"a reply within {self.seconds:g} seconds",
+                received=f"nothing complete after {self.elapsed_seconds:.1f} seconds",
+            )
+
+
+class LlamaContext:
+    """
+    A window of n_ctx tokens over loaded weights, with one sequence in it.
+
+    Every computation depends only on the tokens before it and on how they are cut into `compute` calls,
+    so a caller that always cuts in the same way gets the same bits.
+
+    Args:
+        weights: The loaded model.
+        n_ctx: Window in model tokens.
+        kept: Where states of computed prefixes are kept.
+        identity: Digest of the weights, part of the key of a kept prefix.
+        prefill_threads: Threads for prompts; None means all cores.
+
+    Raises:
+        ModelFileError: n_ctx is above the window the model was trained with, or does not fit into memory.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        *,
+        n_ctx: int,
+        kept: KeptPrefixes,
+        identity: str,
+        prefill_threads: int | None = None,
+    ) -> None:
+        lib = self._lib = load_library()
+        if n_ctx > weights.n_ctx_train:
+            raise ModelFileError(
+                f"n_ctx is {n_ctx:,} tokens, but the model was trained with {weights.n_ctx_train:,}",
+                where=str(weights.path),
+                fix=f"set n_ctx to {weights.n_ctx_train} or less in models.yaml",
+            )
+        cores = prefill_threads or len(os.sched_getaffinity(0))
+        params = lib.llama_context_default_params()
+        params.n_ctx = n_ctx
+        params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
+        params.n_seq_max = 1
+        params.n_threads = 1 if weights.n_params < _SMALL_MODEL_PARAMS else cores
+        params.n_threads_batch = cores
+        # Flash attention splits its sums by the number of threads: not repeatable across machines.
+        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.no_perf = True
+        take_errors()
+        self._ctx: Any = lib.llama_init_from_model(weights.model, params)
+        if not self._ctx:
+            raise ModelFileError(
+                f"no context of {n_ctx:,} tokens can be made: {take_errors() or 'llama.cpp gives no reason'}",
+                where=str(weights.path),
+                fix="set a smaller n_ctx in models.yaml",
+            )
+        self.weights = weights
+        self.n_ctx = n_ctx
+        self._kept = kept
+        self._identity = f"{identity} {library_identity()} {CHUNK_TOKENS} {n_ctx}"
+        self._memory: Any = lib.llama_get_memory(self._ctx)
+        self._batch: Any = lib.llama_batch_init(CHUNK_TOKENS, 0, 1)
+        self._prefix: tuple[int, ...] = ()
+        self._position = 0
+        self._deadline: Deadline | None = None
+        self._interrupt: KeyboardInterrupt | None = None
+        self._watch = lib.ggml_abort_callback(self._should_abort)
+        self._no_watch = lib.ggml_abort_callback()
+
+    @property
+    def position(self) -> int:
+        """Number of tokens computed so far."""
+        return self._position
+
+    def enter_prefix(self, tokens: Sequence[int], deadline: Deadline) -> int:
+        """
+        Make *tokens* the whole content of the window: as it stands, from a kept state, or computed now.
+
+        Returns:
+            How many tokens were not computed again.
+
+        Raises:
+            ModelTimeoutError: Computing took too long.
+        """
+        wanted = tuple(tokens)
+        if wanted and wanted == self._prefix and self._cut(len(wanted)):
+            return len(wanted)
+        self._clear()
+        if not wanted:
+            return 0
+        key = hashlib.sha256(f"{self._identity} {wanted}".encode()).hexdigest()
+        state = self._kept.find(key)
+        if state is not None and self._restore(state):
+            self._position, self._prefix = len(wanted), wanted
+            return len(wanted)
+        self._clear()
+        self.compute(wanted, deadline, logits=False)
+        self._prefix = wanted
+        self._kept.keep(key, self._save(), tokens=len(wanted))
+        return 0
+
+    def compute(
+        self, tokens: Sequence[int], deadline: Deadline, *, logits: bool = True
+    ) -> NDArray[np.float32]:
+        """
+        Append tokens to the window.
+
+        Args:
+            tokens: At least one; cut into chunks of CHUNK_TOKENS from the first.
+            deadline: Checked between chunks, and within a chunk.
+            logits: Whether the logits after the last token are wanted.
+
+        Returns:
+            Logits after the last token, shape (n_vocab,); empty if not wanted.
+
+        Raises:
+            ModelTimeoutError: The time is over. The window is then empty.
+        """
+        for start in range(0, len(tokens), CHUNK_TOKENS):
+            chunk = tokens[start : start + CHUNK_TOKENS]
+            is_last = start + CHUNK_TOKENS >= len(tokens)
+            wanted = (len(chunk) - 1,) if logits and is_last else ()
+            self._decode(chunk, wanted, deadline)
+        return self._logits(-1) if logits else np.empty(0, np.float32)
+
+    def compute_all(self, tokens: Sequence[int], deadline: Deadline) -> list[NDArray[np.float32]]:
+        """
+        Append tokens to the window; logits after each of them.
+
+        Raises:
+            ModelTimeoutError: The time is over. The window is then empty.
+        """
+        rows: list[NDArray[np.float32]] = []
+        for start in range(0, len(tokens), CHUNK_TOKENS):
+            chunk = tokens[start : start + CHUNK_TOKENS]
+            self._decode(chunk, range(len(chunk)), deadline)
+            rows += [self._logits(i) for i in range(len(chunk))]
+        return rows
+
+    def cut(self, position: int) -> None:
+        """Forget everything from *position* on; at least the prefix must stay."""
+        if not self._cut(position):
+            raise RuntimeError(f"the memory of {self.weights.path.name} cannot be cut at {position}")
+
+    def close(self) -> None:
+        """Free the memory."""
+        if self._ctx:
+            self._lib.llama_batch_free(self._batch)
+            self._lib.llama_free(self._ctx)
+            self._ctx = None
+
+    def _cut(self, position: int) -> bool:
+        if position < self._position:
+            if not self._lib.llama_memory_seq_rm(self._memory, _SEQUENCE, position, -1):
+                return False
+            self._position = position
+        return True
+
+    def _clear(self) -> None:
+        self._lib.llama_memory_clear(self._memory, False)
+        self._position, self._prefix = 0, ()
+
+    def _decode(self, tokens: Sequence[int], wanted: Sequence[int], deadline: Deadline) -> None:
+        deadline.check()
+        batch = self._batch
+        batch.n_tokens = len(tokens)
+        for i, token in enumerate(tokens):
+            batch.token[i] = token
+            batch.pos[i] = self._position + i
+            batch.n_seq_id[i] = 1
+            batch.seq_id[i][0] = _SEQUENCE
+            batch.logits[i] = 0
+        for i in wanted:
+            batch.logits[i] = 1
+        self._deadline = deadline
+        # Asking costs some milliseconds a step: only where a step is long, or the model slow.
+        is_watched = len(tokens) >= _WATCHED_TOKENS or self.weights.n_params >= _SMALL_MODEL_PARAMS
+        watch = self._watch if is_watched else self._no_watch
+        self._lib.llama_set_abort_callback(self._ctx, watch, ctypes.c_void_p(0))
+        take_errors()
+        code = self._lib.llama_decode(self._ctx, batch)
+        if code == 0:
+            self._position += len(tokens)
+            return
+        self._clear()
+        if self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            raise interrupt
+        deadline.check()
+        raise RuntimeError(f"llama_decode gave {code} for {len(tokens)} tokens: {take_errors()}")
+
+    def _should_abort(self, _: object) -> bool:
+        try:
+            return self._deadline is not None and self._deadline.passed
+        except KeyboardInterrupt as exc:
+            self._interrupt = exc  # cannot travel through C; raised again by _decode
+            return True
+
+    def _logits(self, index: int) -> NDArray[np.float32]:
+        pointer = self._lib.llama_get_logits_ith(self._ctx, index)
+        return np.ctypeslib.as_array(pointer, shape=(self.weights.n_vocab,)).copy()
+
+    def _save(self) -> bytes:
+        size = self._lib.llama_state_seq_get_size(self._ctx, _SEQUENCE)
+        buffer = (ctypes.c_uint8 * size)()
+        written = self._lib.llama_state_seq_get_data(self._ctx, buffer, size, _SEQUENCE)
+        return bytes(memoryview(buffer)[:written])
+
+    def _restore(self, state: bytes) -> bool:
+        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
+        return bool(
+            self._lib.llama_state_seq_set_data(self._ctx, buffer, len(state), _SEQUENCE) == len(state)
+        )

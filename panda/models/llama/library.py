@@ -1,0 +1,53 @@
+"""The llama.cpp library, loaded on first use and kept silent; the only importer of llama_cpp."""
+
+import ctypes
+import os
+from collections import deque
+from functools import cache
+from typing import Any
+
+_ERROR_LEVEL = 4
+_CONTINUED_LEVEL = 5
+_errors: deque[str] = deque(maxlen=20)
+_alive: list[Any] = []  # callbacks that C still points to
+
+
+@cache
+def load_library() -> Any:
+    """
+    Import llama_cpp, silence it, and give its module of C functions.
+
+    Its OpenMP threads are told to sleep instead of spinning between steps; that only works before the import.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import llama_cpp
+
+    last_level = 0
+
+    def keep_errors(level: int, text: bytes, _: object) -> None:
+        nonlocal last_level
+        if level != _CONTINUED_LEVEL:
+            last_level = level
+        if last_level == _ERROR_LEVEL:
+            _errors.append(text.decode("utf-8", "replace").strip())
+
+    callback = llama_cpp.llama_log_callback(keep_errors)
+    _alive.append(callback)
+    llama_cpp.llama_log_set(callback, ctypes.c_void_p(0))
+    llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+def take_errors() -> str:
+    """What llama.cpp complained about since the last call, on one line; empty if it did not."""
+    text = "; ".join(line for line in _errors if line)
+    _errors.clear()
+    return text
+
+
+@cache
+def library_identity() -> str:
+    """Version and processor features: what decides the bits of a computation besides the weights."""
+    lib = load_library()
+    features = lib.llama_print_system_info().decode("utf-8", "replace")
+    return f"{lib.__version__} {features}"

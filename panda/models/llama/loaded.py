@@ -1,0 +1,100 @@
+"""Every GGUF of one process: loaded once, one context for each window size."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from panda.models.contract import ModelInfo
+from panda.models.llama.context import LlamaContext
+from panda.models.llama.gguf import GgufFile, find_gguf
+from panda.models.llama.model import LlamaCppModel
+from panda.models.llama.prefixes import KeptPrefixes
+from panda.models.llama.weights import Weights
+
+
+class LoadedGgufs:
+    """
+    Gives models that share weights and contexts. Nothing is loaded until a model is used.
+
+    Args:
+        cache_dir: For digests, requantised copies and prefix states.
+        prefill_threads: Threads for prompts; None means all cores.
+    """
+
+    def __init__(self, cache_dir: Path, *, prefill_threads: int | None = None) -> None:
+        self._cache_dir = cache_dir
+        self._prefill_threads = prefill_threads
+        self._kept = KeptPrefixes(cache_dir / "prefixes")
+        self._weights: dict[str, Weights] = {}
+        self._contexts: dict[tuple[str, int], LlamaContext] = {}
+
+    def model(
+        self,
+        name: str,
+        location: str,
+        *,
+        relative_to: Path,
+        n_ctx: int,
+        writes: bool,
+        scores: bool,
+        requantize: str | None = None,
+    ) -> LlamaCppModel:
+        """
+        The model of one entry of models.yaml.
+
+        Args:
+            name: Its key there.
+            location: "builtin:NAME" or a path.
+            relative_to: Directory that a relative path starts from.
+            n_ctx: Window in model tokens.
+            writes: Whether it is trusted with free text.
+            scores: Whether it may score options.
+            requantize: Quantisation to run it in; None for the file as it is.
+
+        Raises:
+            ModelFileError: The file is missing or no GGUF.
+        """
+        file = GgufFile(find_gguf(location, relative_to=relative_to), self._cache_dir, requantize)
+        info = ModelInfo(
+            name=name,
+            digest=file.digest,
+            n_ctx=n_ctx,
+            writes=writes,
+            scores=scores,
+            extra={
+                "backend": "llama_cpp",
+                "location": location,
+                "file": str(file.path),
+                "requantize": requantize,
+            },
+        )
+        load_weights: Callable[[], Weights] = partial(self._load_weights, file)
+        return LlamaCppModel(
+            info, load_weights=load_weights, load_context=partial(self._load_context, file, n_ctx)
+        )
+
+    def close(self) -> None:
+        """Free all memory. Models given out before must not be used any more."""
+        for context in self._contexts.values():
+            context.close()
+        for weights in self._weights.values():
+            weights.close()
+        self._contexts.clear()
+        self._weights.clear()
+
+    def _load_weights(self, file: GgufFile) -> Weights:
+        if file.digest not in self._weights:
+            self._weights[file.digest] = Weights(file.runnable_path())
+        return self._weights[file.digest]
+
+    def _load_context(self, file: GgufFile, n_ctx: int) -> LlamaContext:
+        key = (file.digest, n_ctx)
+        if key not in self._contexts:
+            self._contexts[key] = LlamaContext(
+                self._load_weights(file),
+                n_ctx=n_ctx,
+                kept=self._kept,
+                identity=file.digest,
+                prefill_threads=self._prefill_threads,
+            )
+        return self._contexts[key]

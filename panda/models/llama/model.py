@@ -1,0 +1,173 @@
+"""The model contract on llama.cpp."""
+
+from collections.abc import Callable, Sequence
+
+from panda.errors import HaltError
+from panda.models.contract import (
+    Completion,
+    GenerateParams,
+    Message,
+    ModelInfo,
+    ScoreCase,
+    ScoreParams,
+    Scores,
+    Usage,
+)
+from panda.models.grammar import compile_schema
+from panda.models.llama.chat import render_parts, tokenise_parts
+from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler, log_softmax
+from panda.models.llama.weights import Weights
+
+
+class LlamaCppModel:
+    """
+    A GGUF run in process.
+
+    Args:
+        info: What is known without loading it.
+        load_weights: Gives the loaded weights; called at the first use.
+        load_context: Gives the context window; called at the first computation. Models may share one.
+    """
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        *,
+        load_weights: Callable[[], Weights],
+        load_context: Callable[[], LlamaContext],
+    ) -> None:
+        self._info = info
+        self._load_weights = load_weights
+        self._load_context = load_context
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._info
+
+    def count_model_tokens(self, text: str) -> int:
+        """Length of plain text in the model's own tokens, without BOS."""
+        return len(self._load_weights().tokenise(text))
+
+    def render_chat(self, messages: Sequence[Message]) -> str:
+        """The messages as the model's chat template writes them, open for the assistant's reply."""
+        return "".join(part.text for part in render_parts(self._load_weights(), messages))
+
+    def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
+        """
+        Write one completion.
+
+        The system messages at the front are a prefix of their own: tokenised and computed apart, kept for
+        later calls, and the same bits whether kept or not.
+        """
+        deadline = Deadline(params.timeout_seconds)
+        grammar = None if params.schema is None else compile_schema(params.schema)
+        weights = self._load_weights()
+        parts = render_parts(weights, messages)
+        leading = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
+        prefix = tokenise_parts(weights, parts[: 2 * leading], is_start=True) if leading else []
+        rest = tokenise_parts(weights, parts[2 * leading :], is_start=not leading)
+        self._check_room(len(prefix) + len(rest), params.max_tokens)
+        matcher = None
+        if grammar is not None:
+            matcher = GrammarMatcher(grammar, tokenizer=weights.grammar_tokenizer, n_vocab=weights.n_vocab)
+        context = self._load_context()
+        reused = context.enter_prefix(prefix, deadline)
+        logits = context.compute(rest, deadline)
+        sampler = Sampler(temperature=params.temperature, seed=params.seed)
+        output, is_finished = _write(context, logits, sampler, matcher, params.max_tokens, deadline)
+        return Completion(
+            text=b"".join(weights.piece(token) for token in output).decode("utf-8", "replace"),
+            finish_reason="stop" if is_finished else "length",
+            usage=Usage(prompt=len(prefix) + len(rest), reused=reused, output=len(output)),
+            seconds=deadline.elapsed_seconds,
+        )
+
+    def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
+        """
+        Log-probability of each case's continuation after prefix + context.
+
+        Computed in three parts with fixed borders: the prefix but for its last token; that token and the
+        context; the continuation. Cases that follow each other with the same context share the first two.
+        """
+        if not self._info.scores:
+            raise HaltError(
+                f"the model {self._info.name} is set not to score options",
+                where=f"models.{self._info.name}.scores",
+                fix="set scores: true in models.yaml, or give the layer another model",
+            )
+        deadline = Deadline(params.timeout_seconds)
+        weights = self._load_weights()
+        start = weights.tokenise(prefix)
+        if weights.adds_bos or not start:
+            # Nothing can be predicted from nothing: an empty prefix is the start of a document.
+            start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
+        kept, tail = start[:-1], start[-1:]
+        tokens = [(weights.tokenise(c.context), weights.tokenise(c.continuation)) for c in cases]
+        for before, after in tokens:
+            self._check_room(len(start) + len(before), len(after))
+        context = self._load_context()
+        reused = context.enter_prefix(kept, deadline) if cases else 0
+        logprobs: list[float] = []
+        prompt = len(start)
+        shared: list[int] | None = None
+        first = None
+        for before, after in tokens:
+            if first is None or before != shared:
+                context.cut(len(kept))
+                first = log_softmax(context.compute([*tail, *before], deadline))
+                shared = before
+                prompt += len(before)
+            else:
+                context.cut(len(kept) + 1 + len(before))
+            value = float(first[after[0]]) if after else 0.0
+            for row, token in zip(context.compute_all(after[:-1], deadline), after[1:], strict=True):
+                value += float(log_softmax(row)[token])
+            logprobs.append(value)
+        return Scores(
+            logprobs=tuple(logprobs),
+            tokens=tuple(len(after) for _, after in tokens),
+            usage=Usage(prompt=prompt, reused=reused, output=sum(len(after) for _, after in tokens)),
+            seconds=deadline.elapsed_seconds,
+        )
+
+    def _check_room(self, prompt: int, output: int) -> None:
+        n_ctx = self._info.n_ctx
+        if prompt + output > n_ctx:
+            raise HaltError(
+                f"the prompt of {prompt:,} and output of {output:,} model tokens do not fit into "
+                f"the context window of {n_ctx:,}",
+                where=f"models.{self._info.name}.n_ctx",
+                fix="shorten the input, lower the recipe's output budget, or raise n_ctx",
+                expected=f"at most {n_ctx:,} model tokens",
+                received=f"{prompt + output:,} model tokens",
+            )
+
+
+def _write(
+    context: LlamaContext,
+    logits: Logits,
+    sampler: Sampler,
+    matcher: GrammarMatcher | None,
+    max_tokens: int,
+    deadline: Deadline,
+) -> tuple[list[int], bool]:
+    """The tokens written, and whether the reply came to its own end."""
+    output: list[int] = []
+    ends = context.weights.ends
+    while True:
+        step = matcher.forced_tokens() if matcher else []
+        if not step:
+            if matcher and matcher.is_complete:
+                return output, True
+            token = matcher.draw(logits, sampler) if matcher else sampler.draw(logits)
+            if ends(token):
+                return output, True
+            step = [token]
+        output += step
+        if matcher and matcher.is_complete and len(output) <= max_tokens:
+            return output, True
+        if len(output) >= max_tokens:
+            # Nothing is cut if the very next token would have ended the reply, but that is not computed.
+            return output[:max_tokens], False
+        logits = context.compute(step, deadline)

@@ -1,0 +1,92 @@
+"""One loaded GGUF: its weights, its tokenizer, and the grammar tokenizer made from it."""
+
+import ctypes
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from panda.errors import ModelFileError
+from panda.models.llama.library import load_library, take_errors
+
+_FIX = "get a complete copy of the file, or name another model in models.yaml"
+
+
+class Weights:
+    """
+    A GGUF in memory.
+
+    Args:
+        path: The file to load.
+
+    Raises:
+        ModelFileError: llama.cpp cannot load it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        lib = self._lib = load_library()
+        self.path = path
+        take_errors()
+        params = lib.llama_model_default_params()
+        self.model: Any = lib.llama_model_load_from_file(os.fsencode(path), params)
+        if not self.model:
+            raise ModelFileError(
+                f"the model file cannot be loaded: {take_errors() or 'llama.cpp gives no reason'}",
+                where=str(path),
+                fix=_FIX,
+            )
+        self.vocab: Any = lib.llama_model_get_vocab(self.model)
+        self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
+        self.n_params = int(lib.llama_model_n_params(self.model))
+        self.n_ctx_train = int(lib.llama_model_n_ctx_train(self.model))
+        self.bos = int(lib.llama_vocab_bos(self.vocab))
+        self.eos = int(lib.llama_vocab_eos(self.vocab))
+        self.adds_bos = bool(lib.llama_vocab_get_add_bos(self.vocab))
+        template = lib.llama_model_chat_template(self.model, None)
+        self.chat_template: str | None = template.decode("utf-8", "replace") if template else None
+
+    def tokenise(self, text: str, *, special: bool = False) -> list[int]:
+        """
+        Tokens of a text, without BOS or EOS.
+
+        Args:
+            text: Any text; lone surrogates count as "?".
+            special: Whether `<|…|>` and the like are control tokens rather than plain text.
+        """
+        data = text.encode("utf-8", "replace")
+        if not data:
+            return []
+        room = len(data) + 8
+        buffer = (self._lib.llama_token * room)()
+        count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, False, special)
+        if count < 0:
+            buffer = (self._lib.llama_token * -count)()
+            count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, -count, False, special)
+        return list(buffer[:count])
+
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """The bytes of one token; control tokens are empty unless *special*."""
+        buffer = ctypes.create_string_buffer(256)
+        count = self._lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, special)
+        if count < 0:
+            buffer = ctypes.create_string_buffer(-count)
+            count = self._lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, special)
+        return bytes(buffer.raw[:count])
+
+    def ends(self, token: int) -> bool:
+        """Whether the token ends a reply (end of text, of turn, …)."""
+        return bool(self._lib.llama_vocab_is_eog(self.vocab, token))
+
+    @cached_property
+    def grammar_tokenizer(self) -> Any:
+        """The vocabulary as llguidance needs it; takes about a second, so it is made once."""
+        from llguidance.llamacpp import lltokenizer_from_vocab
+
+        ends = [token for token in range(self.n_vocab) if self.ends(token)]
+        return lltokenizer_from_vocab(self.vocab, eos_token=ends or None)
+
+    def close(self) -> None:
+        """Free the memory. Contexts made from it must be closed before."""
+        if self.model:
+            self._lib.llama_model_free(self.model)
+            self.model = None

@@ -1,0 +1,193 @@
+"""models.yaml: which models there are, and which one each layer uses."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from panda.errors import ModelFileError, StoreError
+
+LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
+"""Every layer there is."""
+
+_BACKENDS = ("llama_cpp", "openai")
+_QUANTISATIONS = ("q8_0",)
+_COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores")
+_BACKEND_KEYS = {
+    "llama_cpp": (*_COMMON_KEYS, "requantize"),
+    "openai": (*_COMMON_KEYS, "model", "api_key_env"),
+}
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """One entry under `models`."""
+
+    name: str
+    """Its key."""
+    backend: str
+    """"llama_cpp" or "openai"."""
+    location: str
+    """builtin:NAME, path of a GGUF, or base URL of a server."""
+    n_ctx: int
+    """Context window in model tokens."""
+    writes: bool
+    """Whether it is trusted with free text."""
+    scores: bool
+    """Whether it gives log-probabilities of options."""
+    requantize: str | None
+    """llama_cpp: quantisation to run it in; None for the file as it is."""
+    model: str | None
+    """openai: the server's name for the model."""
+    api_key_env: str | None
+    """openai: environment variable that holds the key; None if the server wants none."""
+
+
+@dataclass(frozen=True)
+class ModelsFile:
+    """A models.yaml that makes sense by itself; files and servers it names are not looked at."""
+
+    path: Path
+    """Where it was read from; relative locations start at its directory."""
+    models: Mapping[str, ModelSpec]
+    """Every model by name."""
+    layers: Mapping[str, str | None]
+    """Model name of each of LAYERS; None if the layer is unset."""
+
+    def error(self, key: str, message: str, fix: str) -> ModelFileError:
+        """An error about one key of this file."""
+        return _error(self.path, key, message, fix)
+
+
+def load_models_file(path: Path) -> ModelsFile:
+    """
+    Read models.yaml.
+
+    Raises:
+        ModelFileError: It is not YAML, or a key, backend, layer, model name or value is wrong.
+        StoreError: It cannot be read.
+
+    Source:
+        S3 §3 for the layers.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as exc:
+        raise StoreError(
+            f"{path.name} cannot be read: {exc.strerror or exc}", where=str(path), fix="check the path"
+        ) from exc
+    except UnicodeDecodeError as exc:
+        raise ModelFileError(f"{path.name} is not UTF-8", where=str(path), fix="save it as UTF-8") from exc
+    return parse_models_file(text, path=path)
+
+
+def parse_models_file(text: str, *, path: Path) -> ModelsFile:
+    """
+    Read the text of a models.yaml.
+
+    Args:
+        text: YAML with the maps `models` and `layers`.
+        path: For messages and relative locations.
+
+    Raises:
+        ModelFileError: As load_models_file.
+    """
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+        problem = getattr(exc, "problem", None) or "it cannot be parsed"
+        raise ModelFileError(
+            f"{path.name} is not valid YAML: {problem}", where=where, fix="correct that line"
+        ) from exc
+    top = _mapping(path, "(top)", raw)
+    _check_names(path, "", top, ("models", "layers"), "key")
+    models = {
+        name: _parse_spec(path, name, _mapping(path, f"models.{name}", value))
+        for name, value in _mapping(path, "models", top.get("models")).items()
+    }
+    layers = _mapping(path, "layers", top.get("layers"))
+    _check_names(path, "layers.", layers, LAYERS, "layer")
+    for layer, name in layers.items():
+        if name is not None and name not in models:
+            raise _unknown(path, f"layers.{layer}", str(name), tuple(models), "model")
+    return ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS})
+
+
+def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
+    at = f"models.{name}"
+    backend = raw.get("backend")
+    if backend not in _BACKENDS:
+        if backend is None:
+            raise _error(path, f"{at}.backend", "the backend is missing", f"use {' or '.join(_BACKENDS)}")
+        raise _unknown(path, f"{at}.backend", str(backend), _BACKENDS, "backend")
+    _check_names(path, f"{at}.", raw, _BACKEND_KEYS[backend], "key")
+    is_server = backend == "openai"
+    location = _text(path, f"{at}.location", raw.get("location"))
+    if is_server != location.startswith(("http://", "https://")):
+        wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
+        raise _error(path, f"{at}.location", f"{location!r} is no location for {backend}", f"give {wanted}")
+    n_ctx = raw.get("n_ctx")
+    if not isinstance(n_ctx, int) or isinstance(n_ctx, bool) or n_ctx < 1:
+        raise _error(
+            path, f"{at}.n_ctx", f"n_ctx is {n_ctx!r}", "give the window in model tokens, such as 8192"
+        )
+    scores = _flag(path, f"{at}.scores", raw.get("scores", not is_server))
+    if is_server and scores:
+        raise _error(path, f"{at}.scores", "a chat server cannot score options", "set scores: false")
+    quantisation = raw.get("requantize")
+    if quantisation is not None and quantisation not in _QUANTISATIONS:
+        raise _unknown(path, f"{at}.requantize", str(quantisation), _QUANTISATIONS, "quantisation")
+    key_name = raw.get("api_key_env")
+    return ModelSpec(
+        name=name,
+        backend=str(backend),
+        location=location,
+        n_ctx=n_ctx,
+        writes=_flag(path, f"{at}.writes", raw.get("writes", False)),
+        scores=scores,
+        requantize=quantisation,
+        model=_text(path, f"{at}.model", raw.get("model")) if is_server else None,
+        api_key_env=None if key_name is None else _text(path, f"{at}.api_key_env", key_name),
+    )
+
+
+def _mapping(path: Path, key: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise _error(
+            path, key, f"{key} must be a map of names", "see the comments in the packaged models.yaml"
+        )
+    return value
+
+
+def _text(path: Path, key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _error(path, key, f"{key.rpartition('.')[2]} must be a text, not {value!r}", "give it a value")
+    return value
+
+
+def _flag(path: Path, key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _error(path, key, f"{key.rpartition('.')[2]} is {value!r}", "use true or false")
+    return value
+
+
+def _check_names(path: Path, at: str, found: Mapping[str, object], known: Sequence[str], kind: str) -> None:
+    for name in found:
+        if name not in known:
+            raise _unknown(path, f"{at}{name}", name, known, kind)
+
+
+def _unknown(path: Path, key: str, name: str, known: Sequence[str], kind: str) -> ModelFileError:
+    folded = {option.casefold(): option for option in known}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    fix = f"did you mean {folded[near[0]]}?" if near else f"use one of {', '.join(known) or '(none yet)'}"
+    return _error(path, key, f"unknown {kind} {name!r}", fix)
+
+
+def _error(path: Path, key: str, message: str, fix: str) -> ModelFileError:
+    return ModelFileError(message, where=f"{path}: {key}", fix=fix)
