@@ -1,0 +1,124 @@
+"""preferences.md and facts.md: current values in the front matter, read as values (design §3)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from panda.documents.front_matter import FrontMatterText, compose_mapping, split_front_matter
+from panda.documents.sentences import one_line
+from panda.documents.times import parse_time
+from panda.errors import DocumentError
+
+_FIELDS = {"value", "confidence", "source_turn", "updated_at"}
+
+
+@dataclass(frozen=True)
+class MemoryEntry:
+    """One key of a memory file."""
+
+    key: str
+    """The key as typed."""
+    value: object
+    """str, bool, int, float, None, list or mapping."""
+    confidence: float | None
+    """As written; None if it is not."""
+    source_turn: int | None
+    """Turn in which it was said; None if unknown."""
+    updated_at: datetime | None
+    """When it was last changed; None if unknown."""
+    is_bare: bool
+    """Whether it is `key: value`, as typed by hand."""
+    line: int
+    """Line of the file, from 1."""
+
+    @property
+    def text(self) -> str:
+        """The value on one line."""
+        return render_value(self.value)
+
+
+def render_value(value: object) -> str:
+    """
+    A memory value on one line, as a reader would write it.
+
+    >>> render_value(["Lenovo", "ASUS"]), render_value(True), render_value(None)
+    ('Lenovo, ASUS', 'true', 'none')
+    >>> render_value({"min": 500, "max": 800})
+    'min 500, max 800'
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ", ".join(render_value(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{one_line(str(key))} {render_value(item)}" for key, item in value.items())
+    return one_line(str(value))
+
+
+def parse_memory_file(text: str, *, where: str) -> tuple[MemoryEntry, ...]:
+    """
+    The entries of a memory file, in its order.
+
+    Args:
+        text: The whole file; may be empty.
+        where: File name for errors.
+
+    Raises:
+        DocumentError: Broken front matter, or a field of an entry with an impossible value.
+
+    >>> text = "---\\nbudget: {value: $900, confidence: 0.9}\\ncity: Salem\\n---\\n"
+    >>> entries = parse_memory_file(text, where="preferences.md")
+    >>> [(entry.key, entry.text, entry.confidence, entry.is_bare, entry.line) for entry in entries]
+    [('budget', '$900', 0.9, False, 2), ('city', 'Salem', None, True, 3)]
+    """
+    front = split_front_matter(text, where=where)
+    lines = _key_lines(front)
+    return tuple(
+        _parse_entry(key, raw, where=where, line=lines.get(key, front.yaml_line))
+        for key, raw in front.values.items()
+    )
+
+
+def _key_lines(front: FrontMatterText) -> dict[str, int]:
+    node = compose_mapping(front.yaml_text)
+    return {str(key.value): front.yaml_line + key.start_mark.line for key, _ in node.value} if node else {}
+
+
+def _parse_entry(key: str, raw: object, *, where: str, line: int) -> MemoryEntry:
+    if not (isinstance(raw, dict) and "value" in raw and set(raw) <= _FIELDS):
+        return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)
+    place = f"{where}:{line}"
+    confidence, turn, updated = raw.get("confidence"), raw.get("source_turn"), raw.get("updated_at")
+    if confidence is not None and (
+        isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1
+    ):
+        raise DocumentError(f"{key}: confidence {confidence!r} is no number from 0 to 1", where=place)
+    if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
+        raise DocumentError(f"{key}: source_turn {turn!r} is no turn number", where=place)
+    try:
+        at = None if updated is None else parse_time(str(updated))
+    except ValueError as exc:
+        raise DocumentError(f"{key}: updated_at {updated!r} is no date", where=place) from exc
+    return MemoryEntry(key, raw["value"], confidence, turn, at, is_bare=False, line=line)
+
+
+def render_scalar(value: object) -> str:
+    """
+    A value as YAML on one line that reads back equal.
+
+    >>> render_scalar("Syrian: the golden one"), render_scalar(["a", True, 1.5, None])
+    ('"Syrian: the golden one"', '["a", true, 1.5, null]')
+    """
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(render_scalar(item) for item in value) + "]"
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    quoted = json.dumps(str(value), ensure_ascii=False)
+    return "".join(c if c.isprintable() and c != "\ufeff" else _escaped(ord(c)) for c in quoted)
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

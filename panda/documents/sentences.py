@@ -1,0 +1,123 @@
+"""Running text into sentences, without losing a character inside one."""
+
+import re
+
+_NEVER_LAST = frozenset(
+    {"e.g", "i.e", "vs", "cf", "approx", "dr", "mr", "mrs", "ms", "prof", "st", "nos", "vol", "fig", "ca"}
+)
+_MONTHS = frozenset({"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"})
+_SOMETIMES_LAST = frozenset(
+    {
+        "etc",
+        "jr",
+        "sr",
+        "inc",
+        "ltd",
+        "co",
+        "corp",
+        "no",
+        "al",
+        "dept",
+        "est",
+        "u.s",
+        "u.k",
+        "a.m",
+        "p.m",
+        "ph.d",
+    }
+)
+_ABBREVIATIONS = _NEVER_LAST | _MONTHS | _SOMETIMES_LAST
+_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”]*")
+_CITATION = re.compile(
+    r"(?:(?<=[.!?,;:)\"”'])|[ \t]+)\[\d{1,3}(?:\s*,\s*\d{1,3})*\](?:[ \t]*\[\d{1,3}\])*(?=[\s.,;:!?)]|$)"
+)
+_SOURCES_HEADING = re.compile(
+    r"^\s*(?:#{1,6}\s*)?[*_]*(?:sources?|source references|references)[*_]*:?[*_]*\s*$", re.I
+)
+_SOURCE_LINE = re.compile(r"^\s*(?:[-*]\s*)?\[\d{1,3}\]:?\s+\S")
+
+
+def one_line(text: str) -> str:
+    """
+    The text with every run of white space made one space.
+
+    >>> one_line("  a\\r\\n\\tb  ")
+    'a b'
+    """
+    return " ".join(text.split())
+
+
+def split_sentences(text: str) -> list[str]:
+    """
+    The sentences of running text, in order.
+
+    Args:
+        text: One paragraph; line breaks in it count as spaces.
+
+    Returns:
+        Sentences with their end marks, each one line, none empty. Dots inside numbers, URLs, file names,
+        abbreviations and initials end none.
+
+    >>> split_sentences("It costs $697.00, e.g. at bestbuy.com. Updated 1.2 hours ago! See https://a.io/x.y?z")
+    ['It costs $697.00, e.g. at bestbuy.com.', 'Updated 1.2 hours ago!', 'See https://a.io/x.y?z']
+    >>> split_sentences("Dr. J. Smith lives in the U.S. and likes it. So do I")
+    ['Dr. J. Smith lives in the U.S. and likes it.', 'So do I']
+    >>> split_sentences('He said "no." Then he left.')
+    ['He said "no."', 'Then he left.']
+    >>> split_sentences("  ")
+    []
+    """
+    line = one_line(text)
+    sentences: list[str] = []
+    start = 0
+    for end in _END.finditer(line):
+        if _ends_sentence(line[start : end.start()], end.group(), line[end.end() :].lstrip()):
+            sentences.append(line[start : end.end()].strip())
+            start = end.end()
+    if line[start:].strip():
+        sentences.append(line[start:].strip())
+    return sentences
+
+
+def _ends_sentence(before: str, mark: str, after: str) -> bool:
+    if not before.strip() or not after:
+        return False
+    if not mark.startswith(".") or mark.startswith(".."):
+        return not after[0].islower() or mark[0] not in ".…"
+    word = re.split(r"[\s(\[\"“]", before)[-1].lower()
+    if word in _NEVER_LAST or (len(word) == 1 and word.isalpha() and word != "i"):
+        return False
+    if word in _ABBREVIATIONS:
+        return after[0].isupper()
+    if word.isdigit() and not before[: -len(word)].strip():
+        return False  # "1. First" is the number of a list item
+    return not after[0].islower()
+
+
+def strip_citations(text: str) -> str:
+    """
+    An answer without its marks like [1] and without its list of sources.
+
+    Args:
+        text: An answer as rendered: sentences with marks, a list of sources at the end or none.
+
+    Returns:
+        The text with marks and source lists taken out, everything else as it was.
+
+    >>> strip_citations("It costs $697.00 [1][2].\\n\\nSources:\\n- [1] turn:811\\n- [2] visit:a\\n")
+    'It costs $697.00.\\n'
+    >>> strip_citations("Use items[1] here.")
+    'Use items[1] here.'
+    """
+    kept: list[str] = []
+    in_sources = False
+    for line in text.split("\n"):
+        if _SOURCES_HEADING.match(line):
+            in_sources = True
+        elif _SOURCE_LINE.match(line) or (in_sources and (not line.strip() or re.match(r"\s*[-*\d]", line))):
+            continue
+        else:
+            in_sources = False
+            kept.append(_CITATION.sub("", line))
+    stripped = "\n".join(kept).rstrip("\n")
+    return stripped + "\n" if text.endswith("\n") and stripped else stripped

@@ -1,0 +1,154 @@
+"""How far a piece of memory is to be believed, and how that fades (design §4)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+ContentType = Literal[
+    "availability",
+    "price",
+    "product_spec",
+    "vendor_info",
+    "strategy",
+    "site_pattern",
+    "preference",
+    "general_fact",
+    "default",
+]
+Level = Literal["HIGH", "MEDIUM", "LOW", "EXPIRED"]
+
+SAID_BY_USER = 0.95
+TYPED_BY_HAND = 0.50
+KNOWLEDGE = 0.80
+REFLECTED = 0.60
+MISSING = 0.50
+EXPIRED_BELOW = 0.30
+HALF_WEIGHT_DAYS = 30.0
+
+TURN_STARTS: dict[str, float] = {"approved": 0.90, "imported": 0.70, "clarify": 0.70, "failed": 0.30}
+"""Starting confidence of what a turn says, by the turn's status."""
+
+
+@dataclass(frozen=True)
+class Decay:
+    """How one type of content fades."""
+
+    per_day: float
+    """Rate of the exponential, per day."""
+    floor: float
+    """Value that is approached but not passed."""
+
+
+DECAYS: dict[str, Decay] = {
+    "availability": Decay(0.20, 0.10),
+    "price": Decay(0.10, 0.20),
+    "product_spec": Decay(0.03, 0.50),
+    "vendor_info": Decay(0.02, 0.60),
+    "strategy": Decay(0.02, 0.50),
+    "site_pattern": Decay(0.01, 0.70),
+    "preference": Decay(0.005, 0.80),
+    "general_fact": Decay(0.005, 0.80),
+    "default": Decay(0.02, 0.30),
+}
+
+
+def age_days(at: datetime, now: datetime) -> float:
+    """
+    Days from *at* to *now*; 0 if *at* lies in the future.
+
+    >>> from datetime import UTC
+    >>> age_days(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, 12, tzinfo=UTC))
+    1.5
+    """
+    return max(0.0, (now - at).total_seconds() / 86_400)
+
+
+def decayed(start: float, content_type: str, days: float) -> float:
+    """
+    Confidence after some days.
+
+    Args:
+        start: Confidence at the beginning, 0 to 1.
+        content_type: A key of DECAYS; any other counts as "default".
+        days: Age in days; negative counts as 0.
+
+    Returns:
+        floor + (start - floor) * e^(-rate * days), never above *start*: what begins below its floor
+        does not become better with age.
+
+    Source:
+        Design §4.
+
+    >>> round(decayed(0.90, "price", 20), 2)
+    0.29
+    >>> round(decayed(0.90, "product_spec", 20), 2)
+    0.72
+    >>> decayed(0.25, "preference", 400)
+    0.25
+    """
+    decay = DECAYS.get(content_type, DECAYS["default"])
+    faded = decay.floor + (start - decay.floor) * math.exp(-decay.per_day * max(0.0, days))
+    return min(start, faded)
+
+
+def confidence_at(start: float, content_type: str, at: datetime | None, now: datetime) -> float:
+    """
+    Confidence now of something that began at *at*; without a time it does not fade.
+
+    >>> confidence_at(0.5, "preference", None, datetime(2026, 1, 1))
+    0.5
+    """
+    return start if at is None else decayed(start, content_type, age_days(at, now))
+
+
+def level(confidence: float) -> Level:
+    """
+    The name of a confidence.
+
+    >>> [level(value) for value in (0.8, 0.5, 0.3, 0.29)]
+    ['HIGH', 'MEDIUM', 'LOW', 'EXPIRED']
+    """
+    if confidence >= 0.80:
+        return "HIGH"
+    if confidence >= 0.50:
+        return "MEDIUM"
+    return "LOW" if confidence >= EXPIRED_BELOW else "EXPIRED"
+
+
+def mean_by_recency(nodes: Sequence[tuple[float, datetime | None]], now: datetime) -> float:
+    """
+    The mean confidence of some nodes, newer ones weighing more.
+
+    Args:
+        nodes: (confidence, time) of each node; at least one.
+        now: The instant that ages are counted to.
+
+    Returns:
+        Mean weighted by 0.5^(age_days / 30), to two decimals; the simple mean if any node has no time.
+
+    Raises:
+        ValueError: No nodes.
+
+    Source:
+        S0 §4.3, design §4 "confidence_avg".
+
+    >>> from datetime import UTC
+    >>> now = datetime(2026, 1, 31, tzinfo=UTC)
+    >>> mean_by_recency([(0.9, now), (0.6, datetime(2026, 1, 1, tzinfo=UTC))], now)
+    0.8
+    >>> mean_by_recency([(0.9, now), (0.6, None)], now)
+    0.75
+    """
+    if not nodes:
+        raise ValueError("mean_by_recency needs at least one node")
+    times = [at for _, at in nodes if at is not None]
+    if len(times) < len(nodes):
+        weights = [1.0] * len(nodes)
+    else:
+        weights = [0.5 ** (age_days(at, now) / HALF_WEIGHT_DAYS) for at in times]
+    total = sum(weights)
+    if total == 0:  # all weights too small for a float
+        weights, total = [1.0] * len(nodes), float(len(nodes))
+    return round(sum(w * value for w, (value, _) in zip(weights, nodes, strict=True)) / total, 2)

@@ -1,0 +1,179 @@
+"""Quotable one-line items of turns, visits, research and knowledge documents. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from panda.documents.front_matter import FrontMatterText
+from panda.documents.memory_file import render_value
+from panda.documents.passages import split_passages
+from panda.documents.sentences import one_line, strip_citations
+from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
+from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
+
+_PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?(?:[€£¥₹]|USD|EUR|GBP)\b")
+_STOCK = re.compile(r"\b(?:in stock|out of stock|sold out|available|availability)\b", re.IGNORECASE)
+_PRICE_FIELDS = re.compile(r"price|cost|discount|sale|msrp", re.IGNORECASE)
+_STOCK_FIELDS = re.compile(r"availab|stock|inventory|deliver|pickup", re.IGNORECASE)
+_VENDOR_FIELDS = re.compile(
+    r"vendor|seller|store|merchant|shipping|return|retailer|rating|review", re.IGNORECASE
+)
+_SITE_FIELDS = re.compile(r"^(?:url|link|site|page.*)$", re.IGNORECASE)
+_UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
+_SHORT_ITEM_WORDS = 4
+
+
+@dataclass(frozen=True)
+class Item:
+    """One quotable line of a node."""
+
+    text: str
+    """One line, quotable as it stands."""
+    content_type: str
+    """How it ages: a key of confidence.DECAYS."""
+    confidence: float
+    """As of now, after decay; below .30 it is expired."""
+    at: datetime | None
+    """When it was said or seen; None if unknown."""
+
+
+def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
+    """
+    The summary, the sentences of the query and those of the answer.
+
+    Args:
+        turn: A saved turn.
+        now: The instant that confidence is computed for.
+
+    Returns:
+        Items without repeats; citation marks and the list of sources are left out.
+    """
+    confidence = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
+    texts = [one_line(turn.summary)] if turn.summary.strip() else []
+    texts += [passage.text for passage in split_passages(turn.query)] or [one_line(turn.query)]
+    texts += [passage.text for passage in split_passages(strip_citations(turn.response))]
+    return tuple(Item(text, "general_fact", confidence, turn.at) for text in dict.fromkeys(texts) if text)
+
+
+def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
+    """
+    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)".
+
+    Args:
+        research: A research file.
+        now: The instant that confidence is computed for.
+    """
+    at = research.created_at
+    items: list[Item] = []
+    if research.summary.strip():
+        start = MISSING if research.quality is None else research.quality
+        items.append(
+            Item(one_line(research.summary), "default", confidence_at(start, "default", at, now), at)
+        )
+    for claim in research.claims:
+        text = one_line(str(claim.get("claim") or ""))
+        if not text:
+            continue
+        given = claim.get("confidence")
+        start = float(given) if isinstance(given, int | float) and 0 <= given <= 1 else MISSING
+        content_type = str(claim.get("content_type") or claim_type(text))
+        source = one_line(str(claim.get("source") or ""))
+        rendered = f"{text} ({source})" if source else text
+        items.append(Item(rendered, content_type, confidence_at(start, content_type, at, now), at))
+    return tuple(items)
+
+
+def claim_type(text: str) -> str:
+    """
+    How a claim of a research file ages.
+
+    >>> claim_type("Lenovo LOQ 15 @ $697"), claim_type("sold out"), claim_type("has a thin bezel")
+    ('price', 'availability', 'product_spec')
+    """
+    if _PRICE.search(text):
+        return "price"
+    return "availability" if _STOCK.search(text) else "product_spec"
+
+
+def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
+    """
+    One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050".
+
+    Args:
+        visit: A visited page.
+        now: The instant that confidence is computed for.
+    """
+    start = MISSING if visit.quality is None else visit.quality
+    title = one_line(visit.title)
+    fields = [(path, value) for path, value in _flatten(visit.fields, ()) if path != ("title",)]
+    if visit.url and not any(path[-1].lower() == "url" for path, _ in fields):
+        fields.append((("url",), visit.url))
+    items = []
+    for path, value in fields:
+        content_type = field_type(path)
+        body = one_line(" ".join([*(part for part in path if part.lower() not in _UNNAMED_FIELDS), value]))
+        text = f"{title}: {body}" if title else body
+        items.append(
+            Item(
+                text,
+                content_type,
+                confidence_at(start, content_type, visit.visited_at, now),
+                visit.visited_at,
+            )
+        )
+    return tuple(items)
+
+
+def field_type(path: tuple[str, ...]) -> str:
+    """
+    How an extracted field ages, by its name.
+
+    >>> field_type(("price",)), field_type(("availability",)), field_type(("specs", "gpu"))
+    ('price', 'availability', 'product_spec')
+    """
+    for pattern, content_type in (
+        (_PRICE_FIELDS, "price"),
+        (_STOCK_FIELDS, "availability"),
+        (_VENDOR_FIELDS, "vendor_info"),
+        (_SITE_FIELDS, "site_pattern"),
+    ):
+        if path[0].lower() not in _UNNAMED_FIELDS and pattern.search(path[-1]):
+            return content_type
+    return "product_spec"
+
+
+def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flatten(inner, (*path, str(key)))
+    elif isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+        for inner in value:
+            yield from _flatten(inner, path or ("item",))
+    elif value is not None and path:
+        rendered = render_value(value)
+        if rendered:
+            yield path, rendered
+
+
+def knowledge_items(
+    document: FrontMatterText, start: float, at: datetime | None, now: datetime
+) -> tuple[Item, ...]:
+    """
+    One item a sentence or list item; the nearest heading stands in front of a list item too short to be
+    understood alone.
+
+    Args:
+        document: A knowledge document, cut at its front matter.
+        start: Confidence of the document when it was written.
+        at: When it was written; None if unknown.
+        now: The instant that confidence is computed for.
+    """
+    confidence = confidence_at(start, "general_fact", at, now)
+    items = []
+    for passage in split_passages(document.body):
+        text = passage.text
+        if passage.is_list_item and passage.headings and len(text.split()) < _SHORT_ITEM_WORDS:
+            text = f"{passage.headings[-1]}: {text}"
+        items.append(Item(text, "general_fact", confidence, at))
+    return tuple(items)

@@ -1,0 +1,298 @@
+"""Memory nodes: whatever a claim can rest on, loaded by its id from the user's files (design §4)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from panda.documents.front_matter import split_front_matter
+from panda.documents.memory_file import MemoryEntry, parse_memory_file
+from panda.documents.sentences import one_line
+from panda.documents.times import Clock, parse_time
+from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
+from panda.memory.confidence import KNOWLEDGE, MISSING, TYPED_BY_HAND, confidence_at
+from panda.memory.items import Item, knowledge_items, research_items, turn_items, visit_items
+from panda.storage.files import read_text
+from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
+from panda.storage.records import (
+    SAVED_STATUSES,
+    ResearchRecord,
+    load_object,
+    load_research,
+    load_turn,
+    load_visit,
+    turn_directories,
+    visit_directories,
+)
+
+__all__ = ["Item", "Node", "NodeReader", "SourceType"]
+
+SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
+
+_TITLE_CHARS = 80
+_DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One loaded piece of memory."""
+
+    id: str
+    """As "turn:811" or "memory:budget"."""
+    source_type: SourceType
+    """Kind of source, in S0's names."""
+    title: str
+    """Short name for readers."""
+    provenance: str
+    """File it comes from, relative to the user's directory, with / between parts."""
+    at: datetime | None
+    """When it was said or seen; None if unknown."""
+    items: tuple[Item, ...]
+    """Its quotable lines, expired ones included."""
+    links: tuple[str, ...] = ()
+    """Ids of nodes it leads to: a turn's research, the visits of research."""
+    expires_at: datetime | None = None
+    """When its maker wanted it refreshed; None if never said."""
+    warnings: tuple[str, ...] = ()
+    """What was assumed while loading, as a missing confidence."""
+
+    @property
+    def confidence(self) -> float:
+        """Mean confidence of the items; 0 if there are none."""
+        return sum(item.confidence for item in self.items) / len(self.items) if self.items else 0.0
+
+    @property
+    def text(self) -> str:
+        """All item texts, a line each."""
+        return "\n".join(item.text for item in self.items)
+
+
+class NodeReader:
+    """
+    Loads nodes of one user.
+
+    Args:
+        layout: Where the store is.
+        user: Whose memory.
+        clock: Gives the instant that confidences are computed for.
+    """
+
+    def __init__(self, layout: Layout, user: str, clock: Clock) -> None:
+        self._layout = layout
+        self._user = user
+        self._clock = clock
+
+    def load(self, node_id: str) -> Node:
+        """
+        One node.
+
+        Args:
+            node_id: turn:…, memory:…, fact:…, research:…, visit:… or knowledge:….
+
+        Raises:
+            MemoryNodeError: No such node, more than one, or its file is corrupt.
+
+        Source:
+            Design §4 "Node ids", S1 §9.
+        """
+        kind, _, name = node_id.partition(":")
+        with _as_node_error(node_id):
+            match kind:
+                case "turn" if name.isascii() and name.isdigit():
+                    return self._turn(node_id, int(name))
+                case "memory" if name:
+                    return self._memory(node_id, name, self.preferences())
+                case "fact" if name:
+                    return self._memory(node_id, name, self.facts())
+                case "research" if name:
+                    return self._research(node_id, name)
+                case "visit" if name:
+                    return self._visit(node_id, name)
+                case "knowledge" if name:
+                    return self._knowledge(node_id, name)
+        raise MemoryNodeError(
+            f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
+        )
+
+    def preferences(self) -> list[Node]:
+        """
+        All preferences, in file order; [] if there is no file.
+
+        Raises:
+            MemoryNodeError: The file is corrupt.
+        """
+        return self._memory_file(self._layout.preferences(self._user), "memory", "preference")
+
+    def facts(self) -> list[Node]:
+        """
+        All entries of facts.md, in file order; [] if there is no file.
+
+        Raises:
+            MemoryNodeError: The file is corrupt.
+        """
+        return self._memory_file(self._layout.facts(self._user), "fact", "fact")
+
+    def _memory_file(self, path: Path, prefix: str, source_type: Literal["preference", "fact"]) -> list[Node]:
+        if not path.exists():
+            return []
+        with _as_node_error(f"{prefix}:*"):
+            entries = parse_memory_file(read_text(path), where=str(path))
+        return [self._memory_node(entry, path, prefix, source_type) for entry in entries]
+
+    def _memory_node(
+        self, entry: MemoryEntry, path: Path, prefix: str, source_type: Literal["preference", "fact"]
+    ) -> Node:
+        content_type = "preference" if source_type == "preference" else "general_fact"
+        start = entry.confidence
+        warnings: tuple[str, ...] = ()
+        if entry.is_bare:
+            start = TYPED_BY_HAND
+        elif start is None:
+            start = MISSING
+            warnings = (f"{prefix}:{entry.key} has no confidence; {MISSING:.2f} assumed",)
+        confidence = confidence_at(start, content_type, entry.updated_at, self._clock())
+        key = one_line(entry.key)
+        return Node(
+            id=f"{prefix}:{entry.key}",
+            source_type=source_type,
+            title=key,
+            provenance=self._relative(path),
+            at=entry.updated_at,
+            items=(Item(f"{key}: {entry.text}", content_type, confidence, entry.updated_at),),
+            warnings=warnings,
+        )
+
+    def _memory(self, node_id: str, name: str, nodes: list[Node]) -> Node:
+        for node in nodes:
+            if node.id == node_id:
+                return node
+        path = (
+            self._layout.facts(self._user)
+            if node_id.startswith("fact:")
+            else self._layout.preferences(self._user)
+        )
+        raise NotFoundError(f"there is no key {name!r}", where=str(path))
+
+    def _turn(self, node_id: str, number: int) -> Node:
+        paths = self._layout.turn(self._user, number)
+        record = load_turn(paths, number)
+        if record.status not in SAVED_STATUSES:
+            raise FileFormatError(
+                f"turn {number} is {record.status or 'without status'}", where=str(paths.directory)
+            )
+        items = turn_items(record, self._clock())
+        links = (f"research:{record.research_topic}",) if record.research_topic else ()
+        title = items[0].text if items else ""
+        return Node(
+            id=node_id,
+            source_type="turn_summary",
+            title=title if len(title) <= _TITLE_CHARS else title[: _TITLE_CHARS - 1].rstrip() + "…",
+            provenance=self._relative(paths / CONTEXT_MD),
+            at=record.at,
+            items=items,
+            links=links,
+        )
+
+    def _research(self, node_id: str, topic: str) -> Node:
+        newest: ResearchRecord | None = None
+        for _, directory in turn_directories(self._layout.turns(self._user)):
+            path = directory / RESEARCH_JSON
+            if path.exists() and f'"{topic}"' in read_text(path):
+                record = load_research(path)
+                if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):
+                    newest = record
+        if newest is None:
+            raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.turns(self._user)))
+        lacks_quality = newest.quality is None and newest.summary
+        return Node(
+            id=node_id,
+            source_type="research_cache",
+            title=one_line(newest.topic),
+            provenance=self._relative(newest.path),
+            at=newest.created_at,
+            items=research_items(newest, self._clock()),
+            links=tuple(f"visit:{visit_id}" for visit_id in newest.visit_ids),
+            expires_at=newest.expires_at,
+            warnings=(f"{node_id} has no quality_score; {MISSING:.2f} assumed",) if lacks_quality else (),
+        )
+
+    def _visit(self, node_id: str, visit_id: str) -> Node:
+        found: list[Path] = []
+        for _, turn in turn_directories(self._layout.turns(self._user)):
+            for directory in visit_directories(turn):
+                path = directory / MANIFEST_JSON
+                if (
+                    path.exists()
+                    and visit_id in read_text(path)
+                    and load_object(path).get("visit_id") == visit_id
+                ):
+                    found.append(directory)
+        if not found:
+            raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.turns(self._user)))
+        if len(found) > 1:
+            places = ", ".join(self._relative(path) for path in found)
+            raise FileFormatError(
+                f"{len(found)} visits are called {visit_id!r}: {places}", where=str(found[1])
+            )
+        record = load_visit(found[0])
+        return Node(
+            id=node_id,
+            source_type="visit_record",
+            title=one_line(record.title or record.url),
+            provenance=self._relative(found[0] / EXTRACTED_JSON),
+            at=record.visited_at,
+            items=visit_items(record, self._clock()),
+            warnings=(
+                (f"{node_id} has no extraction_quality; {MISSING:.2f} assumed",)
+                if record.quality is None
+                else ()
+            ),
+        )
+
+    def _knowledge(self, node_id: str, name: str) -> Node:
+        parts = PurePosixPath(name).parts
+        if PurePosixPath(name).is_absolute() or ".." in parts:
+            raise NotFoundError(f"{name!r} leads out of the knowledge directory", where=node_id)
+        path = self._layout.knowledge(self._user).joinpath(*parts)
+        document = split_front_matter(read_text(path), where=str(path))
+        given = document.values.get("confidence")
+        if given is None:
+            given = KNOWLEDGE
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+            raise FileFormatError(
+                f"confidence {given!r} is no number from 0 to 1", where=f"{path} (confidence)"
+            )
+        at: datetime | None = None
+        raw_date = next((str(document.values[key]) for key in _DATE_KEYS if document.values.get(key)), None)
+        if raw_date is not None:
+            try:
+                at = parse_time(raw_date)
+            except ValueError as exc:
+                raise FileFormatError(f"{raw_date!r} is no date", where=f"{path} (front matter)") from exc
+        return Node(
+            id=node_id,
+            source_type="fact",
+            title=one_line(str(document.values.get("title") or PurePosixPath(name).stem)),
+            provenance=self._relative(path),
+            at=at,
+            items=knowledge_items(document, float(given), at, self._clock()),
+        )
+
+    def _relative(self, path: Path) -> str:
+        return path.relative_to(self._layout.user(self._user)).as_posix()
+
+
+def _time_key(record: ResearchRecord) -> float:
+    return record.created_at.timestamp() if record.created_at else float("-inf")
+
+
+@contextmanager
+def _as_node_error(node_id: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileFormatError, NotFoundError, StoreError) as exc:
+        raise MemoryNodeError(
+            f"{node_id}: {exc.message}", where=exc.where, fix=exc.fix, details={"node_id": node_id}
+        ) from exc

@@ -1,0 +1,264 @@
+"""What the files of the store say, as values: saved turns, research and visits, read but never written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from panda.documents.context import parse_context
+from panda.documents.times import parse_time
+from panda.errors import FileFormatError, StoreError
+from panda.storage.files import read_json, read_text
+from panda.storage.layout import (
+    CONTEXT_MD,
+    EXTRACTED_JSON,
+    INDEX_SUMMARY_JSON,
+    MANIFEST_JSON,
+    METADATA_JSON,
+    RESEARCH_JSON,
+    RESPONSE_MD,
+    TurnPaths,
+)
+
+SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
+"""Statuses of turns that later turns may draw on."""
+
+
+@dataclass(frozen=True)
+class TurnRecord:
+    """What a saved turn says."""
+
+    number: int
+    """Turn number."""
+    status: str
+    """As in metadata.json."""
+    session: str
+    """Session id."""
+    at: datetime
+    """When the turn was claimed."""
+    query: str
+    """The raw query."""
+    response: str
+    """The answer with its citation marks; "" if there is none."""
+    summary: str
+    """Summary for the index; "" if none is written yet."""
+    topics: tuple[str, ...]
+    """Topics for the index."""
+    research_topic: str | None
+    """Topic of the research that ran in this turn or that its summary names."""
+
+
+@dataclass(frozen=True)
+class ResearchRecord:
+    """One research.json; fields that it lacks are None or empty."""
+
+    path: Path
+    """The file."""
+    topic: str
+    """Its topic, as "commerce.laptop"."""
+    created_at: datetime | None
+    """When the research ran."""
+    expires_at: datetime | None
+    """When it wants to be done again."""
+    quality: float | None
+    """quality_score."""
+    summary: str
+    """Summary, "" if none."""
+    claims: tuple[dict[str, Any], ...]
+    """Claims as in the file: claim, source, confidence."""
+    visit_ids: tuple[str, ...]
+    """Visits it rests on."""
+
+
+@dataclass(frozen=True)
+class VisitRecord:
+    """One visited page."""
+
+    directory: Path
+    """Its directory below webpage_cache."""
+    visit_id: str
+    """Stored in the manifest."""
+    url: str
+    """The page."""
+    visited_at: datetime | None
+    """When it was read."""
+    page_type: str
+    """product, listing, article, …; "" if unknown."""
+    quality: float | None
+    """extraction_quality."""
+    title: str
+    """Title of the page or product, "" if unknown."""
+    fields: dict[str, Any]
+    """What was extracted; any shape."""
+
+
+def load_object(path: Path) -> dict[str, Any]:
+    """
+    A JSON file that holds one object.
+
+    Raises:
+        StoreError: It is missing or cannot be read.
+        FileFormatError: Not UTF-8, not JSON, or no object.
+    """
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise FileFormatError(f"expected a JSON object, found {type(value).__name__}", where=f"{path}:1")
+    return value
+
+
+def load_turn(paths: TurnPaths, number: int) -> TurnRecord:
+    """
+    What a turn says.
+
+    Args:
+        paths: Its directory.
+        number: Its number.
+
+    Raises:
+        StoreError: A file is missing or cannot be read.
+        FileFormatError: A file does not say what it must.
+    """
+    path = paths / METADATA_JSON
+    metadata = load_object(path)
+    summary: dict[str, Any] = {}
+    if (paths / INDEX_SUMMARY_JSON).exists():
+        summary = load_object(paths / INDEX_SUMMARY_JSON)
+    topic = _text(summary, "research_topic", paths / INDEX_SUMMARY_JSON)
+    if not topic and (paths / RESEARCH_JSON).exists():
+        topic = _text(load_object(paths / RESEARCH_JSON), "topic", paths / RESEARCH_JSON)
+    at = _time(metadata, "created_at", path)
+    if at is None:
+        raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
+    return TurnRecord(
+        number=number,
+        status=_text(metadata, "status", path),
+        session=_text(metadata, "session_id", path),
+        at=at,
+        query=_text(metadata, "query", path),
+        response=_load_response(paths),
+        summary=_text(summary, "summary", paths / INDEX_SUMMARY_JSON),
+        topics=_texts(summary, "topics", paths / INDEX_SUMMARY_JSON),
+        research_topic=topic or None,
+    )
+
+
+def _load_response(paths: TurnPaths) -> str:
+    document = parse_context(read_text(paths / CONTEXT_MD), where=str(paths / CONTEXT_MD))
+    synthesis = document.section(5)
+    if synthesis is not None and synthesis.text:
+        return synthesis.text
+    return read_text(paths / RESPONSE_MD) if (paths / RESPONSE_MD).exists() else ""
+
+
+def load_research(path: Path) -> ResearchRecord:
+    """
+    One research file; only its topic must be there.
+
+    Raises:
+        StoreError: It is missing or cannot be read.
+        FileFormatError: It is corrupt, or a field has an impossible value.
+    """
+    raw = load_object(path)
+    topic = _text(raw, "topic", path)
+    if not topic:
+        raise FileFormatError("topic is missing", where=f"{path} (topic)")
+    claims = raw.get("claims") or []
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
+        raise FileFormatError("claims is no list of objects", where=f"{path} (claims)")
+    return ResearchRecord(
+        path=path,
+        topic=topic,
+        created_at=_time(raw, "created_at", path),
+        expires_at=_time(raw, "expires_at", path),
+        quality=_number(raw, "quality_score", path),
+        summary=_text(raw, "summary", path),
+        claims=tuple(claims),
+        visit_ids=_texts(raw, "webpage_cache", path),
+    )
+
+
+def load_visit(directory: Path) -> VisitRecord:
+    """
+    One visit directory.
+
+    Raises:
+        StoreError: manifest.json or extracted.json is missing or cannot be read.
+        FileFormatError: A file is corrupt, or a field has an impossible value.
+    """
+    path = directory / MANIFEST_JSON
+    manifest = load_object(path)
+    fields = load_object(directory / EXTRACTED_JSON)
+    nested = fields.get("extracted_data")
+    fields = dict(nested) if isinstance(nested, dict) else fields
+    visit_id = _text(manifest, "visit_id", path)
+    if not visit_id:
+        raise FileFormatError("visit_id is missing", where=f"{path} (visit_id)")
+    return VisitRecord(
+        directory=directory,
+        visit_id=visit_id,
+        url=_text(manifest, "url", path),
+        visited_at=_time(manifest, "visited_at", path),
+        page_type=_text(manifest, "page_type", path),
+        quality=_number(manifest, "extraction_quality", path),
+        title=str(fields.get("title") or _text(manifest, "title", path)),
+        fields=fields,
+    )
+
+
+def turn_directories(turns: Path) -> list[tuple[int, Path]]:
+    """
+    The turn directories below *turns*, by number ascending; [] if there is no such directory.
+
+    Raises:
+        StoreError: The directory cannot be read.
+    """
+    try:
+        found = [path for path in turns.iterdir() if path.name.startswith("turn_")]
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise StoreError(f"cannot read the directory: {exc.strerror}", where=str(turns)) from exc
+    return sorted(
+        (int(path.name[5:]), path) for path in found if path.name[5:].isascii() and path.name[5:].isdigit()
+    )
+
+
+def visit_directories(turn: Path) -> Iterator[Path]:
+    """The visit directories of one turn, by name."""
+    cache = TurnPaths(turn).webpage_cache
+    if cache.is_dir():
+        yield from sorted(path for path in cache.iterdir() if path.is_dir())
+
+
+def _text(raw: dict[str, Any], key: str, path: Path) -> str:
+    value = raw.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise FileFormatError(f"{key} is no text", where=f"{path} ({key})")
+    return value
+
+
+def _texts(raw: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+    value = raw.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise FileFormatError(f"{key} is no list of texts", where=f"{path} ({key})")
+    return tuple(value)
+
+
+def _number(raw: dict[str, Any], key: str, path: Path) -> float | None:
+    value = raw.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise FileFormatError(f"{key} is no number from 0 to 1", where=f"{path} ({key})")
+    return float(value)
+
+
+def _time(raw: dict[str, Any], key: str, path: Path) -> datetime | None:
+    value = _text(raw, key, path)
+    try:
+        return parse_time(value) if value else None
+    except ValueError as exc:
+        raise FileFormatError(f"{key} {value!r} is no date", where=f"{path} ({key})") from exc

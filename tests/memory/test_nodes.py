@@ -1,0 +1,202 @@
+"""Nodes loaded from a small store."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from panda.errors import MemoryNodeError
+from panda.memory.nodes import NodeReader
+from panda.storage.layout import Layout
+from tests.stores import NOW, write_research, write_turn, write_visit
+
+PREFERENCES = """---
+budget: {value: $500-800, confidence: 0.9, source_turn: 808, updated_at: 2026-01-03T10:00:00Z}
+preferred_brands:
+  value: [Lenovo, ASUS]
+  confidence: 0.7
+favorite_hamster: Syrian
+wakes_at: 6:30
+loud: {value: true}
+---
+"""
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(tmp_path)
+
+
+@pytest.fixture
+def reader(layout: Layout) -> NodeReader:
+    return NodeReader(layout, "ann", lambda: NOW)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_turn_items_are_verbatim(layout: Layout, reader: NodeReader) -> None:
+    """A turn gives its summary, its query and its answer's sentences, without citation marks and source list."""
+    write_turn(
+        layout,
+        811,
+        query="Which laptop has an RTX 4050?",
+        response="The Lenovo LOQ 15 costs $697.00 [1]. It has 16 GB.\n\n- ASUS TUF A15\n\nSources:\n- [1] visit:a\n",
+        summary="Compared RTX 4050 laptops under $1000",
+        status="approved",
+        at=datetime(2026, 1, 4, tzinfo=UTC),
+    )
+    node = reader.load("turn:811")
+    assert [item.text for item in node.items] == [
+        "Compared RTX 4050 laptops under $1000",
+        "Which laptop has an RTX 4050?",
+        "The Lenovo LOQ 15 costs $697.00.",
+        "It has 16 GB.",
+        "ASUS TUF A15",
+    ]
+    assert node.provenance == "turns/turn_000811/context.md"
+    assert {item.content_type for item in node.items} == {"general_fact"}
+    assert round(node.confidence, 2) == 0.90
+
+
+def test_status_decides_where_a_turn_starts(layout: Layout, reader: NodeReader) -> None:
+    """An imported turn begins at .70, a failed one at .30."""
+    write_turn(layout, 1, query="a", response="b", status="imported", at=NOW)
+    write_turn(layout, 2, query="a", response="b", status="failed", at=NOW)
+    assert [reader.load(f"turn:{n}").confidence for n in (1, 2)] == [0.70, 0.30]
+
+
+def test_running_turn_is_no_node(layout: Layout, reader: NodeReader) -> None:
+    """A turn that was not saved cannot be loaded."""
+    write_turn(layout, 3, query="a", response="b", status="running", at=NOW)
+    with pytest.raises(MemoryNodeError, match="running"):
+        reader.load("turn:3")
+
+
+def test_preferences(layout: Layout, reader: NodeReader) -> None:
+    """Mapped, block and bare values give one line each, verbatim; what lacks a confidence counts .50."""
+    write(layout.preferences("ann"), PREFERENCES)
+    nodes = {node.id: node for node in reader.preferences()}
+    assert [node.text for node in nodes.values()] == [
+        "budget: $500-800",
+        "preferred_brands: Lenovo, ASUS",
+        "favorite_hamster: Syrian",
+        "wakes_at: 6:30",
+        "loud: true",
+    ]
+    assert nodes["memory:favorite_hamster"].confidence == 0.50
+    assert nodes["memory:preferred_brands"].confidence == 0.70
+    assert nodes["memory:loud"].warnings
+    assert reader.load("memory:budget") == nodes["memory:budget"]
+
+
+def test_broken_preferences_name_the_line(layout: Layout, reader: NodeReader) -> None:
+    """Invalid YAML is an error with file and line."""
+    write(layout.preferences("ann"), "---\nbudget: 1\nbrands: [a\n---\n")
+    with pytest.raises(MemoryNodeError) as caught:
+        reader.load("memory:budget")
+    assert caught.value.where is not None
+    assert "preferences.md:" in caught.value.where
+
+
+def test_visit_items_age_each_their_own_way(layout: Layout, reader: NodeReader) -> None:
+    """After 20 days a price is expired while the specs of the same visit are not."""
+    write_visit(
+        layout,
+        811,
+        "visit_abc123",
+        {
+            "title": "Lenovo LOQ 15 Gaming Laptop",
+            "price": "$697.00",
+            "specs": {"gpu": "NVIDIA RTX 4050", "ports": ["USB-C", "HDMI"]},
+            "availability": "In Stock",
+        },
+        quality=0.90,
+        at=datetime(2026, 1, 4, tzinfo=UTC).replace(day=4),
+    )
+    late = NodeReader(layout, "ann", lambda: datetime(2026, 1, 24, tzinfo=UTC))
+    items = {item.text: item for item in late.load("visit:visit_abc123").items}
+    price = items["Lenovo LOQ 15 Gaming Laptop: price $697.00"]
+    gpu = items["Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"]
+    assert (price.content_type, price.confidence < 0.30) == ("price", True)
+    assert (gpu.content_type, gpu.confidence > 0.50) == ("product_spec", True)
+    assert "Lenovo LOQ 15 Gaming Laptop: ports USB-C, HDMI" in items
+    assert items["Lenovo LOQ 15 Gaming Laptop: availability In Stock"].content_type == "availability"
+
+
+def test_two_visits_of_one_id_are_an_error(layout: Layout, reader: NodeReader) -> None:
+    """A visit id must match exactly one directory."""
+    for number in (1, 2):
+        write_visit(layout, number, "visit_a", {"title": "x", "price": "$1"}, quality=0.9, at=NOW)
+    with pytest.raises(MemoryNodeError, match="2 visits"):
+        reader.load("visit:visit_a")
+    with pytest.raises(MemoryNodeError, match="no visit"):
+        reader.load("visit:visit_b")
+
+
+def test_corrupt_visit_names_file_and_line(layout: Layout, reader: NodeReader) -> None:
+    """Broken JSON is reported with file and line."""
+    directory = write_visit(layout, 1, "visit_a", {"title": "x"}, quality=0.9, at=NOW)
+    (directory / "extracted.json").write_text('{\n"title": \n}', encoding="utf-8")
+    with pytest.raises(MemoryNodeError) as caught:
+        reader.load("visit:visit_a")
+    assert str(caught.value.where).endswith("extracted.json:3")
+
+
+def test_newest_research_of_a_topic_wins(layout: Layout, reader: NodeReader) -> None:
+    """Claims carry their source, and the file made last is taken; one with few fields is still read."""
+    claim = {"claim": "Lenovo LOQ 15 @ $697", "source": "bestbuy.com", "confidence": 0.92}
+    write_research(
+        layout, 1, {"topic": "commerce.laptop", "created_at": "2025-01-01T00:00:00Z", "summary": "old"}
+    )
+    write_research(
+        layout,
+        2,
+        {
+            "topic": "commerce.laptop",
+            "created_at": "2026-01-04T12:00:00Z",
+            "summary": "Found 12 laptops",
+            "quality_score": 0.88,
+            "claims": [claim],
+            "webpage_cache": ["visit_abc123"],
+        },
+    )
+    write_research(layout, 3, {"topic": "hamsters"})
+    node = reader.load("research:commerce.laptop")
+    assert [item.text for item in node.items] == ["Found 12 laptops", "Lenovo LOQ 15 @ $697 (bestbuy.com)"]
+    assert node.items[1].content_type == "price"
+    assert node.links == ("visit:visit_abc123",)
+    assert reader.load("research:hamsters").items == ()
+
+
+def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
+    """A knowledge document gives its sentences and list items; a short item gets its heading."""
+    path = layout.knowledge("ann") / "Research" / "troll_farms.md"
+    write(path, "---\nconfidence: 0.6\n---\n# Farms\nThey were in St. Petersburg. See [[IRA]].\n\n- Olgino\n")
+    node = reader.load("knowledge:Research/troll_farms.md")
+    assert node.source_type == "fact"
+    assert node.text.split("\n") == ["They were in St. Petersburg.", "See [[IRA]].", "Farms: Olgino"]
+    assert node.confidence == pytest.approx(0.6)
+    with pytest.raises(MemoryNodeError):
+        reader.load("knowledge:../preferences.md")
+
+
+@pytest.mark.parametrize(
+    "node_id", ["turn:5", "turn:x", "memory:nothing", "fact:nothing", "research:no", "oops"]
+)
+def test_missing_nodes(reader: NodeReader, node_id: str) -> None:
+    """What is not there is a memory error, whatever its kind."""
+    with pytest.raises(MemoryNodeError):
+        reader.load(node_id)
+
+
+def test_corrupt_metadata(layout: Layout, reader: NodeReader) -> None:
+    """A turn with broken metadata is a memory error with the place."""
+    paths = write_turn(layout, 1, query="a", response="b", status="approved", at=NOW)
+    (paths / "metadata.json").write_text(json.dumps([1]), encoding="utf-8")
+    with pytest.raises(MemoryNodeError) as caught:
+        reader.load("turn:1")
+    assert "metadata.json" in str(caught.value.where)

@@ -1,0 +1,94 @@
+"""Small stores for tests of memory, index and tools, written as plain files."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
+from panda.documents.times import render_time
+from panda.storage.layout import Layout, TurnPaths
+
+NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)
+
+
+def write_turn(
+    layout: Layout,
+    number: int,
+    *,
+    query: str,
+    response: str,
+    status: str = "imported",
+    at: datetime = NOW,
+    session: str = "default",
+    summary: str = "",
+    topics: tuple[str, ...] = (),
+    user: str = "ann",
+) -> TurnPaths:
+    """Write the files of one saved turn."""
+    paths = layout.turn(user, number)
+    paths.directory.mkdir(parents=True, exist_ok=True)
+    sections = (Section(0, (Text(query),)), Section(5, (Text(response),) if response else ()))
+    document = ContextDocument(FrontMatter("panda.context/1", number, user, session, "chat", at), sections)
+    metadata = {
+        "turn": number,
+        "user_id": user,
+        "session_id": session,
+        "query": query,
+        "status": status,
+        "created_at": render_time(at),
+    }
+    (paths / "context.md").write_text(render_context(document), encoding="utf-8", newline="")
+    (paths / "response.md").write_text(response, encoding="utf-8", newline="")
+    _write_json(paths / "metadata.json", metadata)
+    if summary or topics:
+        _write_json(
+            paths / "index_summary.json",
+            {
+                "summary": summary,
+                "topics": list(topics),
+                "intent": "query",
+                "has_research": False,
+                "research_topic": None,
+            },
+        )
+    return paths
+
+
+def write_visit(
+    layout: Layout,
+    turn: int,
+    visit_id: str,
+    fields: dict[str, Any],
+    *,
+    quality: float,
+    at: datetime = NOW,
+    user: str = "ann",
+) -> Path:
+    """Write one visit directory and return it."""
+    directory = layout.turn(user, turn).webpage_cache / f"page-{visit_id}"
+    directory.mkdir(parents=True)
+    manifest = {
+        "visit_id": visit_id,
+        "url": f"https://shop.example/{visit_id}",
+        "visited_at": render_time(at),
+        "page_type": "product",
+        "extraction_quality": quality,
+        "refreshes": None,
+        "title": fields.get("title"),
+    }
+    _write_json(directory / "manifest.json", manifest)
+    _write_json(directory / "extracted.json", fields)
+    return directory
+
+
+def write_research(layout: Layout, turn: int, fields: dict[str, Any], *, user: str = "ann") -> Path:
+    """Write the research file of a turn and return its path."""
+    path = layout.turn(user, turn) / "research.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_json(path, fields)
+    return path
+
+
+def _write_json(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value), encoding="utf-8")
