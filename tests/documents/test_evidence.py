@@ -1,0 +1,199 @@
+"""What counts as supported by a source, and what never does."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panda.documents.evidence import check_evidence, find_claims
+
+LOQ = """Lenovo LOQ 15 Gaming Laptop: price $697.00. NVIDIA RTX 4050, 16GB DDR5, 512GB SSD.
+In Stock, seen 2026-01-04T13:20:00Z at https://www.bestbuy.com/site/lenovo-loq-15/6534615.p,
+weight 2.38 kg, screen 15.6" 144Hz."""
+
+
+def unsupported(text: str, *sources: str) -> list[str]:
+    return [claim.text for claim in check_evidence(text, sources)]
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("697", "$697.00"),
+        ("$697", "697.00 USD"),
+        ("$697.00", "US$697"),
+        ("697 dollars", "$697"),
+        ("€1,299.50", "1.299,50 €"),
+        ("€1,299", "€1.299"),
+        ("£800", "GBP 800"),
+        ("$1,000", "under $1k"),
+        ("$1.5 million", "$1,500,000"),
+        ("749,99 €", "EUR 749.99"),
+        ("1\u00a0299", "1299"),
+        ("1\u202f299", "1,299"),
+        ("16 GB", "16GB DDR5"),
+        ("16 gigabytes", "16GB"),
+        ("1 TB", "1TB"),
+        ("1.2 hours", "1.2h ago"),
+        ("20 percent", "20% off"),
+        ("15.6-inch", "15.6 inches"),
+        ("2.38 kg", "2.380 kilograms"),
+        ("12-month", "12 months"),
+        ("4 January 2026", "2026-01-04"),
+        ("January 4th, 2026", "2026-01-04T13:20:00Z"),
+        ("Jan 4", "4 January 2026"),
+        ("January 2026", "2026-01-04"),
+        ("2026", "4 Jan. 2026"),
+        ("13:20", "2026-01-04T13:20:00Z"),
+        ("1:20 PM", "13:20"),
+        ("2026-01-04 13:20 UTC", "2026-01-04T14:20:00+01:00"),
+        ("January 4, 2026 at 1:20 PM", "2026-01-04T13:20:00Z"),
+        ("$500 and $800", "budget: $500-800"),
+        ("$500–800", "budget: $500-800"),
+        ("from 500 USD", "500-800 USD"),
+        ("8 GB", "8-16 GB"),
+        ("twelve laptops", "12 laptops"),
+        ("12 laptops", "Twelve laptops"),
+        ("two hundred and five", "205"),
+        ("13th", "13 generations"),
+        ("RTX 4050", "GeForce RTX™4050"),
+        ("RTX4050", "RTX 4050"),
+        ("the a15", "ASUS TUF A15"),
+        ("i7-13620H", "Core I7-13620H"),
+        ("-5", "−5"),
+        ("version 1.2.3", "v. 1.2.3."),
+        ("1920 x 1080", "1920x1080"),
+        ("(https://x.org/a_(b)).", "https://x.org/a_(b)"),
+        ("bestbuy.com", "https://www.bestbuy.com/site/x"),
+        ("٦٩٧", "697"),
+        ("This one is the best one.", "nothing"),
+    ],
+)
+def test_the_same_value_in_another_writing_is_supported(text: str, source: str) -> None:
+    """A value is supported however the source writes it."""
+    assert find_claims(text) or "one" in text
+    assert check_evidence(text, [source]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("$697", "€697"),
+        ("$697", "697"),
+        ("$697", "697 GB"),
+        ("$697", "$6,970"),
+        ("$697", "$697.99"),
+        ("$697 CAD", "$697"),
+        ("16 GB", "16 TB"),
+        ("16 GB", "16"),
+        ("16 hours", "16 minutes"),
+        ("20%", "20"),
+        ("15", "A15"),
+        ("A16", "A15"),
+        ("RTX 4060", "RTX 4050"),
+        ("4050", "RTX4050"),
+        ("5", "-5"),
+        ("-5", "5"),
+        ("$600", "$500-800"),
+        ("4 January 2026", "2026-01-05"),
+        ("4 January 2026", "4 January"),
+        ("04/01/2026", "2026-01-04"),
+        ("13:21", "2026-01-04T13:20:00Z"),
+        ("2026-01-04T13:20:00Z", "2026-01-04"),
+        ("2026-01-04T13:20:00Z", "2026-01-04T13:20:00+01:00"),
+        ("https://x.org/a", "https://x.org/A"),
+        ("https://x.org/a", "https://x.org/a/b"),
+        ("http://x.org", "https://x.org"),
+        ("https://amazon.com", "https://www.amazon.com/x"),
+        ("walmart.com", "https://www.bestbuy.com"),
+        ("6534615", "https://x.org/6534615"),
+        ("twelve laptops", "11 laptops"),
+        ("one laptop", "2 laptops"),
+        ("Python 3.1", "Python 3.10"),
+        ("Python 3.10", "Python 3.1"),
+        ("1.2.3", "1.2.4"),
+        ("6\u200b97", "6 97"),
+        ("1" * 40, "1" * 39 + "2"),
+        ("RTX 4050 $697", "$4050 and 697"),
+        ("7 in stock", "17 in stock"),
+    ],
+)
+def test_another_value_currency_unit_or_instant_is_reported(text: str, source: str) -> None:
+    """What the source does not say is reported."""
+    assert check_evidence(text, [source])
+
+
+def test_only_the_sources_given_count() -> None:
+    """A price of one source does not support a text that cites another one."""
+    asus = "ASUS TUF A15: price $749.99"
+    assert unsupported("The Lenovo LOQ 15 costs $697", LOQ) == []
+    assert unsupported("The Lenovo LOQ 15 costs $697", asus) == ["15", "$697"]
+    assert unsupported("It costs $697, the ASUS TUF A15 $749.99", LOQ, asus) == []
+
+
+def test_a_text_is_supported_by_itself() -> None:
+    """Every claim of a text occurs in the text."""
+    assert unsupported(LOQ, LOQ) == []
+    assert {claim.kind for claim in find_claims(LOQ)} == {"number", "price", "quantity", "date", "url"}
+
+
+def test_claims_keep_their_words() -> None:
+    """A report shows the words as written, in order."""
+    assert unsupported("About $1,299.00, 16 GB, January 4, 2026, https://a.org/x.", "") == [
+        "$1,299.00",
+        "16 GB",
+        "January 4, 2026",
+        "https://a.org/x",
+    ]
+
+
+@given(st.text())
+def test_every_text_supports_itself(text: str) -> None:
+    """No text makes a claim that the same text does not support."""
+    assert check_evidence(text, [text]) == []
+
+
+@given(st.text(alphabet="0123456789.,-/:'$€£%x kKGBhMayan TZ\n[]()_+twelv", max_size=40))
+def test_no_digit_escapes(text: str) -> None:
+    """Every text with a digit is reported when there is no source."""
+    if any(character.isdecimal() for character in text):
+        assert check_evidence(text, [])
+
+
+@given(
+    st.lists(st.integers(0, 10**9), max_size=8),
+    st.integers(0, 10**9),
+    st.sampled_from(["{}", "{:,}", "{}.00"]),
+)
+def test_a_number_is_supported_exactly_if_its_value_is_there(held: list[int], said: int, form: str) -> None:
+    """Whether a number is reported depends on its value alone, not on its writing."""
+    source = "; ".join(f"there are {number:,} of them" for number in held)
+    assert bool(unsupported(f"it has {form.format(said)} of them", source)) is (said not in held)
+
+
+@given(st.integers(0, 99_999), st.integers(0, 99), st.sampled_from("$€£"), st.sampled_from("$€£"))
+def test_a_price_needs_its_currency(whole: int, cents: int, said: str, held: str) -> None:
+    """A price is supported by the same amount in the same currency only."""
+    supported = not unsupported(f"It costs {said}{whole}.{cents:02d}.", f"price {held}{whole:,}.{cents:02d}")
+    assert supported is (said == held)
+
+
+@given(st.datetimes(datetime(1900, 1, 1), datetime(2199, 1, 1)), st.integers(-40, 40))
+def test_a_date_is_supported_by_the_same_day_only(moment: datetime, days: int) -> None:
+    """Any written form of a day is supported by the ISO form of that day and no other."""
+    moment = moment.replace(microsecond=0, tzinfo=UTC)
+    other = datetime.fromordinal(moment.toordinal() + days)
+    for form in ("%d %B %Y", "%B %d, %Y", "%b. %d, %Y", "%Y/%m/%d", "%d.%m.%Y"):
+        assert bool(unsupported(f"seen {other.strftime(form)}", moment.isoformat())) is (days != 0)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "1", "1.", "1,", "a.", "-", "https://", "one ", "1-2", "$", "January 1 ", "1:1"]
+)
+def test_long_texts_are_checked_in_linear_time(piece: str) -> None:
+    """A hundred thousand characters of anything take well under two seconds."""
+    start = time.perf_counter()
+    find_claims(piece * (100_000 // len(piece)))
+    assert time.perf_counter() - start < 2
