@@ -47,8 +47,22 @@ def compile_schema(schema: Mapping[str, object], *, where: str | None = None) ->
     ...
     panda.errors.RecipeSchemaError: the schema uses "not", which a grammar cannot enforce, at /items/not
     """
+    return _compile(json.dumps(strip_schema(schema, where=where), ensure_ascii=False), where)
+
+
+def strip_schema(schema: Mapping[str, object], *, where: str | None = None) -> dict[str, object]:
+    """
+    The schema as a backend gets it, without our `x-` keys.
+
+    Raises:
+        RecipeSchemaError: It holds a keyword that would be ignored.
+
+    >>> strip_schema({"properties": {"x-a": {"x-options": "spans", "type": "string"}}})
+    {'properties': {'x-a': {'type': 'string'}}}
+    """
     plain = _strip(schema, "", where)
-    return _compile(json.dumps(plain, ensure_ascii=False), where)
+    assert isinstance(plain, dict)
+    return plain
 
 
 @lru_cache(maxsize=128)

@@ -82,6 +82,28 @@ class Layers:
         self.close()
 
     def _build(self, spec: ModelSpec) -> Model:
+        return self._server(spec) if spec.backend == "openai" else self._gguf(spec)
+
+    def _server(self, spec: ModelSpec) -> Model:
+        from panda.models.openai import OpenAiModel
+
+        key = None if spec.api_key_env is None else self._environ.get(spec.api_key_env)
+        if spec.api_key_env is not None and not key:
+            raise self._file.error(
+                f"models.{spec.name}.api_key_env",
+                f"the environment variable {spec.api_key_env} is not set",
+                f"export {spec.api_key_env} with the server's key",
+            )
+        return OpenAiModel(
+            spec.name,
+            url=spec.location,
+            model=str(spec.model),
+            n_ctx=spec.n_ctx,
+            writes=spec.writes,
+            api_key=key,
+        )
+
+    def _gguf(self, spec: ModelSpec) -> Model:
         return self._ggufs.model(
             spec.name,
             spec.location,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panda.errors import ModelFileError, ModelTimeoutError
-from panda.models.llama.library import library_identity, load_library, take_errors
+from panda.models.llama.library import library_identity, load_library, take_error
 from panda.models.llama.prefixes import KeptPrefixes
 from panda.models.llama.weights import Weights
 
@@ -100,11 +100,11 @@ class LlamaContext:
         # Flash attention splits its sums by the number of threads: not repeatable across machines.
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.no_perf = True
-        take_errors()
+        take_error()
         self._ctx: Any = lib.llama_init_from_model(weights.model, params)
         if not self._ctx:
             raise ModelFileError(
-                f"no context of {n_ctx:,} tokens can be made: {take_errors() or 'llama.cpp gives no reason'}",
+                f"no context of {n_ctx:,} tokens can be made: {take_error()}",
                 where=str(weights.path),
                 fix="set a smaller n_ctx in models.yaml",
             )
@@ -231,7 +231,7 @@ class LlamaContext:
         is_watched = len(tokens) >= _WATCHED_TOKENS or self.weights.n_params >= _SMALL_MODEL_PARAMS
         watch = self._watch if is_watched else self._no_watch
         self._lib.llama_set_abort_callback(self._ctx, watch, ctypes.c_void_p(0))
-        take_errors()
+        take_error()
         code = self._lib.llama_decode(self._ctx, batch)
         if code == 0:
             self._position += len(tokens)
@@ -241,7 +241,7 @@ class LlamaContext:
             interrupt, self._interrupt = self._interrupt, None
             raise interrupt
         deadline.check()
-        raise RuntimeError(f"llama_decode gave {code} for {len(tokens)} tokens: {take_errors()}")
+        raise RuntimeError(f"llama_decode gave {code} for {len(tokens)} tokens: {take_error()}")
 
     def _should_abort(self, _: object) -> bool:
         try:

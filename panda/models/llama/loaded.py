@@ -84,7 +84,11 @@ class LoadedGgufs:
 
     def _load_weights(self, file: GgufFile) -> Weights:
         if file.digest not in self._weights:
-            self._weights[file.digest] = Weights(file.runnable_path())
+            path = file.runnable_path()
+            if path == file.path:
+                self._weights[file.digest] = Weights(path)
+            else:
+                self._weights[file.digest] = Weights(path, fix=f"delete {path}: it is made again")
         return self._weights[file.digest]
 
     def _load_context(self, file: GgufFile, n_ctx: int) -> LlamaContext:

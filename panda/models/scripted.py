@@ -1,0 +1,170 @@
+"""A model whose replies are written down beforehand, for tests and replay."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from panda.errors import HaltError
+from panda.models.contract import (
+    Completion,
+    GenerateParams,
+    Message,
+    ModelInfo,
+    ScoreCase,
+    ScoreParams,
+    Scores,
+    Usage,
+)
+from panda.models.grammar import compile_schema
+
+_WORD = re.compile(r"\s*\S+\s*|\s+")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call that a scripted model got."""
+
+    messages: tuple[Message, ...] = ()
+    """Of generate; empty for score."""
+    prefix: str = ""
+    """Of score."""
+    cases: tuple[ScoreCase, ...] = ()
+    """Of score; empty for generate."""
+    params: GenerateParams | ScoreParams | None = None
+    """As given."""
+
+    @property
+    def is_score(self) -> bool:
+        """Whether options were to be scored."""
+        return isinstance(self.params, ScoreParams)
+
+    @property
+    def text(self) -> str:
+        """Everything that was said, in order."""
+        cases = [case.context + case.continuation for case in self.cases]
+        return "\n".join([*(message.content for message in self.messages), self.prefix, *cases])
+
+
+Reply = str | Completion | Scores | Sequence[float] | Exception
+"""A text to write, log-probabilities in case order, either of them in full, or an error to raise."""
+
+
+def in_order(*replies: Reply) -> Callable[[Asked], Reply | None]:
+    """Each call takes the next reply; after the last there is none."""
+    left = iter(replies)
+    return lambda _: next(left, None)
+
+
+def by_text(replies: Mapping[str, Reply]) -> Callable[[Asked], Reply | None]:
+    """The reply of the first key that occurs in what was asked."""
+    return lambda asked: next((reply for key, reply in replies.items() if key in asked.text), None)
+
+
+class ScriptedModel:
+    """
+    A model that replies as told. One token is one word.
+
+    Args:
+        answer: Gives the reply to a call; None is a call that nobody expected.
+        name: For info.
+        n_ctx: Window in words.
+        writes: For info.
+        scores: For info; false refuses to score.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Asked], Reply | None],
+        *,
+        name: str = "scripted",
+        n_ctx: int = 8192,
+        writes: bool = True,
+        scores: bool = True,
+    ) -> None:
+        self._answer = answer
+        digest = hashlib.sha256(f"scripted {name}".encode()).hexdigest()
+        self._info = ModelInfo(name, digest, n_ctx, writes, scores, {"backend": "scripted"})
+        self.asked: list[Asked] = []
+        """Every call so far."""
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._info
+
+    def count_model_tokens(self, text: str) -> int:
+        """Number of words."""
+        return len(_words(text))
+
+    def render_chat(self, messages: Sequence[Message]) -> str:
+        """One paragraph a message."""
+        return "".join(f"{message.role}: {message.content}\n\n" for message in messages) + "assistant:"
+
+    def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
+        """
+        The scripted completion, cut after params.max_tokens words.
+
+        Raises:
+            AssertionError: There is no reply to this call, or it is not one for generate.
+        """
+        if params.schema is not None:
+            compile_schema(params.schema)
+        prompt = self.count_model_tokens(self.render_chat(messages))
+        self._check_room(prompt + params.max_tokens)
+        reply = self._reply(Asked(messages=tuple(messages), params=params))
+        if isinstance(reply, Completion):
+            return reply
+        assert isinstance(reply, str), f"the scripted reply to a generate call is {reply!r}"
+        words = _words(reply)
+        return Completion(
+            text="".join(words[: params.max_tokens]),
+            finish_reason="length" if len(words) > params.max_tokens else "stop",
+            usage=Usage(prompt=prompt, reused=0, output=min(len(words), params.max_tokens)),
+            seconds=0.0,
+        )
+
+    def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
+        """
+        The scripted log-probabilities.
+
+        Raises:
+            AssertionError: There is no reply to this call, or not one number a case.
+        """
+        if not self._info.scores:
+            raise HaltError(
+                f"the model {self._info.name} does not score options", fix="give the layer another model"
+            )
+        counts = [self.count_model_tokens(case.continuation) for case in cases]
+        shared = self.count_model_tokens(prefix)
+        contexts = [self.count_model_tokens(case.context) for case in cases]
+        for before, after in zip(contexts, counts, strict=True):
+            self._check_room(shared + before + after)
+        reply = self._reply(Asked(prefix=prefix, cases=tuple(cases), params=params))
+        if isinstance(reply, Scores):
+            return reply
+        assert not isinstance(reply, str | Completion), f"the scripted reply to a score call is {reply!r}"
+        assert len(reply) == len(cases), f"{len(reply)} scripted values for {len(cases)} cases"
+        usage = Usage(prompt=shared + sum(contexts), reused=0, output=sum(counts))
+        return Scores(tuple(map(float, reply)), tuple(counts), usage, 0.0)
+
+    def _reply(self, asked: Asked) -> str | Completion | Scores | Sequence[float]:
+        self.asked.append(asked)
+        reply = self._answer(asked)
+        if isinstance(reply, Exception):
+            raise reply
+        if reply is None:
+            raise AssertionError(f"nothing is scripted for call {len(self.asked)}:\n{asked.text[-2000:]}")
+        return reply
+
+    def _check_room(self, tokens: int) -> None:
+        if tokens > self._info.n_ctx:
+            raise HaltError(
+                f"{tokens:,} model tokens do not fit into the context window of {self._info.n_ctx:,}",
+                fix="shorten the input",
+                expected=f"at most {self._info.n_ctx:,} model tokens",
+                received=f"{tokens:,} model tokens",
+            )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
