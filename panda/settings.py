@@ -1,7 +1,6 @@
 """What the user can set: flags > PANDA_… > panda.toml > user file > defaults."""
 
 import os
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,12 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from panda.documents.times import parse_time
-from panda.errors import SettingError
+from panda.errors import SettingError, UsageError
 from panda.storage.assets import asset, search_path
+from panda.storage.names import check_id
 
 PROJECT_FILE = "panda.toml"
-
-_ID = re.compile(r"[a-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -186,30 +184,6 @@ def _from_file(path: Path) -> dict[str, _Given]:
     return {key: _Given(value, str(path), f"{path} ({key})", path.parent) for key, value in table.items()}
 
 
-def check_id(text: str, *, what: str, where: str) -> str:
-    """
-    A user or session id, checked.
-
-    Args:
-        text: The id.
-        what: "user" or "session", for the message.
-        where: Where it was given.
-
-    Raises:
-        SettingError: Not 1 to 64 of a-z, 0-9, `_` and `-`.
-
-    >>> check_id("demo", what="user", where="--user")
-    'demo'
-    """
-    if not _ID.fullmatch(text):
-        raise SettingError(
-            f"{what} id {text[:80]!r} is not 1 to 64 of the characters a-z, 0-9, _ and -",
-            where=where,
-            fix="choose another id",
-        )
-    return text
-
-
 def _wrong(given: _Given, wanted: str) -> SettingError:
     return SettingError(f"{str(given.value)[:80]!r} is not {wanted}", where=given.where, fix=f"give {wanted}")
 
@@ -227,7 +201,10 @@ def _identifier(what: str) -> Callable[[_Given, Mapping[str, str]], str]:
     def check(given: _Given, environ: Mapping[str, str]) -> str:
         if not isinstance(given.value, str):
             raise _wrong(given, f"a {what} id")
-        return check_id(given.value, what=what, where=given.where)
+        try:
+            return check_id(given.value, what=what)
+        except UsageError as exc:
+            raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
 
     return check
 

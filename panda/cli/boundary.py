@@ -55,11 +55,11 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
 
 def _attempt(
     program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str], *, as_json: bool
-) -> tuple[Result, str]:
+) -> tuple[Result, str | bytes]:
     """What the command ended with, and the text of it for stdout."""
     words = _command_words(program, arguments)
 
-    def render(outcome: Result) -> str:
+    def render(outcome: Result) -> str | bytes:
         if as_json:
             code, data, error = outcome.code, outcome.data, outcome.error
             return render_json(exit_code=code, command=words, data=data, error=error)
@@ -139,9 +139,12 @@ def _command_words(program: TyperGroup, arguments: Sequence[str]) -> str | None:
     return None
 
 
-def _print(outcome: Result, answer: str, *, as_json: bool) -> int:
+def _print(outcome: Result, answer: str | bytes, *, as_json: bool) -> int:
     try:
-        sys.stdout.write(answer)
+        if isinstance(answer, bytes):
+            sys.stdout.buffer.write(answer)
+        else:
+            sys.stdout.write(answer)
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()
@@ -156,10 +159,10 @@ def _print(outcome: Result, answer: str, *, as_json: bool) -> int:
     return outcome.code
 
 
-def _answer(body: str | Document | Table, *, color: bool) -> str:
+def _answer(body: str | Document | Table, *, color: bool) -> str | bytes:
     terminal = sys.stdout.isatty()
     if isinstance(body, Document) and not terminal:
-        return body.text
+        return body.content
     if isinstance(body, Document) and body.markdown:
         from panda.cli.render import markdown_text
 

@@ -32,7 +32,9 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
     "json": (Annotated[bool, typer.Option("--json", help="Print one JSON object.")], False),
     "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")], False),
     "verbose": (
-        Annotated[int, typer.Option("--verbose", "-v", count=True, help="Say more on stderr.", metavar="")],
+        Annotated[
+            int, typer.Option("--verbose", "-v", count=True, help="Say more on stderr.", show_default=False)
+        ],
         0,
     ),
 }
@@ -104,5 +106,6 @@ def _invocation(
             verbosity=options["verbose"],
             color=not surroundings.environ.get("NO_COLOR"),
         ),
+        environ=surroundings.environ,
         stdin=sys.stdin.buffer,
     )

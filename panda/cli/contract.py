@@ -13,12 +13,17 @@ from panda.storage.opening import open_store, open_store_for_writing
 
 @dataclass(frozen=True)
 class Document:
-    """A text of ours or a file: rendered on a terminal, and exactly as it is when piped."""
+    """A file or a part of one: rendered on a terminal, and byte for byte as it is when piped."""
 
-    text: str
-    """The text, as it goes into a pipe."""
+    content: bytes
+    """As it goes into a pipe."""
     markdown: bool = True
     """Whether it is Markdown; anything else is shown as it stands."""
+
+    @property
+    def text(self) -> str:
+        """The content as text; bytes that are not UTF-8 are replaced."""
+        return self.content.decode("utf-8", errors="replace")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class Invocation:
     """The settings in force."""
     reporter: Reporter
     """Where progress, warnings and tables of work go: stderr."""
+    environ: Mapping[str, str]
+    """Environment variables, for the API keys that models.yaml names."""
     stdin: BinaryIO
     """Standard input, as bytes."""
 

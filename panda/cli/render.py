@@ -1,5 +1,6 @@
 """How things look on a terminal; the only importer of rich."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -13,6 +14,8 @@ from rich.text import Text
 
 from panda.cli.plain_text import cell_text, visible
 
+_FRONT_MATTER = re.compile(r"\A---\n(.*?^)---$", re.DOTALL | re.MULTILINE)
+
 
 def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
     """
@@ -23,7 +26,8 @@ def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
         stream: The terminal.
         color: Whether colours may be used.
     """
-    return _rendered(Markdown(visible(text), hyperlinks=False), stream=stream, color=color)
+    shown = _FRONT_MATTER.sub(r"```yaml\n\1```\n", visible(text))
+    return _rendered(Markdown(shown, hyperlinks=False), stream=stream, color=color)
 
 
 def table_text(

@@ -13,7 +13,7 @@ def open_store(root: Path) -> Layout:
     Raises:
         NotFoundError: The directory is no store: it has no `users` directory.
     """
-    if not (root / "users").is_dir():
+    if not Layout(root).users.is_dir():
         raise NotFoundError(
             "no store here", where=str(root), fix="run `panda init`, or name another store with --root"
         )

@@ -1,0 +1,47 @@
+# What a newcomer and CI run. `make` alone lists the targets.
+.PHONY: help install turn test clean
+
+Q ?= And how much does the Lenovo LOQ 15 cost?
+override Q := $(value Q)
+export Q
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO := demo/panda-system-docs
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+
+help:
+	@echo 'make turn           answer a follow-up question from the demo store, on a copy in demo/'
+	@echo 'make turn Q="..."   answer another question'
+	@echo 'make test           lint, types and tests: what CI runs'
+	@echo 'make install        only set up $(VENV)'
+	@echo 'make clean          remove $(VENV) and demo/'
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or later is needed, and none was found" >&2; \
+		echo "fix: install it, or name it: make PYTHON=/path/to/python3.11 ..." >&2; exit 2; }
+	@"$(PYTHON)" -m venv $(VENV) || { echo "error: $(PYTHON) cannot make a virtual environment" >&2; \
+		echo "fix: on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 2; }
+	@echo "Installing into $(VENV); the first time this compiles llama.cpp, which takes some minutes." >&2
+	@env -u MAKEFLAGS -u MAKELEVEL $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+turn: $(STAMP)
+	@rm -rf demo && mkdir demo
+	@$(BIN)/panda init --demo --quiet --root $(DEMO)
+	@$(BIN)/panda turn --root $(DEMO) --user demo -- "$$Q"
+
+test: $(STAMP)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) demo

@@ -1,0 +1,122 @@
+"""Every file and directory name of the store, once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+CONTEXT_MD = "context.md"
+RESPONSE_MD = "response.md"
+METADATA_JSON = "metadata.json"
+METRICS_JSON = "metrics.json"
+CALLS_JSONL = "calls.jsonl"
+QUERY_ANALYSIS_JSON = "query_analysis.json"
+REFLECTION_JSON = "reflection.json"
+RETRIEVAL_PLAN_JSON = "retrieval_plan.json"
+GATHERED_CONTEXT_JSON = "gathered_context.json"
+PLAN_JSON = "plan.json"
+TOOLRESULTS_MD = "toolresults.md"
+SUMMARY_JSON = "summary.json"
+INDEX_SUMMARY_JSON = "index_summary.json"
+STAGED_MEMORY_JSON = "staged_memory.json"
+RESEARCH_JSON = "research.json"
+RESEARCH_MD = "research.md"
+MANIFEST_JSON = "manifest.json"
+CONTENT_MD = "content.md"
+EXTRACTED_JSON = "extracted.json"
+PREFERENCES_MD = "preferences.md"
+FACTS_MD = "facts.md"
+MEMORY_JSONL = "memory.jsonl"
+
+
+def turn_name(number: int) -> str:
+    """
+    Directory name of a turn.
+
+    >>> turn_name(12)
+    'turn_000012'
+    """
+    return f"turn_{number:06d}"
+
+
+@dataclass(frozen=True)
+class TurnPaths:
+    """The files of one turn directory."""
+
+    directory: Path
+    """The turn directory itself."""
+
+    def __truediv__(self, name: str) -> Path:
+        return self.directory / name
+
+    def step(self, number: int) -> Path:
+        """Result file of tool step *number*, counted from 1."""
+        return self.directory / "steps" / f"step_{number:02d}.json"
+
+    @property
+    def webpage_cache(self) -> Path:
+        return self.directory / "webpage_cache"
+
+    def attempt(self, number: int) -> Path:
+        """Where superseded sections of attempt *number* (from 1) go."""
+        return self.directory / "attempts" / str(number)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths below a store's root."""
+
+    root: Path
+    """The directory `panda-system-docs`."""
+
+    @property
+    def users(self) -> Path:
+        return self.root / "users"
+
+    def user(self, user: str) -> Path:
+        return self.users / user
+
+    def turns(self, user: str) -> Path:
+        return self.user(user) / "turns"
+
+    def turn(self, user: str, number: int) -> TurnPaths:
+        return TurnPaths(self.turns(user) / turn_name(number))
+
+    def turn_counter(self, user: str) -> Path:
+        return self.user(user) / "turn_counter"
+
+    def preferences(self, user: str) -> Path:
+        return self.user(user) / PREFERENCES_MD
+
+    def facts(self, user: str) -> Path:
+        return self.user(user) / FACTS_MD
+
+    def memory_log(self, user: str) -> Path:
+        return self.user(user) / MEMORY_JSONL
+
+    def knowledge(self, user: str) -> Path:
+        return self.user(user) / "knowledge"
+
+    def session(self, user: str, session: str) -> Path:
+        return self.user(user) / "sessions" / session / "session.json"
+
+    def session_lock(self, user: str, session: str) -> Path:
+        return self.user(user) / "sessions" / session / "lock"
+
+    def memory_lock(self, user: str) -> Path:
+        return self.user(user) / "memory.lock"
+
+    @property
+    def turn_index(self) -> Path:
+        return self.root / "indexes" / "turn_index.db"
+
+    @property
+    def interventions(self) -> Path:
+        return self.root / "interventions"
+
+    @property
+    def executions_log(self) -> Path:
+        return self.root / "logs" / "executions.jsonl"
+
+    @property
+    def read_only_mark(self) -> Path:
+        """A file that, when present, makes writing commands refuse this root (the checkout's demo)."""
+        return self.root / ".read-only"
