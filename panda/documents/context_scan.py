@@ -35,8 +35,7 @@ class ContextScan:
         lines = self.text.split("\n")
         first = self._read_front(lines)
         starts = self._find_headings(lines, first)
-        if first and any(line.strip() for line in lines[first : starts[0] if starts else len(lines)]):
-            self._report(first, "text stands before the first section")
+        self._check_before(lines, first, starts[0] if starts else len(lines))
         if lines[-1] == "":
             lines.pop()
         for start, end in pairwise([*starts, len(lines)]):
@@ -59,6 +58,11 @@ class ContextScan:
         except (ValueError, OverflowError) as exc:
             self._report(0, f"front matter: {exc}")
         return end + 1
+
+    def _check_before(self, lines: Sequence[str], first: int, end: int) -> None:
+        stray = next((index for index in range(first, end) if lines[index].strip()), None)
+        if first and stray is not None and all(problem.line != stray + 1 for problem in self.problems):
+            self._report(stray, "text stands before the first section")
 
     def _find_headings(self, lines: Sequence[str], first: int) -> list[int]:
         """Indexes of the canonical headings outside of fences; reports fences that are left open."""

@@ -1,0 +1,260 @@
+"""Import of saved turns: all lines are checked first, then every turn appears as a whole."""
+
+import shutil
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
+from panda.documents.times import Clock
+from panda.errors import FileFormatError, ImportFileError, StoreError
+from panda.storage.files import (
+    make_directory,
+    read_json,
+    render_json,
+    store_errors,
+    sync_directory,
+    temporary_beside,
+    write_synced,
+)
+from panda.storage.import_lines import ImportLine, read_import_lines
+from panda.storage.layout import (
+    CONTEXT_MD,
+    INDEX_SUMMARY_JSON,
+    METADATA_JSON,
+    RESPONSE_MD,
+    Layout,
+)
+from panda.storage.turns import CONTEXT_SCHEMA, Metadata, TurnFolder, TurnStore
+
+_Key = tuple[str, datetime, str, str]
+
+
+@dataclass(frozen=True)
+class ImportedTurn:
+    """What became of one line."""
+
+    user: str
+    """User id."""
+    turn: int
+    """Turn number, given or assigned."""
+    created: bool
+    """False if the same turn was there already."""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What an import did."""
+
+    turns: tuple[ImportedTurn, ...]
+    """One for each line, in the order of the file."""
+
+    @property
+    def created(self) -> int:
+        """Number of turns written."""
+        return sum(turn.created for turn in self.turns)
+
+    @property
+    def unchanged(self) -> int:
+        """Number of lines whose turn was there already."""
+        return len(self.turns) - self.created
+
+
+@dataclass(frozen=True)
+class _Step:
+    line: ImportLine
+    number: int
+    create: bool
+
+
+def import_turns(
+    source: Path | Iterable[str], layout: Layout, clock: Clock, *, name: str = "<stdin>"
+) -> ImportReport:
+    """
+    Write the turns of an import file as saved turns of status imported.
+
+    Given numbers are kept and may fill gaps; other lines get the next numbers, in the order of the file. A
+    turn that is there already with the same session, time, query and response is left alone.
+
+    Args:
+        source: The file, or its lines.
+        layout: The store; missing users are created.
+        clock: Gives the time of the save.
+        name: Name for errors, if *source* is lines.
+
+    Returns:
+        What became of each line.
+
+    Raises:
+        ImportFileError: A line is wrong, or its number is taken by another turn; nothing was changed.
+        LockHeldError: Another process is claiming numbers for too long.
+        StoreError: A file cannot be read or written; turns that did appear are whole.
+
+    Source:
+        issue 2, import.
+    """
+    lines = read_import_lines(source, name=name)
+    stores = {user: TurnStore(layout, user, clock) for user in sorted({line.user for line in lines})}
+    steps = _plan(lines, stores)
+    if any(step.create for step in steps):
+        with ExitStack() as locks:
+            for store in stores.values():
+                make_directory(layout.turns(store.user))
+                locks.enter_context(store.numbering("panda import"))
+            steps = _plan(lines, stores)
+            _write([step for step in steps if step.create], layout, clock())
+            for user, store in stores.items():
+                store.raise_counter(max(step.number for step in steps if step.line.user == user))
+    return ImportReport(tuple(ImportedTurn(step.line.user, step.number, step.create) for step in steps))
+
+
+def _plan(lines: list[ImportLine], stores: dict[str, TurnStore]) -> list[_Step]:
+    """What is to be done for each line, without doing it."""
+    by_user: dict[str, list[ImportLine]] = {user: [] for user in stores}
+    for line in lines:
+        by_user[line.user].append(line)
+    plans = {user: _UserPlan(store, by_user[user]) for user, store in stores.items()}
+    return [plans[line.user].step(line) for line in lines]
+
+
+class _UserPlan:
+    """Numbers of one user's lines."""
+
+    def __init__(self, store: TurnStore, lines: list[ImportLine]) -> None:
+        self.store = store
+        self.existing = set(store.numbers())
+        self.planned: dict[int, ImportLine] = {}
+        given = {line.turn for line in lines if line.turn is not None}
+        self.next = max(store.counter(), *self.existing, *given, 0) + 1
+        self.unclaimed: dict[_Key, list[int]] = {}
+        if any(line.turn is None for line in lines):
+            for number in sorted(self.existing - given):
+                key = _key_of(store.open(number))
+                if key:
+                    self.unclaimed.setdefault(key, []).append(number)
+
+    def step(self, line: ImportLine) -> _Step:
+        if line.turn is None:
+            return self._unnumbered(line)
+        if line.turn in self.planned:
+            if not _same(self.planned[line.turn], line):
+                raise _taken(line, line.turn, f"by {self.planned[line.turn].where}")
+            return _Step(line, line.turn, create=False)
+        self.planned[line.turn] = line
+        if line.turn not in self.existing:
+            return _Step(line, line.turn, create=True)
+        folder = self.store.open(line.turn)
+        if _key_of(folder) != _key(line) or not _summary_agrees(folder, line):
+            raise _taken(line, line.turn, f"by a turn with other content: {folder.paths.directory}")
+        return _Step(line, line.turn, create=False)
+
+    def _unnumbered(self, line: ImportLine) -> _Step:
+        known = self.unclaimed.get(_key(line), [])
+        if known:
+            number = known.pop(0)
+            if not _summary_agrees(self.store.open(number), line):
+                raise _taken(line, number, "by the same turn with another summary")
+            return _Step(line, number, create=False)
+        self.next += 1
+        return _Step(line, self.next - 1, create=True)
+
+
+def _taken(line: ImportLine, number: int, by: str) -> ImportFileError:
+    message = f"turn {number} of user {line.user} is taken {by}"
+    return ImportFileError(message, where=line.where, fix="take the line out, or give a number that is free")
+
+
+def _key(line: ImportLine) -> _Key:
+    return line.session, line.at, line.query, line.response
+
+
+def _key_of(folder: TurnFolder) -> _Key | None:
+    """What an existing turn is recognised by; None if it cannot be read, so that it equals no line."""
+    try:
+        metadata = folder.read_metadata()
+        response = folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else ""
+    except (FileFormatError, StoreError):
+        return None
+    return metadata.session_id, metadata.created_at, metadata.query, response
+
+
+def _same(one: ImportLine, other: ImportLine) -> bool:
+    return _key(one) == _key(other) and (one.summary, one.topics) == (other.summary, other.topics)
+
+
+def _summary_agrees(folder: TurnFolder, line: ImportLine) -> bool:
+    """Whether the turn's index summary is the line's, or the line has none."""
+    if not line.has_summary:
+        return True
+    try:
+        value = read_json(folder.paths / INDEX_SUMMARY_JSON)
+    except (FileFormatError, StoreError):
+        return False
+    return isinstance(value, dict) and value == _summary_json(line)
+
+
+def _summary_json(line: ImportLine) -> dict[str, object]:
+    return {
+        "summary": line.summary,
+        "topics": list(line.topics or ()),
+        "intent": None,
+        "has_research": False,
+        "research_topic": None,
+    }
+
+
+def _write(steps: list[_Step], layout: Layout, now: datetime) -> None:
+    """Builds all directories beside their places, then renames them all."""
+    built: list[tuple[Path, Path]] = []
+    try:
+        for step in steps:
+            place = layout.turn(step.line.user, step.number).directory
+            built.append((temporary_beside(place), place))
+            _build(built[-1][0], step, now)
+        for temporary, place in built:
+            with store_errors(place, "create"):
+                temporary.rename(place)
+    except BaseException:
+        for temporary, _ in built:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    for directory in {place.parent for _, place in built}:
+        sync_directory(directory)
+
+
+def _build(directory: Path, step: _Step, now: datetime) -> None:
+    with store_errors(directory, "create"):
+        directory.mkdir()
+    for name, text in _files(step, now).items():
+        write_synced(directory / name, text.encode())
+    sync_directory(directory)
+
+
+def _files(step: _Step, now: datetime) -> dict[str, str]:
+    line = step.line
+    front = FrontMatter(CONTEXT_SCHEMA, step.number, line.user, line.session, "chat", line.at)
+    answer = Section(5, (Text(line.response),) if line.response else ())
+    metadata = Metadata(
+        turn=step.number,
+        user_id=line.user,
+        session_id=line.session,
+        mode="chat",
+        query=line.query,
+        status="imported",
+        route=(),
+        next=None,
+        created_at=line.at,
+        updated_at=now,
+        saved_at=now,
+        answered=bool(line.response.strip()),
+    )
+    files = {
+        CONTEXT_MD: render_context(ContextDocument(front, (Section(0, (Text(line.query),)), answer))),
+        RESPONSE_MD: line.response,
+        METADATA_JSON: render_json(metadata.to_json()),
+    }
+    if line.has_summary:
+        files[INDEX_SUMMARY_JSON] = render_json(_summary_json(line))
+    return files

@@ -1,0 +1,106 @@
+"""The JSON Schemas of the store's files: which schema a file has, and what is wrong with a value."""
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePath
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from panda.documents.problems import Problem
+from panda.errors import FileFormatError
+from panda.storage import layout
+
+_BY_NAME = {
+    layout.METADATA_JSON: "metadata",
+    layout.METRICS_JSON: "metrics",
+    layout.CALLS_JSONL: "call_line",
+    layout.QUERY_ANALYSIS_JSON: "query_analysis",
+    layout.REFLECTION_JSON: "reflection",
+    layout.RETRIEVAL_PLAN_JSON: "retrieval_plan",
+    layout.GATHERED_CONTEXT_JSON: "gathered_context",
+    layout.PLAN_JSON: "plan",
+    layout.SUMMARY_JSON: "summary",
+    layout.INDEX_SUMMARY_JSON: "index_summary",
+    layout.STAGED_MEMORY_JSON: "staged_memory",
+    layout.RESEARCH_JSON: "research",
+    layout.MANIFEST_JSON: "manifest",
+    layout.EXTRACTED_JSON: "extracted",
+    layout.MEMORY_JSONL: "memory_line",
+    "import.jsonl": "import_line",
+}
+_BY_DIRECTORY = {"steps": "step", "interventions": "intervention"}
+_MESSAGE_CHARS = 300
+
+
+def schema_name(path: str) -> str | None:
+    """
+    Name of the schema that a file of the store follows; for a .jsonl file, each of its lines.
+
+    Args:
+        path: File name, or a path of which the last directory counts too.
+
+    Returns:
+        The name, or None for a file without a schema.
+
+    >>> schema_name("metadata.json"), schema_name("steps/step_01.json"), schema_name("notes.json")
+    ('metadata', 'step', None)
+    """
+    pure = PurePath(path)
+    if pure.suffix == ".json" and pure.parent.name in _BY_DIRECTORY:
+        return _BY_DIRECTORY[pure.parent.name]
+    return _BY_NAME.get(pure.name)
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    text = (files("panda.storage") / "schemas" / f"{schema}.json").read_text(encoding="utf-8")
+    return Draft202012Validator(json.loads(text))
+
+
+def json_problems(name: str, value: object, *, path: str, line: int | None = None) -> list[Problem]:
+    """
+    What is wrong with a value that a file holds, or is about to hold.
+
+    Args:
+        name: File name in the store, as for schema_name.
+        value: The parsed value; of a .jsonl file, one line's.
+        path: Path of the file, for the problems.
+        line: Line of the value, for .jsonl files.
+
+    Returns:
+        One problem for each place, in the order of the keys; none if the file has no schema.
+    """
+    schema = schema_name(name)
+    if schema is None:
+        return []
+    errors = sorted(_validator(schema).iter_errors(value), key=_key)
+    return [Problem(path, _message(error), line=line, key=_key(error) or None) for error in errors]
+
+
+def _key(error: ValidationError) -> str:
+    return ".".join(str(part) for part in error.absolute_path)
+
+
+def _message(error: ValidationError) -> str:
+    message = error.message
+    if len(message) > _MESSAGE_CHARS:
+        message = f"{message[:_MESSAGE_CHARS]} … ({len(message)} characters)"
+    return message
+
+
+def check_json(name: str, value: object, where: str) -> None:
+    """
+    Raises unless a value fits the schema of its file; a file without a schema takes any value.
+
+    Args:
+        name: File name in the store, as for schema_name.
+        value: The parsed value.
+        where: Path of the file, for the error.
+
+    Raises:
+        FileFormatError: It does not fit; names the first key that is wrong.
+    """
+    for problem in json_problems(name, value, path=where):
+        raise FileFormatError(problem.message, where=problem.where)

@@ -1,0 +1,252 @@
+"""The files of one turn directory, and the value of its metadata.json."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from panda.documents.context import ContextDocument, parse_context, render_context
+from panda.documents.times import Clock, parse_time, render_time
+from panda.errors import FileFormatError
+from panda.storage.files import (
+    append_json_line,
+    parse_json,
+    read_json_lines,
+    read_text,
+    write_atomic,
+    write_json,
+)
+from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, METADATA_JSON, TurnPaths
+from panda.storage.schemas import check_json
+
+Status = Literal["running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted"]
+METADATA_SCHEMA = "panda.metadata/1"
+CONTEXT_SCHEMA = "panda.context/1"
+
+
+@dataclass(frozen=True)
+class Next:
+    """Where a turn goes on."""
+
+    phase: int
+    """Phase to run next, 0 to 7."""
+    round: int
+    """How often phase 3 was begun anew by the validator."""
+    attempt: int
+    """How often phase 5 was begun anew by the validator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """metadata.json: what the turn is and how far it came."""
+
+    turn: int
+    """Turn number, as in the directory name."""
+    user_id: str
+    """Whose turn it is."""
+    session_id: str
+    """Session of the turn."""
+    mode: str
+    """chat or code."""
+    query: str
+    """The raw query."""
+    status: Status
+    """How the turn stands or ended."""
+    route: tuple[int, ...]
+    """Phases passed, in order; one passed twice stands twice."""
+    next: Next | None
+    """Where the turn goes on; None when it has ended."""
+    created_at: datetime
+    """When it was claimed; of an imported turn, when it was said."""
+    updated_at: datetime
+    """When this file was written."""
+    saved_at: datetime | None = None
+    """When the save of phase 7 was done."""
+    answered: bool | None = None
+    """Whether anything was found to answer with; None while unknown."""
+    seed: int | None = None
+    """Seed given with --seed; None derives it."""
+    question: str | None = None
+    """Question to the user, for status clarify."""
+    intervention: str | None = None
+    """Id of the intervention that halted the turn."""
+    schema: str = METADATA_SCHEMA
+    """Name and version of the format."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The value of metadata.json."""
+        times = {
+            "created_at": render_time(self.created_at),
+            "updated_at": render_time(self.updated_at),
+            "saved_at": render_time(self.saved_at) if self.saved_at else None,
+        }
+        return {"schema": self.schema, **asdict(self), "route": list(self.route), **times}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Metadata":
+        """
+        The metadata that a file holds.
+
+        Raises:
+            FileFormatError: The value does not fit the schema; names the key.
+        """
+        check_json(METADATA_JSON, value, where)
+        try:
+            times = {key: parse_time(value[key]) for key in ("created_at", "updated_at")}
+            saved = parse_time(value["saved_at"]) if value["saved_at"] else None
+        except (ValueError, OverflowError) as exc:
+            raise FileFormatError(f"not an instant: {exc}", where=where) from exc
+        going_on = Next(**value["next"]) if value["next"] else None
+        return cls(**{**value, **times, "saved_at": saved, "next": going_on, "route": tuple(value["route"])})
+
+
+@dataclass(frozen=True)
+class TurnFolder:
+    """The files of one turn."""
+
+    number: int
+    """Turn number."""
+    paths: TurnPaths
+    """Where its files are."""
+    clock: Clock
+    """Gives updated_at."""
+
+    def read_context(self) -> ContextDocument:
+        """
+        The turn's context.md.
+
+        Raises:
+            DocumentError: It is damaged.
+            StoreError: It cannot be read.
+        """
+        path = self.paths / CONTEXT_MD
+        return parse_context(read_text(path), where=str(path))
+
+    def write_context(self, document: ContextDocument) -> None:
+        """
+        Replaces the turn's context.md.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        write_atomic(self.paths / CONTEXT_MD, render_context(document))
+
+    def read_text(self, name: str) -> str:
+        """
+        A text file of the turn.
+
+        Raises:
+            StoreError: It cannot be read.
+            FileFormatError: It is not UTF-8.
+        """
+        return read_text(self.paths / name)
+
+    def write_text(self, name: str, text: str) -> None:
+        """
+        Replaces a text file of the turn.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        write_atomic(self.paths / name, text)
+
+    def has(self, name: str) -> bool:
+        """Whether the turn has a file of that name."""
+        return (self.paths / name).is_file()
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """
+        A JSON file of the turn, checked against its schema.
+
+        Args:
+            name: Path in the turn's directory, e.g. "plan.json" or "steps/step_01.json".
+
+        Raises:
+            StoreError: It cannot be read.
+            FileFormatError: It is not JSON, or does not fit its schema.
+        """
+        path = self.paths / name
+        value = parse_json(read_text(path), where=str(path))
+        check_json(name, value, str(path))
+        if not isinstance(value, dict):
+            raise FileFormatError("not a JSON object", where=str(path))
+        return value
+
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
+        """
+        Replaces a JSON file of the turn, checked against its schema first.
+
+        Args:
+            name: As for read_json.
+            value: JSON-like value.
+
+        Raises:
+            StoreError: It cannot be written.
+            FileFormatError: It does not fit its schema.
+        """
+        check_json(name, value, str(self.paths / name))
+        write_json(self.paths / name, value)
+
+    def read_metadata(self) -> Metadata:
+        """
+        The turn's metadata.json.
+
+        Raises:
+            StoreError: It cannot be read.
+            FileFormatError: It is not JSON, or does not fit its schema.
+        """
+        path = self.paths / METADATA_JSON
+        return Metadata.from_json(parse_json(read_text(path), where=str(path)), where=str(path))
+
+    def write_metadata(self, metadata: Metadata) -> Metadata:
+        """
+        Replaces the turn's metadata.json; updated_at becomes the present.
+
+        Returns:
+            What was written.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        written = replace(metadata, updated_at=self.clock())
+        self.write_json(METADATA_JSON, written.to_json())
+        return written
+
+    def append_call(self, record: Mapping[str, object]) -> None:
+        """
+        Adds a line to calls.jsonl.
+
+        Raises:
+            StoreError: It cannot be written.
+            FileFormatError: The record does not fit its schema.
+        """
+        check_json(CALLS_JSONL, record, str(self.paths / CALLS_JSONL))
+        append_json_line(self.paths / CALLS_JSONL, record)
+
+    def calls(self) -> list[dict[str, Any]]:
+        """
+        The lines of calls.jsonl, in order; [] if no call was made.
+
+        Raises:
+            FileFormatError: A line is not JSON; names it.
+        """
+        return read_json_lines(self.paths / CALLS_JSONL) if self.has(CALLS_JSONL) else []
+
+    def supersede(self, numbers: Iterable[int], k: int) -> None:
+        """
+        Copies sections of context.md into attempts/{k}/context.md, before they are written anew.
+
+        Args:
+            numbers: Numbers of the sections; those the document lacks are left out.
+            k: Number of the attempt, from 1.
+
+        Raises:
+            StoreError: It cannot be written.
+            DocumentError: context.md is damaged.
+        """
+        kept = set(numbers)
+        document = self.read_context()
+        sections = tuple(section for section in document.sections if section.number in kept)
+        write_atomic(
+            self.paths.attempt(k) / CONTEXT_MD, render_context(ContextDocument(document.front, sections))
+        )

@@ -1,0 +1,167 @@
+"""All turns of one user: claiming a number, opening a turn."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from panda.documents.context import ContextDocument, FrontMatter
+from panda.documents.times import Clock
+from panda.errors import FileFormatError, NotFoundError
+from panda.storage.files import (
+    held_lock,
+    make_directory,
+    read_text,
+    store_errors,
+    sync_directory,
+    write_atomic,
+)
+from panda.storage.layout import Layout
+from panda.storage.names import check_id, turn_number
+from panda.storage.turn_folder import CONTEXT_SCHEMA, METADATA_SCHEMA, Metadata, Next, Status, TurnFolder
+
+__all__ = [
+    "CONTEXT_SCHEMA",
+    "METADATA_SCHEMA",
+    "Metadata",
+    "Next",
+    "Status",
+    "TurnFolder",
+    "TurnStore",
+    "check_id",
+    "turn_number",
+]
+
+CLAIM_WAIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class TurnStore:
+    """The turns of one user."""
+
+    layout: Layout
+    """Paths of the store."""
+    user: str
+    """User id."""
+    clock: Clock
+    """Gives the time of claims and writes."""
+
+    def __post_init__(self) -> None:
+        check_id(self.user, what="user")
+
+    def numbers(self) -> list[int]:
+        """
+        Numbers of all turn directories, ascending; [] for a user without turns.
+
+        Raises:
+            StoreError: The directory cannot be read.
+        """
+        directory = self.layout.turns(self.user)
+        if not directory.is_dir():
+            return []
+        with store_errors(directory, "list"):
+            found = [turn_number(entry.name) for entry in directory.iterdir()]
+        return sorted(number for number in found if number is not None)
+
+    def highest(self) -> int:
+        """Highest number of a turn directory; 0 if there is none."""
+        return max(self.numbers(), default=0)
+
+    def counter(self) -> int:
+        """
+        Highest number ever claimed, by the file turn_counter; 0 if there is none.
+
+        Raises:
+            FileFormatError: It holds no number.
+            StoreError: It cannot be read.
+        """
+        path = self.layout.turn_counter(self.user)
+        if not path.exists():
+            return 0
+        text = read_text(path).strip()
+        if not (text.isascii() and text.isdigit()):
+            raise FileFormatError(
+                f"the turn counter is no number: {text[:80]!r}",
+                where=str(path),
+                fix=f"write the highest turn number into it, at least {self.highest()}",
+            )
+        return int(text)
+
+    def open(self, number: int) -> TurnFolder:
+        """
+        The turn of that number.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        paths = self.layout.turn(self.user, number)
+        if not paths.directory.is_dir():
+            raise NotFoundError(
+                f"user {self.user} has no turn {number}",
+                where=str(paths.directory),
+                fix="`panda list` shows the turns",
+            )
+        return TurnFolder(number, paths, self.clock)
+
+    def claim(self, session: str, mode: str, query: str, *, seed: int | None = None) -> TurnFolder:
+        """
+        A turn directory of its own, with a context.md without sections and a metadata.json of status running.
+
+        The number is one more than any claimed before, and is never given again. Processes that claim at the
+        same time wait for each other.
+
+        Args:
+            session: Session id.
+            mode: chat or code.
+            query: The raw query.
+            seed: Seed given by the user, if any.
+
+        Raises:
+            UsageError: The session id is not valid.
+            LockHeldError: Another process is claiming for too long.
+            StoreError: It cannot be written.
+
+        Source:
+            design, files.
+        """
+        check_id(session, what="session")
+        now = self.clock()
+        make_directory(self.layout.turns(self.user))
+        with self.numbering(f"panda turn, session {session}"):
+            number = max(self.counter(), self.highest()) + 1
+            folder = TurnFolder(number, self.layout.turn(self.user, number), self.clock)
+            with store_errors(folder.paths.directory, "create"):
+                folder.paths.directory.mkdir()
+            sync_directory(folder.paths.directory.parent)
+            self.raise_counter(number)
+        front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
+        folder.write_context(ContextDocument(front))
+        folder.write_metadata(
+            Metadata(
+                turn=number,
+                user_id=self.user,
+                session_id=session,
+                mode=mode,
+                query=query,
+                status="running",
+                route=(),
+                next=Next(phase=0, round=0, attempt=0),
+                created_at=now,
+                updated_at=now,
+                seed=seed,
+            )
+        )
+        return folder
+
+    def numbering(self, holder: str) -> AbstractContextManager[None]:
+        """The lock under which numbers are given and turn_counter is written."""
+        path = self.layout.turn_counter(self.user)
+        return held_lock(path.with_name(f"{path.name}.lock"), holder=holder, wait_seconds=CLAIM_WAIT_SECONDS)
+
+    def raise_counter(self, number: int) -> None:
+        """
+        Sets turn_counter to *number*, unless it is higher already. Only under the lock of numbering().
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        if number > self.counter():
+            write_atomic(self.layout.turn_counter(self.user), f"{number}\n")

@@ -1,0 +1,158 @@
+"""panda import: numbers kept or assigned, the same file twice changes nothing, errors change nothing."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from panda.errors import ImportFileError, StoreError
+from panda.storage.files import write_json
+from panda.storage.importing import import_turns
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnStore
+from tests.builders import build_store, import_line, still_clock, tree
+
+
+def lines(*values: object) -> list[str]:
+    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def test_an_imported_turn_has_its_four_files_and_reads_back(tmp_path: Path) -> None:
+    """§0 is the query, §5 the response, metadata says imported, the summary goes to the index."""
+    query = "## 2. Gathered Context\r\nwhat?\n"
+    layout = build_store(tmp_path, import_line(turn=812, query=query, summary="S", topics=["laptop"]))
+    folder = TurnStore(layout, "demo", still_clock).open(812)
+    assert sorted(tree(folder.paths.directory)) == [
+        "context.md",
+        "index_summary.json",
+        "metadata.json",
+        "response.md",
+    ]
+    document = folder.read_context()
+    assert [(one.number, one.text) for one in document.sections] == [
+        (0, query),
+        (5, "The Lenovo LOQ 15 at $697.00."),
+    ]
+    metadata = folder.read_metadata()
+    assert (metadata.status, metadata.query, metadata.turn, metadata.next) == ("imported", query, 812, None)
+    assert metadata.created_at == document.front.created_at
+    assert folder.read_json("index_summary.json")["topics"] == ["laptop"]
+    assert folder.read_text("response.md") == "The Lenovo LOQ 15 at $697.00."
+    assert layout.turn_counter("demo").read_text() == "812\n"
+
+
+def test_given_numbers_fill_gaps_and_others_come_after_all_numbers(tmp_path: Path) -> None:
+    """Lines without a number get the next ones in file order; the counter never goes down."""
+    layout = build_store(tmp_path, import_line(turn=9, query="nine"))
+    report = import_turns(
+        lines(import_line(query="a"), import_line(turn=3, query="three"), import_line(query="b")),
+        layout,
+        still_clock,
+    )
+    assert [(one.turn, one.created) for one in report.turns] == [(10, True), (3, True), (11, True)]
+    import_turns(lines(import_line(turn=4, query="four")), layout, still_clock)
+    assert TurnStore(layout, "demo", still_clock).claim("default", "chat", "next").number == 12
+
+
+def test_the_same_file_twice_changes_nothing(tmp_path: Path) -> None:
+    """With and without numbers, with repeated lines, under another clock: no byte differs."""
+    source = tmp_path / "in.jsonl"
+    same = import_line(query="ok")
+    text = "\n\n".join(
+        lines(import_line(turn=3), same, same, import_line(user="eva", response="", topics=["x"]))
+    )
+    source.write_text(text)
+    layout = Layout(tmp_path / "root")
+    first = import_turns(source, layout, still_clock)
+    before = tree(layout.root)
+    second = import_turns(source, layout, lambda: still_clock().replace(year=2027))
+    assert tree(layout.root) == before
+    assert (first.created, second.created, second.unchanged) == (4, 0, 4)
+    assert [one.turn for one in second.turns] == [one.turn for one in first.turns] == [3, 4, 5, 1]
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (import_line(turn=1, response="other"), "turn 1 of user demo is taken by a turn with other content"),
+        (import_line(turn=2, summary="now with summary", query="Question 2?"), "other content"),
+        (import_line(turn=7, query="first of file, changed"), r"taken by <stdin>:1"),
+        ({**import_line(), "user": "../etc"}, "does not match"),
+        ({**import_line(), "session": "a b"}, "does not match"),
+        (import_line(at="yesterday"), "'yesterday' is not an ISO 8601 time"),
+        (import_line(turn=0), "less than the minimum"),
+        (import_line(query=" "), "does not match"),
+        (import_line(answer="x"), "'answer' was unexpected"),
+        (import_line(query="a\ud800"), "surrogate"),
+        ("[1]", "is not of type 'object'"),
+        ('{"user": ', "not valid JSON"),
+        ('{"user": NaN}', "NaN"),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_changed(tmp_path: Path, bad: object, words: str) -> None:
+    """The error names the line; no turn of the file is there, not even those before it or of new users."""
+    layout = build_store(tmp_path)
+    before = tree(tmp_path)
+    good = import_line(turn=7)
+    with pytest.raises(ImportFileError, match=words) as caught:
+        import_turns(lines(good, import_line(user="eva"), bad), layout, still_clock)
+    assert (caught.value.where or "").startswith("<stdin>:3")
+    assert tree(tmp_path) == before
+    assert not layout.user("eva").exists()
+
+
+def test_a_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
+    """The line of the first wrong byte stands in the error."""
+    source = tmp_path / "in.jsonl"
+    source.write_bytes(json.dumps(import_line()).encode() + b"\n\xff\n")
+    with pytest.raises(ImportFileError, match="0xff") as caught:
+        import_turns(source, Layout(tmp_path / "root"), still_clock)
+    assert caught.value.where == f"{source}:2"
+
+
+def test_a_write_that_fails_leaves_no_turn_and_no_temporary_file(tmp_path: Path) -> None:
+    """A turns directory that cannot be written is a StoreError; nothing new is there."""
+    layout = Layout(tmp_path)
+    layout.user("demo").mkdir(parents=True)
+    layout.turns("demo").write_text("in the way")
+    with pytest.raises(StoreError):
+        import_turns(lines(import_line()), layout, still_clock)
+    assert tree(tmp_path) == {"users/demo/turns": b"in the way"}
+
+
+def test_an_import_takes_at_most_three_times_as_long_as_writing_and_syncing_its_files(tmp_path: Path) -> None:
+    """Best of three runs each, 150 turns."""
+    many = lines(*(import_line(query=f"q{n}", summary="s", response="a b c " * 50) for n in range(150)))
+
+    def seconds_of_import(run: int) -> float:
+        started = time.perf_counter()
+        import_turns(many, Layout(tmp_path / f"import{run}"), still_clock)
+        return time.perf_counter() - started
+
+    ours = min(seconds_of_import(run) for run in range(3))
+    files = tree(tmp_path / "import0" / "users" / "demo" / "turns")
+
+    def seconds_of_loop(run: int) -> float:
+        started = time.perf_counter()
+        for name, data in files.items():
+            path = tmp_path / f"loop{run}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        return time.perf_counter() - started
+
+    bare = min(seconds_of_loop(run) for run in range(3))
+    assert len(files) == 600
+    assert ours <= 3 * bare + 0.05, f"{ours:.3f} s against {bare:.3f} s"
+
+
+def test_a_turn_that_cannot_be_read_equals_no_line(tmp_path: Path) -> None:
+    """A given number with damaged files is an error, never an overwrite."""
+    layout = build_store(tmp_path)
+    write_json(layout.turn("demo", 2) / "metadata.json", {"turn": 2})
+    with pytest.raises(ImportFileError, match="taken"):
+        import_turns(lines(import_line(turn=2)), layout, still_clock)

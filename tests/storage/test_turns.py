@@ -1,0 +1,146 @@
+"""Turn directories: numbers are claimed once, files are checked against their schemas."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from panda.documents.context import Section, Text
+from panda.errors import DocumentError, FileFormatError, NotFoundError, UsageError
+from panda.storage.layout import Layout
+from panda.storage.turns import Metadata, Next, TurnStore
+from tests.builders import NOW, still_clock
+
+CALL = {
+    "n": 1,
+    "phase": 0,
+    "recipe": "pipeline/phase0_query_analyzer",
+    "attempt": 0,
+    "kind": "choose",
+    "hashes": {"recipe": "ab", "prompts": "cd", "schema": "ef", "model": "01"},
+    "parameters": {"seed": 1},
+    "usage": {"prompt": 10, "reused": None, "output": 1},
+    "seconds": 0.1,
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TurnStore:
+    return TurnStore(Layout(tmp_path), "demo", still_clock)
+
+
+def test_a_claimed_turn_has_an_empty_document_and_a_running_status(store: TurnStore) -> None:
+    """The first turn is 1; context.md has front matter alone; metadata says what comes next."""
+    folder = store.claim("default", "chat", "hi\n", seed=7)
+    document = folder.read_context()
+    assert (folder.number, document.sections, document.front.session_id) == (1, (), "default")
+    assert folder.read_metadata() == Metadata(
+        turn=1,
+        user_id="demo",
+        session_id="default",
+        mode="chat",
+        query="hi\n",
+        status="running",
+        route=(),
+        next=Next(phase=0, round=0, attempt=0),
+        created_at=NOW,
+        updated_at=NOW,
+        seed=7,
+    )
+
+
+def test_numbers_go_on_after_counter_and_highest_and_are_not_reused(store: TurnStore) -> None:
+    """A removed turn's number stays used; a directory beyond the counter counts."""
+    folder = store.claim("default", "chat", "a")
+    for path in folder.paths.directory.iterdir():
+        path.unlink()
+    folder.paths.directory.rmdir()
+    assert store.claim("default", "chat", "b").number == 2
+    store.layout.turn("demo", 41).directory.mkdir()
+    (store.layout.turns("demo") / "notes").mkdir()
+    assert store.claim("default", "chat", "c").number == 42
+    assert (store.numbers(), store.highest(), store.counter()) == ([2, 41, 42], 42, 42)
+
+
+def test_claims_at_the_same_time_get_different_numbers(store: TurnStore) -> None:
+    """Eight threads claim three turns each: 24 numbers without a gap."""
+    numbers: list[int] = []
+
+    def claim_three() -> None:
+        numbers.extend(store.claim("default", "chat", "x").number for _ in range(3))
+
+    threads = [threading.Thread(target=claim_three) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 25))
+    assert store.counter() == 24
+
+
+def test_names_that_are_no_ids_are_refused(store: TurnStore) -> None:
+    """User and session ids are 1 to 64 of a-z, 0-9, _ and -."""
+    for name in ("", "..", "A", "a/b", "x" * 65, "ä", "a\n"):
+        with pytest.raises(UsageError, match="user id"):
+            TurnStore(store.layout, name, still_clock)
+        with pytest.raises(UsageError, match="session id"):
+            store.claim(name, "chat", "q")
+    assert store.numbers() == []
+
+
+def test_a_missing_turn_and_a_broken_counter_are_named(store: TurnStore) -> None:
+    """NotFoundError for the turn, FileFormatError with a fix for the counter."""
+    with pytest.raises(NotFoundError, match="no turn 5"):
+        store.open(5)
+    store.claim("default", "chat", "a")
+    store.layout.turn_counter("demo").write_text("many")
+    with pytest.raises(FileFormatError, match="no number: 'many'"):
+        store.counter()
+
+
+def test_json_files_are_checked_before_they_are_written_and_after_they_are_read(store: TurnStore) -> None:
+    """A value that does not fit is refused with its key, and the former file stays."""
+    folder = store.claim("default", "chat", "a")
+    good = {"decision": "PROCEED", "confidence": 0.9, "reasoning": None, "question": None}
+    folder.write_json("reflection.json", good)
+    with pytest.raises(FileFormatError, match="is not one of") as caught:
+        folder.write_json("reflection.json", {**good, "decision": "MAYBE"})
+    assert caught.value.where == f"{folder.paths / 'reflection.json'} (decision)"
+    assert folder.read_json("reflection.json") == good
+    (folder.paths / "reflection.json").write_text('{"decision": "PROCEED"}')
+    with pytest.raises(FileFormatError, match="is a required property"):
+        folder.read_json("reflection.json")
+
+
+def test_calls_are_appended_one_a_line(store: TurnStore) -> None:
+    """calls() gives them in order; a record of another shape is refused."""
+    folder = store.claim("default", "chat", "a")
+    assert folder.calls() == []
+    folder.append_call(CALL)
+    folder.append_call({**CALL, "n": 2, "added": "field"})
+    with pytest.raises(FileFormatError, match="'guess' is not one of"):
+        folder.append_call({**CALL, "kind": "guess"})
+    assert [call["n"] for call in folder.calls()] == [1, 2]
+
+
+def test_superseded_sections_are_copied_and_the_document_stays(store: TurnStore) -> None:
+    """attempts/1/context.md holds just the sections asked for, with the same front matter."""
+    folder = store.claim("default", "chat", "a")
+    document = (
+        folder.read_context().with_section(Section(0, (Text("a"),))).with_section(Section(5, (Text("b"),)))
+    )
+    folder.write_context(document)
+    folder.supersede([5, 6], 1)
+    assert "## 5. Synthesis\n\nb\n" in (folder.paths.attempt(1) / "context.md").read_text()
+    assert "## 0." not in (folder.paths.attempt(1) / "context.md").read_text()
+    assert folder.read_context() == document
+
+
+def test_a_damaged_document_is_named_with_its_line(store: TurnStore) -> None:
+    """read_context raises DocumentError with file and line."""
+    folder = store.claim("default", "chat", "a")
+    with (folder.paths / "context.md").open("a") as file:
+        file.write("\n## 9. Nothing\n")
+    with pytest.raises(DocumentError, match="unknown section") as caught:
+        folder.read_context()
+    assert caught.value.where == f"{folder.paths / 'context.md'}:10"
