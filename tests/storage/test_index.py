@@ -1,0 +1,192 @@
+"""The index against the files that it is derived from."""
+
+import shutil
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from panda.storage.index import Index
+from panda.storage.layout import Layout
+from tests.stores import write_research, write_turn, write_visit
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(tmp_path)
+
+
+def found(index: Index, *words: str, user: str = "ann") -> list[str]:
+    index.sync(user)
+    return [entry.node_id for entry in index.search(user, words)]
+
+
+def rows(layout: Layout) -> list[object]:
+    with sqlite3.connect(layout.turn_index) as connection:
+        entries = connection.execute('SELECT * FROM "entries:ann" ORDER BY rowid').fetchall()
+        words = connection.execute('SELECT rowid, * FROM "words:ann" ORDER BY rowid').fetchall()
+    connection.close()
+    return [*entries, *words]
+
+
+def test_added_changed_and_removed_turns(layout: Layout) -> None:
+    """Each sync brings the rows in line with the turn directories."""
+    index = Index(layout)
+    paths = write_turn(layout, 1, query="hamsters", response="are small")
+    write_turn(layout, 2, query="laptops", response="are flat")
+    assert found(index, "hamster") == ["turn:1", "turn:2"]  # turn 2 through its neighbour
+    write_turn(layout, 1, query="guinea pigs", response="are bigger")
+    assert found(index, "hamster") == []
+    shutil.rmtree(paths.directory)
+    assert found(index, "guinea") == []
+    assert found(index, "laptop") == ["turn:2"]
+    index.close()
+
+
+def test_rebuilt_index_has_the_same_rows(layout: Layout) -> None:
+    """An index that grew turn by turn, out of order, equals one made from nothing."""
+    index = Index(layout)
+    for number in (5, 1, 3, 2):
+        write_turn(
+            layout, number, query=f"query {number}", response=f"answer {number}", session=f"s{number % 2}"
+        )
+        write_visit(layout, number, f"visit_{number}", {"title": "x", "price": f"${number}"}, quality=0.9)
+        index.sync("ann")
+    shutil.rmtree(layout.turn("ann", 3).directory)
+    index.sync("ann")
+    index.close()
+    grown = rows(layout)
+    layout.turn_index.unlink()
+    rebuilt = Index(layout)
+    rebuilt.sync("ann")
+    rebuilt.close()
+    assert grown == rows(layout)
+
+
+def test_every_kind_of_source_is_found(layout: Layout) -> None:
+    """Memory keys, research, visits and knowledge documents are searchable beside turns."""
+    write_visit(layout, 1, "visit_a", {"title": "LOQ 15", "specs": {"gpu": "RTX 4050"}}, quality=0.9)
+    write_research(
+        layout, 1, {"topic": "pets.hamster", "summary": "cages", "claims": [{"claim": "wheels matter"}]}
+    )
+    layout.preferences("ann").write_text("---\nfavorite_rodent: Syrian\n---\n", encoding="utf-8")
+    layout.facts("ann").write_text("---\nowns_macbook_pro: true\n---\n", encoding="utf-8")
+    (layout.knowledge("ann") / "Research").mkdir(parents=True)
+    (layout.knowledge("ann") / "Research" / "troll_farms.md").write_text(
+        "# Olgino\nInfluence.", encoding="utf-8"
+    )
+    index = Index(layout)
+    assert found(index, "4050") == ["visit:visit_a"]
+    assert found(index, "wheel") == ["research:pets.hamster"]
+    assert found(index, "syrian") == ["memory:favorite_rodent"]
+    assert found(index, "macbook") == ["fact:owns_macbook_pro"]
+    assert found(index, "influence") == ["knowledge:Research/troll_farms.md"]
+    assert [entry.node_id for entry in index.memory_keys("ann")] == [
+        "memory:favorite_rodent",
+        "fact:owns_macbook_pro",
+    ]
+    index.close()
+
+
+def test_unsaved_turns_are_not_indexed(layout: Layout) -> None:
+    """Running and halted turns give no rows and no problem."""
+    write_turn(layout, 1, query="apple", response="", status="running")
+    write_turn(layout, 2, query="apple", response="", status="halted")
+    index = Index(layout)
+    assert index.sync("ann").problems == ()
+    assert found(index, "apple") == []
+    index.close()
+
+
+def test_unreadable_files_are_reported_each_time(layout: Layout) -> None:
+    """A file that cannot be parsed is a problem with its path; the rest is indexed."""
+    write_turn(layout, 1, query="apple", response="x")
+    broken = write_turn(layout, 2, query="apple", response="x")
+    (broken / "metadata.json").write_text("{", encoding="utf-8")
+    index = Index(layout)
+    for _ in range(2):
+        problems = index.sync("ann").problems
+        assert [problem.path.endswith("metadata.json:1") for problem in problems] == [True]
+    assert found(index, "apple") == ["turn:1"]
+    index.close()
+
+
+def test_corrupt_index_is_rebuilt(layout: Layout) -> None:
+    """An index file full of rubbish is replaced, and the answers are the same."""
+    write_turn(layout, 1, query="apple", response="x")
+    layout.turn_index.parent.mkdir()
+    layout.turn_index.write_bytes(b"not a database" * 1000)
+    index = Index(layout)
+    assert found(index, "apple") == ["turn:1"]
+    index.close()
+
+
+def test_users_do_not_see_each_other(layout: Layout) -> None:
+    """A search answers with the user's own rows alone."""
+    write_turn(layout, 1, query="apple", response="x", user="ann")
+    write_turn(layout, 1, query="pear", response="x", user="bob-2")
+    index = Index(layout)
+    assert found(index, "apple", user="bob-2") == []
+    assert found(index, "pear", user="bob-2") == ["turn:1"]
+    index.close()
+
+
+@pytest.mark.parametrize("word", ['"', "a AND", "NEAR(", "col:x", "*", "-", "", "\x00", "'; DROP TABLE"])
+def test_no_word_is_a_syntax_error(layout: Layout, word: str) -> None:
+    """Whatever stands in a query is searched for as text."""
+    write_turn(layout, 1, query="apple", response="x")
+    index = Index(layout)
+    index.sync("ann")
+    assert isinstance(index.search("ann", [word]), list)
+    index.close()
+
+
+def test_read_only_root_stays_clean(layout: Layout) -> None:
+    """On a root that is marked read-only the index lives in memory."""
+    write_turn(layout, 1, query="apple", response="x")
+    layout.read_only_mark.write_text("", encoding="utf-8")
+    index = Index(layout)
+    assert found(index, "apple") == ["turn:1"]
+    assert not layout.turn_index.parent.exists()
+    index.close()
+
+
+def test_writers_wait_for_each_other(layout: Layout) -> None:
+    """Several writers at once lose no turn and none fails."""
+    failures: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            index = Index(layout)
+            for number in range(first, first + 5):
+                write_turn(layout, number, query=f"apple {number}", response="x")
+                index.sync("ann")
+            index.close()
+        except BaseException as exc:  # handed to the main thread
+            failures.append(exc)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (1, 11, 21, 31)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    index = Index(layout)
+    assert failures == []
+    assert len(found(index, "apple")) == 20
+    index.close()
+
+
+def test_nothing_changed_costs_little(layout: Layout) -> None:
+    """A sync of 300 unchanged turns takes a fraction of reading them."""
+    for number in range(1, 301):
+        write_turn(layout, number, query=f"apple {number}", response="pear")
+    index = Index(layout)
+    started = time.perf_counter()
+    index.sync("ann")
+    first = time.perf_counter() - started
+    started = time.perf_counter()
+    assert index.sync("ann").updated == 0
+    assert time.perf_counter() - started < first / 3
+    index.close()
