@@ -42,8 +42,9 @@ class Asked:
     @property
     def text(self) -> str:
         """Everything that was said, in order."""
-        cases = [case.context + case.continuation for case in self.cases]
-        return "\n".join([*(message.content for message in self.messages), self.prefix, *cases])
+        if self.is_score:
+            return "\n".join([self.prefix, *(case.context + case.continuation for case in self.cases)])
+        return "\n".join(message.content for message in self.messages)
 
 
 Reply = str | Completion | Scores | Sequence[float] | Exception

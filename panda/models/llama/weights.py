@@ -9,6 +9,8 @@ from typing import Any
 from panda.errors import ModelFileError
 from panda.models.llama.library import load_library, take_error
 
+_SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text
+
 
 class Weights:
     """
@@ -84,10 +86,28 @@ class Weights:
     @cached_property
     def grammar_tokenizer(self) -> Any:
         """The vocabulary as llguidance needs it; takes about a second, so it is made once."""
-        from llguidance.llamacpp import lltokenizer_from_vocab
+        # As llguidance.llamacpp.lltokenizer_from_vocab does, but without llama.cpp's deprecated calls.
+        from llguidance import LLTokenizer
 
-        ends = [token for token in range(self.n_vocab) if self.ends(token)]
-        return lltokenizer_from_vocab(self.vocab, eos_token=ends or None)
+        lib = self._lib
+        control, user = lib.LLAMA_TOKEN_ATTR_CONTROL, lib.LLAMA_TOKEN_ATTR_USER_DEFINED
+        pieces, ends = [], []
+        for token in range(self.n_vocab):
+            piece = self.piece(token, special=True)
+            kind = lib.llama_vocab_get_attr(self.vocab, token)
+            is_marked = piece.startswith(b"<") and piece.endswith(b">")
+            is_special = kind & control or (kind & user and is_marked)
+            pieces.append(_SPECIAL_BYTE + piece if is_special else piece)
+            if self.ends(token):
+                ends.append(token)
+        function = ctypes.cast(lib.llama_cpp._lib.llama_tokenize, ctypes.c_void_p).value
+        return LLTokenizer.from_llamacpp(  # type: ignore[attr-defined] # missing in its stubs
+            tokens=pieces,
+            vocab_ptr=self.vocab,
+            tokenize_fptr=function,
+            eos_token=ends or [self.eos],
+            slices=LLTokenizer.json_slices(),
+        )
 
     def close(self) -> None:
         """Free the memory. Contexts made from it must be closed before."""

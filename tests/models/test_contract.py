@@ -1,0 +1,144 @@
+"""What every backend promises, run against each of them."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
+from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams
+from panda.models.llama.model import LlamaCppModel
+from panda.models.openai import OpenAiModel
+from panda.models.scripted import Asked, Reply, ScriptedModel
+from tests.models.conftest import Server, reply
+
+CHAT = (Message("system", "You are brief."), Message("user", "Name a colour."))
+CHOICE = {"type": "object", "properties": {"a": {"enum": ["x", "yy"]}}, "required": ["a"]}
+BACKENDS = ("llama_cpp", "openai", "scripted")
+
+
+def params(**changes: Any) -> GenerateParams:
+    values: dict[str, Any] = {"temperature": 0.7, "max_tokens": 12, "seed": 1, "timeout_seconds": 60.0}
+    return GenerateParams(**values | changes)
+
+
+def _serve(body: dict[str, Any]) -> tuple[int, bytes]:
+    words = '{"a": "x"}' if "response_format" in body else "Blue is one of many colours ."
+    most = body["max_tokens"]
+    cut = len(words.split()) > most
+    usage = {"prompt_tokens": 20, "completion_tokens": min(most, len(words.split()))}
+    text = " ".join(words.split()[:most])
+    return reply(text, finish_reason="length" if cut else "stop", usage=usage)
+
+
+def _script(asked: Asked) -> Reply:
+    if asked.is_score:
+        return [-float(len(case.continuation)) for case in asked.cases]
+    assert isinstance(asked.params, GenerateParams)
+    return '{"a": "x"}' if asked.params.schema else "Blue is one of many colours ."
+
+
+@pytest.fixture(params=BACKENDS)
+def any_model(request: pytest.FixtureRequest, server: Server, model: LlamaCppModel) -> Model:
+    """One model of each backend, with a window of 1024 tokens."""
+    server.answer = _serve
+    made: dict[str, Callable[[], Model]] = {
+        "llama_cpp": lambda: model,
+        "openai": lambda: OpenAiModel("served", url=server.url, model="m", n_ctx=1024, writes=True),
+        "scripted": lambda: ScriptedModel(_script, n_ctx=1024),
+    }
+    return made[str(request.param)]()
+
+
+def test_info_has_a_digest_and_a_window(any_model: Model) -> None:
+    """A model says what decides its output, without running."""
+    assert len(any_model.info.digest) == 64
+    assert any_model.info.n_ctx == 1024
+
+
+def test_counts_grow_with_text(any_model: Model) -> None:
+    """An empty text has no tokens, and more words have more."""
+    assert any_model.count_model_tokens("") == 0
+    assert 0 < any_model.count_model_tokens("a b") < any_model.count_model_tokens("a b c d e f")
+
+
+def test_rendered_chat_holds_every_message(any_model: Model) -> None:
+    """The rendered chat contains all contents, in order."""
+    text = any_model.render_chat(CHAT)
+    assert 0 <= text.index(CHAT[0].content) < text.index(CHAT[1].content)
+
+
+def test_same_seed_same_text(any_model: Model) -> None:
+    """The same messages and params give the same text."""
+    assert any_model.generate(CHAT, params()).text == any_model.generate(CHAT, params()).text
+
+
+def test_cut_output_is_marked(any_model: Model) -> None:
+    """A reply that max_tokens cut has finish_reason "length" and no more tokens than allowed."""
+    completion = any_model.generate((Message("user", "Tell me a story."),), params(max_tokens=3))
+    assert completion.finish_reason == "length"
+    assert completion.usage.output == 3
+
+
+def test_schema_is_kept(any_model: Model) -> None:
+    """A reply under a schema is JSON that satisfies it."""
+    completion = any_model.generate(CHAT, params(schema=CHOICE, max_tokens=30))
+    assert completion.finish_reason == "stop"
+    assert json.loads(completion.text)["a"] in ("x", "yy")
+
+
+def test_bad_schema_is_refused(any_model: Model) -> None:
+    """A schema that no grammar can hold is an error before anything is written."""
+    with pytest.raises(RecipeSchemaError, match='"not"'):
+        any_model.generate(CHAT, params(schema={"not": {}}))
+
+
+def test_prompt_over_the_window_halts(any_model: Model) -> None:
+    """Prompt and output together must fit the window; the message has the numbers."""
+    with pytest.raises(HaltError, match=r"1,024"):
+        any_model.generate((Message("user", "word " * 1020),), params())
+
+
+def test_usage_is_counted(any_model: Model) -> None:
+    """Tokens are numbers where the backend knows them, else None."""
+    usage = any_model.generate(CHAT, params()).usage
+    assert usage.prompt is not None
+    assert usage.prompt > 0
+    assert usage.output is not None
+    assert 0 < usage.output <= 12
+
+
+def test_scores_come_in_case_order(any_model: Model) -> None:
+    """Each case gets one log-probability; a backend that cannot score says so."""
+    cases = [ScoreCase("Q: sky?\nA:", " blue"), ScoreCase("Q: sky?\nA:", " wug zzz qq")]
+    if not any_model.info.scores:
+        with pytest.raises(HaltError, match="cannot score"):
+            any_model.score("", cases, ScoreParams(60))
+        return
+    scores = any_model.score("Colours.\n", cases, ScoreParams(60))
+    assert len(scores.logprobs) == len(scores.tokens) == 2
+    assert scores.logprobs[1] < scores.logprobs[0] < 0
+    assert scores.usage.output == sum(scores.tokens)
+
+
+def test_scoring_over_the_window_halts(any_model: Model) -> None:
+    """A case that does not fit the window is an error with the numbers."""
+    with pytest.raises(HaltError, match=r"1,024|cannot score"):
+        any_model.score("word " * 1020, [ScoreCase(" a" * 10, " b")], ScoreParams(60))
+
+
+@pytest.mark.parametrize("backend", ["llama_cpp", "openai"])
+def test_timeout_is_an_error(backend: str, server: Server, model: LlamaCppModel) -> None:
+    """A call that takes longer than allowed ends with an error, not with half a reply."""
+
+    def slow(_: dict[str, Any]) -> tuple[int, bytes]:
+        time.sleep(0.3)
+        return reply("late")
+
+    server.answer = slow
+    served = OpenAiModel("served", url=server.url, model="m", n_ctx=1024, writes=True)
+    slow_model: Model = model if backend == "llama_cpp" else served
+    with pytest.raises(ModelTimeoutError, match=r"0\.05 seconds"):
+        slow_model.generate((Message("user", "long " * 900),), params(timeout_seconds=0.05))

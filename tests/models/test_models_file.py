@@ -1,0 +1,88 @@
+"""models.yaml and the layers built from it."""
+
+from pathlib import Path
+
+import pytest
+
+from panda.errors import ModelFileError, StoreError
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file, parse_models_file
+
+PACKAGED = Path(__file__).parents[2] / "models.yaml"
+LOCAL = "{backend: llama_cpp, location: a.gguf, n_ctx: 2048}"
+SERVED = "{backend: openai, location: 'http://localhost:1/v1', model: m, n_ctx: 2048, api_key_env: KEY}"
+
+
+def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
+    """All text layers share the one embedded model; EYES is unset, and using it says so."""
+    with Layers(load_models_file(PACKAGED), cache_dir=cache_dir, environ={}) as layers:
+        assert len({id(layers.model(name)) for name in ("REFLEX", "NERVES", "MIND", "VOICE")}) == 1
+        assert [info.name for info in layers.infos()] == ["smollm2-135m"]
+        with pytest.raises(ModelFileError, match="EYES has no model") as caught:
+            layers.model("EYES")
+    assert str(caught.value.where).endswith("models.yaml: layers.EYES")
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "fix"),
+    [
+        ("models: {}\nlayer: {}", "layer", "did you mean layers?"),
+        ("models: {a: {backend: lama_cpp}}\nlayers: {}", "models.a.backend", "did you mean llama_cpp?"),
+        (f"models: {{a: {LOCAL}}}\nlayers: {{MINT: a}}", "layers.MINT", "did you mean MIND?"),
+        (f"models: {{abc: {LOCAL}}}\nlayers: {{MIND: abd}}", "layers.MIND", "did you mean abc?"),
+        (
+            f"models: {{a: {LOCAL[:-1]}, nctx: 1}}}}\nlayers: {{}}",
+            "models.a.nctx",
+            "did you mean n_ctx?",
+        ),
+        (
+            f"models: {{a: {LOCAL[:-1]}, requantize: q8}}}}\nlayers: {{}}",
+            "models.a.requantize",
+            "did you mean q8_0?",
+        ),
+        (f"models: {{a: {LOCAL.replace('2048', 'big')}}}\nlayers: {{}}", "models.a.n_ctx", "8192"),
+        (f"models: {{a: {SERVED[:-1]}, scores: true}}}}\nlayers: {{}}", "models.a.scores", "scores: false"),
+        ("models: {a: {backend: openai, location: x.gguf}}\nlayers: {}", "models.a.location", "URL"),
+        ("models: []\nlayers: {}", "models", "comments"),
+        ("models: {\nlayers: {}", ":2", "correct that line"),
+        ("", "(top)", "comments"),
+    ],
+)
+def test_wrong_entry_is_named(text: str, where: str, fix: str) -> None:
+    """Unknown keys, backends, layers and models, and wrong values, name file, key and what to write."""
+    with pytest.raises(ModelFileError) as caught:
+        parse_models_file(text, path=Path("models.yaml"))
+    assert str(caught.value.where).removeprefix("models.yaml: ").removeprefix("models.yaml") == where
+    assert fix in str(caught.value.fix)
+
+
+def test_relative_location_starts_at_the_file(tmp_path: Path) -> None:
+    """A relative path is looked for next to models.yaml, and a missing file is named."""
+    path = tmp_path / "models.yaml"
+    path.write_text(f"models: {{a: {LOCAL}}}\nlayers: {{MIND: a}}")
+    layers = Layers(load_models_file(path), cache_dir=tmp_path / "cache", environ={})
+    with pytest.raises(ModelFileError, match=r"no model file a\.gguf") as caught:
+        layers.model("MIND")
+    assert caught.value.where == str(tmp_path / "a.gguf")
+
+
+def test_missing_api_key_names_the_variable(tmp_path: Path) -> None:
+    """A server whose key is not in the environment is an error that says which variable to set."""
+    file = parse_models_file(f"models: {{a: {SERVED}}}\nlayers: {{MIND: a}}", path=tmp_path / "models.yaml")
+    with pytest.raises(ModelFileError, match="KEY is not set"):
+        Layers(file, cache_dir=tmp_path, environ={}).model("MIND")
+    assert Layers(file, cache_dir=tmp_path, environ={"KEY": "k"}).model("MIND").info.scores is False
+
+
+def test_missing_file_is_a_store_error(tmp_path: Path) -> None:
+    """A models.yaml that is not there cannot be read."""
+    with pytest.raises(StoreError, match="No such file"):
+        load_models_file(tmp_path / "models.yaml")
+
+
+def test_documented_example_is_valid() -> None:
+    """The stack shown in docs/models.md is read without complaint."""
+    page = (PACKAGED.parent / "docs" / "models.md").read_text(encoding="utf-8")
+    example = page.split("```yaml\n")[1].split("```")[0]
+    file = parse_models_file(example, path=Path("models.yaml"))
+    assert all(file.layers.values())
