@@ -73,9 +73,9 @@ _NOT_COUNTED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _COUNTED_AFTER = re.compile(
-    r"[ -](?!(?:of|is|was|are|were|that|which|who|can|could|should|would|will|has|had|have|does|do|with|for|in|on"
-    r"|at|and|or|to|by|from|you|i|we|it|they|he|she|as|but|if|when|where|costs?|comes?|looks?|seems?|the|an?)\b)"
-    r"\w",
+    r"[ -](?!(?:of|is|was|are|were|that|which|who|can|could|should|would|will|has|had|have|does|do|with|for"
+    r"|in|on|at|and|or|to|by|from|you|i|we|it|they|he|she|as|but|if|when|where|costs?|comes?|looks?|seems?"
+    r"|the|an?)\b)\w",
     re.IGNORECASE,
 )
 

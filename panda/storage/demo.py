@@ -1,0 +1,122 @@
+"""A copy of the demo store, moved in time so that it looks as if it was used just now."""
+
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from panda.documents.times import parse_time
+from panda.errors import FileFormatError, UsageError
+from panda.storage.files import read_json, read_text, temporary_beside, write_synced
+from panda.storage.layout import METADATA_JSON, Layout
+from panda.storage.os_errors import make_directory, store_errors, sync_directory
+
+NEWEST_TURN_AGE = timedelta(hours=1.2)
+"""How long ago the newest turn of the copy was asked."""
+
+_INSTANT = re.compile(
+    r"(?<![\w-])(?P<day>\d{4}-\d\d-\d\d)"
+    r"(?:(?P<mark>[Tt ])(?P<clock>\d\d:\d\d(?::\d\d)?)(?P<rest>(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)?))?(?![\w-])"
+)
+_HLC = re.compile(r'(?P<before>"hlc"\s*:\s*")(?P<milliseconds>\d+)(?P<counter>\.\d+")')
+
+
+def copy_demo(source: Path, target_root: Path, now: datetime) -> None:
+    """
+    Copies every user of the demo store, all times moved by the same number of whole seconds.
+
+    Afterwards the turn with the latest created_at was asked 1.2 hours before *now*. Each user appears in one
+    step, or not at all. The mark that makes the demo read-only is left behind, and so is what can be derived.
+
+    Args:
+        source: Root of the demo store; it is not changed.
+        target_root: Root of the copy; created if it is missing.
+        now: The present instant, with time zone.
+
+    Raises:
+        UsageError: The target has one of the demo's users already; nothing is changed.
+        FileFormatError: A file of the demo is damaged.
+        StoreError: Something cannot be read or written.
+    """
+    users = [path for path in sorted(Layout(source).users.iterdir()) if path.is_dir()]
+    target = Layout(target_root)
+    for user in users:
+        if target.user(user.name).exists():
+            raise UsageError(
+                f"the store has a user {user.name} already",
+                where=str(target.user(user.name)),
+                fix="choose another --root for the demo, or use the one that is there",
+            )
+    shift = timedelta(seconds=round((now - NEWEST_TURN_AGE - newest_turn_time(source)).total_seconds()))
+    make_directory(target.users)
+    for user in users:
+        _copy_user(user, target.user(user.name), lambda text: shift_times(text, shift))
+
+
+def newest_turn_time(root: Path) -> datetime:
+    """
+    When the latest turn of a store was asked: the greatest created_at of all turns of all users.
+
+    Raises:
+        FileFormatError: The store has no turns, or a metadata.json is damaged.
+        StoreError: A file cannot be read.
+    """
+    times = [
+        parse_time(read_json(path)["created_at"])
+        for path in sorted(Layout(root).users.glob(f"*/turns/*/{METADATA_JSON}"))
+    ]
+    if not times:
+        raise FileFormatError("the demo store has no turns", where=str(Layout(root).users))
+    return max(times)
+
+
+def shift_times(text: str, shift: timedelta) -> str:
+    """
+    Moves every instant that a text holds, and every `hlc`; the way each is written stays.
+
+    Args:
+        text: Any text. Other numbers, and dates in words, stay as they are.
+        shift: Whole seconds; a date without a time moves by them as from noon.
+
+    >>> shift_times('{"at": "2026-01-04T13:20:00Z", "hlc": "1767532800000.007"}', timedelta(minutes=5))
+    '{"at": "2026-01-04T13:25:00Z", "hlc": "1767533100000.007"}'
+    >>> shift_times("on 2026-01-04, at 2026-01-04T23:59:59.250+01:00, in 2026", timedelta(seconds=1))
+    'on 2026-01-04, at 2026-01-05T00:00:00.250+01:00, in 2026'
+    """
+
+    def move_instant(match: re.Match[str]) -> str:
+        clock = match["clock"] or "12:00:00"
+        try:
+            moment = datetime.fromisoformat(f"{match['day']}T{clock}") + shift
+        except (ValueError, OverflowError):
+            return match[0]  # 2026-13-45 is no date
+        if match["clock"] is None:
+            return f"{moment:%Y-%m-%d}"
+        return f"{moment:%Y-%m-%d}{match['mark']}{moment.isoformat()[11 : 11 + len(clock)]}{match['rest']}"
+
+    def move_hlc(match: re.Match[str]) -> str:
+        milliseconds = int(match["milliseconds"]) + round(shift.total_seconds()) * 1000
+        return f"{match['before']}{milliseconds}{match['counter']}"
+
+    return _HLC.sub(move_hlc, _INSTANT.sub(move_instant, text))
+
+
+def _copy_user(source: Path, target: Path, change: Callable[[str], str]) -> None:
+    built = temporary_beside(target)
+    try:
+        for path in sorted(source.rglob("*")):
+            copy = built / path.relative_to(source)
+            if path.is_dir():
+                make_directory(copy)
+            else:
+                make_directory(copy.parent)
+                write_synced(copy, change(read_text(path)).encode())
+        with store_errors(target, "create"):
+            built.rename(target)
+    except BaseException:
+        with suppress(OSError):
+            shutil.rmtree(built)
+        raise
+    sync_directory(target.parent)
