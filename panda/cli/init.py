@@ -22,7 +22,7 @@ def init(
     settings = invocation.settings
     created = create_store(settings.root)
     if demo:
-        copy_demo(asset("panda-system-docs"), settings.root, now=settings.clock())
+        copy_demo(asset("panda-system-docs"), settings.root, settings.clock())
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
     data = {"root": str(settings.root), "created": created, "user": "demo" if demo else settings.user}
     return Result(data)

@@ -1,0 +1,197 @@
+"""init, list, show, import and models, run in this process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.storage.assets import asset
+from tests.cli.programs import Ended, run_words
+
+NOW = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
+
+
+class Session:
+    """Runs commands on one store and remembers nothing else."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root = root
+        self.capsys = capsys
+
+    def __call__(self, *words: str) -> Ended:
+        environ = {**NOW, "XDG_CACHE_HOME": str(self.root.parent / "cache")}
+        return run_words(build_program(), [*words, "--root", str(self.root)], self.capsys, environ)
+
+    def data(self, *words: str) -> Any:
+        return self(*words, "--json").value["data"]
+
+
+@pytest.fixture
+def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Session:
+    """Commands on a store that does not exist yet."""
+    return Session(tmp_path / "store", capsys)
+
+
+@pytest.fixture
+def filled(panda: Session, tmp_path: Path) -> Session:
+    """Commands on a store with three turns of the default user, in two sessions."""
+    panda("init")
+    lines = [
+        {"user": "default", "turn": n, "session": s, "at": f"2026-01-0{n}T10:00:00Z", "query": f"q{n} " * 30}
+        for n, s in ((1, "a"), (2, "b"), (4, "a"))
+    ]
+    file = tmp_path / "turns.jsonl"
+    file.write_text("".join(json.dumps({**line, "response": "r"}) + "\n" for line in lines), encoding="utf-8")
+    assert panda("import", str(file)).code == 0
+    return panda
+
+
+def test_init_creates(panda: Session) -> None:
+    """`init` makes an empty store and says where; twice changes nothing."""
+    assert panda("init").err == f"created: {panda.root}\n"
+    assert list(panda.root.iterdir()) == [panda.root / "users"]
+    assert panda("init").err == f"already there: {panda.root}\n"
+
+
+def test_init_in_the_wrong_place(panda: Session) -> None:
+    """`init` refuses a directory that holds something else."""
+    panda.root.mkdir()
+    (panda.root / "letter.txt").touch()
+    ended = panda("init")
+    assert (ended.code, ended.err.splitlines()[1]) == (2, f"where: {panda.root}")
+
+
+def test_init_demo(panda: Session) -> None:
+    """`init --demo` gives the user demo turns, the newest 1.2 hours old."""
+    assert panda.data("init", "--demo")["user"] == "demo"
+    turns = panda.data("list", "--user", "demo", "--limit", "0")["turns"]
+    assert max(turn["time"] for turn in turns) == "2026-01-04T22:48:00Z"
+
+
+def test_init_demo_twice(panda: Session) -> None:
+    """`init --demo` refuses a store that has the user demo."""
+    panda("init", "--demo")
+    assert panda("init", "--demo").code == 2
+
+
+def test_demo_of_the_checkout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Commands that write refuse the packaged demo store and say what to do."""
+    file = tmp_path / "empty.jsonl"
+    file.touch()
+    words = ["import", str(file), "--root", str(asset("panda-system-docs"))]
+    ended = run_words(build_program(), [*words, "--json"], capsys)
+    assert (ended.code, ended.value["error"]["type"]) == (2, "ReadOnlyStoreError")
+    assert "panda init --demo" in ended.value["error"]["fix"]
+
+
+@pytest.mark.parametrize("words", [["list"], ["show", "1"], ["import", "-"]])
+def test_no_store(panda: Session, words: list[str]) -> None:
+    """Without a store every command says how to make one."""
+    ended = panda(*words, "--json")
+    assert (ended.code, ended.value["error"]["type"]) == (2, "NotFoundError")
+    assert "panda init" in ended.value["error"]["fix"]
+
+
+def test_list(filled: Session) -> None:
+    """`list` shows number, time, session, status and a clipped query, newest last."""
+    lines = filled("list").out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["1", "2", "4"]
+    number, time, session, status, query = lines[-1].split("\t")
+    assert (number, time, session, status) == ("4", "2026-01-04T10:00:00Z", "a", "imported")
+    assert query.endswith("…")
+    assert len(query) <= 60
+
+
+def test_list_limit(filled: Session) -> None:
+    """--limit keeps the newest."""
+    assert [turn["turn"] for turn in filled.data("list", "--limit", "2")["turns"]] == [2, 4]
+
+
+def test_list_session(filled: Session) -> None:
+    """--session keeps the turns of one session, and --json has whole queries."""
+    turns = filled.data("list", "--session", "a")["turns"]
+    assert [turn["turn"] for turn in turns] == [1, 4]
+    assert turns[0]["query"] == "q1 " * 30
+
+
+def test_list_damaged(filled: Session) -> None:
+    """A turn whose metadata.json is damaged is listed as unreadable, and a warning says why."""
+    (filled.root / "users/default/turns/turn_000002/metadata.json").write_text("{", encoding="utf-8")
+    ended = filled("list")
+    assert ended.out.splitlines()[1].split("\t")[3] == "unreadable"
+    assert ended.err.startswith("warning: turn 2: ")
+
+
+def test_show_section(filled: Session) -> None:
+    """`show --section` gives heading and body of one section."""
+    assert filled("show", "1", "--section", "5").out == "## 5. Synthesis\n\nr\n"
+
+
+def test_show_missing_section(filled: Session) -> None:
+    """A section that the turn lacks is an error that names those it has."""
+    ended = filled("show", "1", "--section", "2")
+    assert (ended.code, ended.err.splitlines()[2]) == (2, "fix: its sections are 0, 5")
+
+
+def test_show_file(filled: Session) -> None:
+    """`show --file` gives another file of the turn."""
+    assert filled.data("show", "1", "--file", "response.md")["text"] == "r"
+
+
+@pytest.mark.parametrize("name", ["../turn_000002/context.md", "/etc/passwd", "nothing.md", "."])
+def test_show_other_file(filled: Session, name: str) -> None:
+    """A file outside of the turn, or none at all, is an error that names the files there are."""
+    ended = filled("show", "1", "--file", name)
+    assert (ended.code, ended.out) == (2, "")
+    assert "response.md" in ended.err
+
+
+def test_show_section_of_another_file(filled: Session) -> None:
+    """--section goes with context.md only."""
+    assert filled("show", "1", "--section", "0", "--file", "response.md").code == 2
+
+
+def test_show_no_turn(filled: Session) -> None:
+    """A turn that does not exist is an error that names it."""
+    ended = filled("show", "3")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "error: user default has no turn 3")
+
+
+def test_import_again(filled: Session, tmp_path: Path) -> None:
+    """Importing the same file again changes nothing and says so."""
+    data = filled.data("import", str(tmp_path / "turns.jsonl"))
+    assert (data["created"], data["unchanged"]) == (0, 3)
+
+
+def test_import_wrong_line(filled: Session, tmp_path: Path) -> None:
+    """A wrong line ends with 2 and names file and line."""
+    file = tmp_path / "wrong.jsonl"
+    file.write_text("\n{}\n", encoding="utf-8")
+    ended = filled("import", str(file))
+    assert (ended.code, ended.err.splitlines()[1]) == (2, f"where: {file}:2")
+
+
+def test_models_list(panda: Session) -> None:
+    """`models list` names each model with the layers it serves, without a store."""
+    (model,) = panda.data("models", "list")["models"]
+    assert model["name"] == "smollm2-135m"
+    assert "MIND" in model["layers"]
+    assert model["error"] is None
+
+
+def test_models_check(panda: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`models check` ends with 3 if a model cannot be loaded, and names it."""
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
+    models_file = tmp_path / "models.yaml"
+    models_file.write_text(
+        "models:\n  mine: {backend: llama_cpp, location: broken.gguf, n_ctx: 512, writes: true}\n"
+        "layers: {REFLEX: mine, NERVES: mine, MIND: mine, VOICE: mine, EYES: null}\n",
+        encoding="utf-8",
+    )
+    words = ["models", "check", "--json"]
+    ended = run_words(build_program(), words, capsys, {"PANDA_MODELS_FILE": str(models_file)})
+    assert (ended.code, ended.value["error"]["message"]) == (3, "1 of 1 models cannot be used")
+    assert "mine" in ended.value["data"]["models"][0]["name"]
+    assert ended.value["data"]["models"][0]["error"]

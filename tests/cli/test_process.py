@@ -1,0 +1,155 @@
+"""The real `panda` as a process: start-up, terminals, pipes and signals."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from panda.storage.importing import import_turns
+from panda.storage.layout import Layout
+
+PANDA = str(Path(sys.executable).with_name("panda"))
+HEAVY = ("rich", "llama_cpp", "numpy", "tiktoken", "jsonschema", "sqlite3", "yaml", "httpx", "llguidance")
+ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "TERM": "xterm", "COLUMNS": "100"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A store with one turn whose query tries to steer the terminal."""
+    layout = Layout(tmp_path / "store")
+    line = {"user": "ann", "turn": 7, "session": "s", "at": "2026-01-04T14:30:00Z", "response": "**no**"}
+    query = "# Clear\x1b[2J the\tscreen\u202e"
+    import_turns([json.dumps({**line, "query": query})], layout, lambda: datetime(2026, 1, 5, tzinfo=UTC))
+    return layout.root
+
+
+def panda(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([PANDA, *words], input=stdin, capture_output=True, env=ENVIRON, check=False)
+
+
+def panda_on_terminal(words: Sequence[str], environ: dict[str, str]) -> str:
+    """What a terminal receives on stdout."""
+    master, slave = pty.openpty()
+    with subprocess.Popen([PANDA, *words], stdin=slave, stdout=slave, stderr=slave, env=environ) as process:
+        os.close(slave)
+        chunks = []
+        try:
+            while chunk := os.read(master, 65536):
+                chunks.append(chunk)
+        except OSError:  # Linux says so when the last writer has gone
+            pass
+        os.close(master)
+        assert process.wait() == 0
+    return b"".join(chunks).decode()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["recipe", "--help"]])
+def test_help_imports_little(words: list[str]) -> None:
+    """Help and version import no heavy library, so they come at once."""
+    code = f"import sys; sys.argv = ['panda', *{words!r}]\nfrom panda.cli.main import main\ntry: main()\n"
+    code += f"except SystemExit: print('imported', *(set({HEAVY!r}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRON, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "imported"
+
+
+def test_help_names_every_command() -> None:
+    """`panda --help` lists the commands with a line each."""
+    text = panda("--help").stdout.decode()
+    names = ("init", "turn", "list", "show", "import", "validate", "recipe", "models")
+    assert all(f"\n  {name} " in text for name in names)
+
+
+def test_unknown_command() -> None:
+    """An unknown command ends the process with 2 and three lines."""
+    done = panda("lst")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"error: no such command 'lst'. Did you mean 'list'?\n")
+
+
+def test_bytes_that_are_no_text() -> None:
+    """Arguments that are not UTF-8 are wrong usage, not a traceback."""
+    done = subprocess.run([PANDA, b"\xff"], capture_output=True, env=ENVIRON, check=False)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+
+
+def test_terminal_is_not_steered(root: Path) -> None:
+    """On a terminal a turn is rendered, and control characters in it are written out."""
+    shown = panda_on_terminal(["show", "7", "--root", str(root), "--user", "ann"], ENVIRON)
+    assert "\x1b[2J" not in shown
+    assert "Clear\\x1b[2J" in shown
+    assert "\u202e" not in shown
+    assert "**no**" not in shown
+    assert "\x1b[" in shown
+
+
+def test_no_color(root: Path) -> None:
+    """With NO_COLOR a terminal receives no escape sequence at all."""
+    words = ["show", "7", "--root", str(root), "--user", "ann"]
+    shown = panda_on_terminal(words, {**ENVIRON, "NO_COLOR": "1"})
+    assert "no" in shown
+    assert "\x1b" not in shown
+
+
+def test_table_on_terminal(root: Path) -> None:
+    """On a terminal a table has a head."""
+    shown = panda_on_terminal(["list", "--root", str(root), "--user", "ann"], {**ENVIRON, "NO_COLOR": "1"})
+    assert shown.split()[:5] == ["turn", "time", "session", "status", "query"]
+
+
+def test_piped_file_is_exact(root: Path) -> None:
+    """Piped, `show` gives the bytes of the file."""
+    done = panda("show", "7", "--root", str(root), "--user", "ann")
+    assert done.stdout == (root / "users/ann/turns/turn_000007/context.md").read_bytes()
+
+
+def test_reader_that_has_gone(root: Path) -> None:
+    """A pipe that nobody reads is no error."""
+    process = subprocess.Popen(
+        [PANDA, "list", "--root", str(root), "--user", "ann"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRON,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate()
+    assert (process.returncode, errors) == (0, b"")
+
+
+def test_full_disk(root: Path) -> None:
+    """An answer that cannot be written ends with 74."""
+    with Path("/dev/full").open("wb") as full:
+        words = [PANDA, "list", "--root", str(root), "--user", "ann"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, env=ENVIRON, check=False)
+    assert done.returncode == 74
+    assert done.stderr.splitlines()[1] == b"where: standard output"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals(root: Path, number: signal.Signals, code: int) -> None:
+    """Ctrl-C ends the process with 130 and SIGTERM with 143, without a traceback."""
+    words = [PANDA, "import", "-", "--root", str(root), "-v"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRON)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"reading stdin\n"
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == code
+    assert errors == (b"error: interrupted\n" if code == 130 else b"error: terminated\n")
+
+
+def test_completion() -> None:
+    """A shell is offered the commands that begin with what was typed."""
+    asked = {**ENVIRON, "_PANDA_COMPLETE": "complete_bash", "COMP_WORDS": "panda va", "COMP_CWORD": "1"}
+    done = subprocess.run([PANDA], capture_output=True, text=True, env=asked, check=False)
+    assert done.stdout.split() == ["validate"]

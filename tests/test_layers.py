@@ -1,0 +1,157 @@
+"""The shape of the code: who may import whom, and how long a file or a command body may be."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "panda"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+TIERS = (
+    {"panda.cli"},
+    {"panda.app"},
+    {"panda.settings", "panda.pipeline"},  # settings is read by cli and app alone: see below
+    {"panda.phases"},
+    {
+        "panda.recipes",
+        "panda.compression",
+        "panda.memory",
+        "panda.retrieval",
+        "panda.session",
+        "panda.tools",
+    },
+    {"panda.models", "panda.storage"},
+    {"panda.documents"},
+    {"panda.errors"},
+)
+"""From the top down; a module imports only from tiers below its own, or its own package."""
+
+SIDEWAYS = {
+    ("panda.recipes", "panda.compression"),  # a pack's documents are brought to size
+    ("panda.retrieval", "panda.memory"),  # candidates are nodes
+}
+"""Imports within a tier; never both ways."""
+
+ONLY_IMPORTERS = {
+    "rich": {"cli/render.py"},
+    "sqlite3": {"storage/index.py"},
+    "llama_cpp": {"models/llama/library.py"},
+    "frontmatter": {"documents/front_matter.py"},
+}
+"""Libraries that one module wraps."""
+
+READERS_OF_THE_ENVIRONMENT = {
+    "settings.py",
+    "models/llama/library.py",  # sets what OpenMP looks at when llama.cpp is loaded
+}
+
+MAX_LINES = 300
+LONGER_FILES: dict[str, str] = {}
+"""Files over the limit, each with the reason."""
+
+MAX_BODY_STATEMENTS = 15
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def part_of(module: str) -> str:
+    """The package, or top-level module, that a module of ours belongs to."""
+    return ".".join(module.split(".")[:2])
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Every module that a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "panda")
+
+
+def tier_of(part: str) -> int:
+    return next((number for number, tier in enumerate(TIERS) if part in tier), len(TIERS))
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_go_downward(path: Path) -> None:
+    """A module imports from lower tiers or its own package; settings only from cli and app."""
+    own = part_of(module_of(path))
+    ours = {part_of(module) for module in imports_of(path) if module.startswith("panda.")} - {own}
+    wrong = {part for part in ours if tier_of(part) <= tier_of(own) and (own, part) not in SIDEWAYS}
+    if own not in ("panda.cli", "panda.app"):
+        wrong |= ours & {"panda.settings"}
+    assert not wrong, f"{name_of(path)} imports {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.parent.name == "phases"], ids=name_of)
+def test_no_phase_imports_another(path: Path) -> None:
+    """Phases see earlier work only as the turn's documents: no phaseN module imports another."""
+    phases = [module for module in imports_of(path) if module.startswith("panda.phases.phase")]
+    assert not phases, f"{name_of(path)} imports {phases}"
+
+
+@pytest.mark.parametrize("library", ONLY_IMPORTERS)
+def test_one_importer(library: str) -> None:
+    """Each library that could spread is imported by one module."""
+    importers = {
+        name_of(path) for path in FILES if any(module.split(".")[0] == library for module in imports_of(path))
+    }
+    assert importers == ONLY_IMPORTERS[library]
+
+
+def test_one_reader_of_the_environment() -> None:
+    """Only settings.py reads the environment of the process; the exceptions are listed."""
+    readers = {
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
+        if isinstance(node.value, ast.Name) and node.value.id == "os"
+    }
+    assert readers == READERS_OF_THE_ENVIRONMENT
+
+
+def test_one_catch_of_everything() -> None:
+    """`except Exception` stands once, at the command boundary; cleaning up and raising again is no catch."""
+    catchers = [
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ExceptHandler)
+        if node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")
+        if not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
+    ]
+    assert catchers == ["cli/boundary.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_file_length(path: Path) -> None:
+    """A file has at most 300 lines, or a reason."""
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert (lines > MAX_LINES) == (name_of(path) in LONGER_FILES), f"{name_of(path)} has {lines} lines"
+
+
+def commands() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Every function of panda/cli that gets an invocation."""
+    for path in sorted((PACKAGE / "cli").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and [a.arg for a in node.args.args][:1] == ["invocation"]:
+                yield f"{path.name}:{node.name}", node
+
+
+@pytest.mark.parametrize(("name", "function"), list(commands()), ids=[name for name, _ in commands()])
+def test_command_body(name: str, function: ast.FunctionDef) -> None:
+    """A command's body has at most 15 statements, its docstring apart."""
+    statements = sum(isinstance(node, ast.stmt) for child in function.body[1:] for node in ast.walk(child))
+    assert statements <= MAX_BODY_STATEMENTS, f"{name} has {statements} statements"
