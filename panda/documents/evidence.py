@@ -59,13 +59,15 @@ _START = re.compile(
   | (?P<number>(?:(?<![\w)\]])(?P<sign>[-−]))?
       (?:(?<![A-Za-z])(?P<before>{CURRENCY_BEFORE})[ ]?(?P<minus>[-−])?)?(?P<digits>{DIGITS}))
   | (?P<words>(?i:{NUMBER_WORDS}))
-  | (?P<token>(?<!{_WORD})[^\W\d\u2e80-\U0010ffff]{_WORD}*?\d{_WORD}*)
+  | (?P<token>(?<!{_WORD})[^\W\d\u2e80-\U0010ffff]{_WORD}*?\d{_WORD}*(?:\.\d+)*)
     """,
     re.VERBOSE,
 )
 _RANGE = re.compile(rf"[-–—‑](?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:]|-\d)")
 _GLUED = re.compile(rf"(?![x×]\d){_WORD}+")
 _ORDINAL = re.compile(rf"(?:st|nd|rd|th)(?!{_WORD})")
+_ORDINAL_WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
+_ORDINAL_WORD = re.compile(rf"-({_ORDINAL_WORDS})\b", re.IGNORECASE)
 _WORD_BEFORE = re.compile(rf"({_WORD}+)[ -]\Z")
 _NOT_COUNTED_BEFORE = re.compile(
     r"\b(?:the|this|that|these|those|which|each|every|any|no|another|other|either|neither|first|last|next"
@@ -82,7 +84,7 @@ _COUNTED_AFTER = re.compile(
 
 def find_claims(text: str) -> list[Claim]:
     """
-    Everything in a text that a source must hold.
+    Everything in a text that a source must hold. Ordinal words ("the third") are no claims, "3rd" is one.
 
     Args:
         text: Any text; invisible characters are ignored, digits of every script count.
@@ -192,7 +194,8 @@ def _read_date(text: str, match: re.Match[str]) -> Iterator[_Found]:
 
 def _read_token(text: str, match: re.Match[str]) -> Iterator[_Found]:
     word = match[0].lower()
-    yield _found(text, match.start(), match.end(), "number", word, needs=[f"token:{word}"])
+    version = [f"written:{word[1:]}"] if re.fullmatch(r"v\d+(?:\.\d+)+", word) else []
+    yield _found(text, match.start(), match.end(), "number", word, needs=[f"token:{word}", *version])
 
 
 def _read_words(text: str, match: re.Match[str]) -> Iterator[_Found]:
@@ -200,10 +203,15 @@ def _read_words(text: str, match: re.Match[str]) -> Iterator[_Found]:
         counted = _COUNTED_AFTER.match(text, match.end())
         if not counted or _NOT_COUNTED_BEFORE.search(text, max(0, match.start() - 20), match.start()):
             return
-    numbers = [str(number) for number in number_from_words(match[0])]
-    for number in numbers[:-1]:
+    *others, last = number_from_words(match[0])
+    for number in map(str, others):
         yield _found(text, match.start(), match.end(), "number", number, needs=[f"number:{number}"])
-    yield _measured(text, match.start(), match.end(), numbers[-1], currency=None)
+    ordinal = _ORDINAL_WORD.match(text, match.end())
+    if ordinal:
+        value = str(last + 1 + _ORDINAL_WORDS.split("|").index(ordinal[1].lower()))
+        yield _found(text, match.start(), ordinal.end(), "number", value, needs=[f"number:{value}"])
+        return
+    yield _measured(text, match.start(), match.end(), str(last), currency=None)
 
 
 def _read_number(text: str, match: re.Match[str]) -> Iterator[_Found]:

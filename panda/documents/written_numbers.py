@@ -92,7 +92,7 @@ _UNIT = re.compile(rf"(?P<gap>[ \t]|-)?(?P<unit>{_one_of(list(_UNITS))})(?!{_LET
 _CURRENCY_WORDS = _one_of([name for name in _CURRENCIES if name[-1].isalpha()])
 _CURRENCY_CODES = _one_of([name for name in _CURRENCIES if name.isalpha() and name.isupper()])
 _CURRENCY_AFTER = re.compile(
-    rf"[ \t]?(?P<name>{_SYMBOLS}|(?:{_CURRENCY_WORDS})(?!{_LETTER}))(?![ \t]?[-.\d])"
+    rf"[ \t]?(?P<name>{_SYMBOLS}|(?:{_CURRENCY_WORDS})(?!{_LETTER}))(?![ \t]?-?\.?\d)"
 )
 CURRENCY_BEFORE = rf"(?:(?:US|CA?|AU?)?\$|{_SYMBOLS}|(?:{_CURRENCY_CODES})[ \t]?)"
 """A currency in front of a number, as a pattern."""
