@@ -1,0 +1,38 @@
+"""Instants as text: ISO 8601, UTC, whole seconds."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+Clock = Callable[[], datetime]
+"""Gives the present instant, with time zone."""
+
+
+def render_time(moment: datetime) -> str:
+    """
+    An instant as panda writes it.
+
+    Args:
+        moment: An instant; a naive one is taken as UTC.
+
+    >>> render_time(datetime(2026, 1, 4, 14, 30, tzinfo=UTC))
+    '2026-01-04T14:30:00Z'
+    """
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str) -> datetime:
+    """
+    The instant that an ISO 8601 text names.
+
+    Args:
+        text: A date or a date with time; without an offset it is UTC.
+
+    Raises:
+        ValueError: Not an ISO 8601 date.
+
+    >>> parse_time("2026-01-04T15:30:00+01:00")
+    datetime.datetime(2026, 1, 4, 14, 30, tzinfo=datetime.timezone.utc)
+    """
+    moment = datetime.fromisoformat(text.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)

@@ -1,0 +1,67 @@
+"""How a phase asks a recipe: the documents that the recipe names, taken from the turn."""
+
+from collections.abc import Mapping, Sequence
+
+from panda.compression.fitting import InputDocument
+from panda.documents.context import render_section
+from panda.documents.sections import SECTIONS
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.pack import Request
+from panda.recipes.recipe import Recipe
+
+
+def ask(
+    executor: RecipeExecutor,
+    step: str,
+    turn: Turn,
+    *,
+    options: Mapping[str, Sequence[Option]] | None = None,
+    variables: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
+    guidance: str | None = None,
+) -> Reply:
+    """
+    Execute the recipe that serves a step of the pipeline in the turn's mode.
+
+    Args:
+        executor: The recipe executor.
+        step: Step of the registry, e.g. "phase1_reflection".
+        turn: The running turn.
+        options: Options of the choices, by property.
+        variables: Values for {{name}}.
+        extra: Documents that are not files of the turn, by the name that input_docs uses.
+        guidance: What an earlier judgement asks to do differently.
+
+    Returns:
+        The checked reply; everything that was cut from the inputs is a warning of the turn.
+    """
+    recipe = executor.book.recipe_for(step, turn.mode)
+    request = Request(
+        query=turn.query,
+        documents=_documents(recipe, turn, extra or {}),
+        options=options or {},
+        variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
+        guidance=guidance,
+    )
+    reply = executor.execute(recipe.key, request, turn)
+    for cut in reply.cuts:
+        turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
+    return reply
+
+
+def _documents(recipe: Recipe, turn: Turn, extra: Mapping[str, str]) -> list[InputDocument]:
+    documents = []
+    for number in recipe.input_sections:
+        section = turn.context.section(number)
+        if section is not None:
+            title = f"§{number} {SECTIONS[number].title}"
+            documents.append(InputDocument(title, render_section(section), protected=number == 0))
+    for name in recipe.input_docs:
+        if name == "context.md":
+            continue
+        text = extra[name] if name in extra else turn.file_text(name)
+        if text:
+            documents.append(InputDocument(name, text))
+    return documents

@@ -1,0 +1,75 @@
+"""What a phase is, and what it can end with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from panda.documents.context import Section
+from panda.phases.turn import Turn
+
+
+@dataclass(frozen=True)
+class Advance:
+    """The phase is done; the turn goes on."""
+
+    section: Section | None = None
+    """Section to commit to context.md."""
+    files: Mapping[str, object] = field(default_factory=dict)
+    """JSON files to write into the turn directory, by name."""
+    to: int | None = None
+    """Phase to go on with; None is the next one."""
+    answered: bool | None = None
+    """Set by the phase that knows whether the query was answered."""
+
+
+@dataclass(frozen=True)
+class Retry:
+    """An earlier phase has to run again; its section and all later ones are superseded."""
+
+    to: int
+    """The phase."""
+    reason: str
+    """Why, for that phase's prompt."""
+    section: Section | None = None
+    """Section of the phase that asks, kept among the superseded ones."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The turn ends here; the save follows."""
+
+    status: Literal["clarify", "failed"]
+    """How it ends."""
+    section: Section | None = None
+    """Section to commit."""
+    files: Mapping[str, object] = field(default_factory=dict)
+    """JSON files to write."""
+    question: str | None = None
+    """Question to the user, for clarify."""
+    reason: str | None = None
+    """Why it failed."""
+
+
+Outcome = Advance | Retry | Stop
+
+
+class Phase(Protocol):
+    """One numbered phase. It sees earlier phases only through the turn's documents."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def layer(self) -> str: ...
+
+    def run(self, turn: Turn) -> Outcome:
+        """
+        Do the phase's work.
+
+        Raises:
+            HaltError: The turn cannot go on; an intervention is written.
+        """
+        ...

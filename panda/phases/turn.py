@@ -1,0 +1,120 @@
+"""The running turn: its identity, its files, its journal of calls."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from panda.documents.context import ContextDocument
+from panda.errors import HaltError
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnFolder
+
+MOST_EXECUTIONS = 25
+
+
+class Turn:
+    """
+    One query on its way through the phases.
+
+    Args:
+        folder: Its directory.
+        layout: The store it belongs to.
+        query: The user's query as given.
+        seed: Seed that every call's seed derives from; None derives it from user and turn.
+    """
+
+    def __init__(self, folder: TurnFolder, layout: Layout, query: str, *, seed: int | None = None) -> None:
+        metadata = folder.read_metadata()
+        self.folder = folder
+        self.layout = layout
+        self.query = query
+        self.user_id = metadata.user_id
+        self.session_id = metadata.session_id
+        self.mode = metadata.mode
+        self.phase = 0
+        self.round = 0
+        self.attempt = 0
+        self.ending = "approved"
+        self.answered: bool | None = None
+        self.question: str | None = None
+        self.reason: str | None = None
+        self.warnings: list[str] = []
+        self._seed = seed
+        self._context = folder.read_context()
+        self._calls: list[Mapping[str, Any]] = list(folder.calls())
+        self._executions = 0
+        self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
+
+    @property
+    def turn(self) -> int:
+        """Its number."""
+        return self.folder.number
+
+    @property
+    def context(self) -> ContextDocument:
+        """context.md as it is on disk."""
+        return self._context
+
+    def write_context(self, document: ContextDocument) -> None:
+        """Replace context.md."""
+        self.folder.write_context(document)
+        self._context = document
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file of the turn that an earlier phase wrote."""
+        return self.folder.read_json(name)
+
+    def file_text(self, name: str) -> str:
+        """A file of the turn as text; "" if it is not there."""
+        path = self.folder.paths / name
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+    def warn(self, message: str) -> None:
+        """Note something that the user should see but that stops nothing."""
+        if message not in self.warnings:
+            self.warnings.append(message)
+
+    @property
+    def calls(self) -> Sequence[Mapping[str, Any]]:
+        """Lines of calls.jsonl so far."""
+        return self._calls
+
+    def superseded(self) -> list[ContextDocument]:
+        """The sections that earlier attempts of this turn left, oldest first."""
+        return self.folder.superseded()
+
+    # The journal, as the recipe executor needs it.
+
+    def seed(self, recipe: str, attempt: int) -> int:
+        """Seed of one attempt, 31 bits, the same whenever the turn is run again."""
+        base = self._seed if self._seed is not None else f"{self.user_id}/{self.turn}"
+        key = f"{base}/{recipe}/{self.round}/{self.attempt}/{attempt}"
+        return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") >> 1
+
+    def count_execution(self, recipe: str) -> None:
+        """Count one recipe execution; raises HaltError past the most a turn may have."""
+        self._executions += 1
+        if self._executions > MOST_EXECUTIONS:
+            raise HaltError(
+                f"the turn needs more than {MOST_EXECUTIONS} recipe executions",
+                where=recipe,
+                fix="see calls.jsonl for what repeats; change the prompt that asks for more",
+            )
+
+    def add_call(self, record: Mapping[str, object]) -> None:
+        """Append one line to calls.jsonl."""
+        numbered = {"n": len(self._calls) + 1, **record}
+        self.folder.append_call(numbered)
+        self._calls.append(json.loads(json.dumps(numbered)))
+
+    def knows_prefix(self, digest: str) -> bool:
+        """Whether a prefix was written down before; from now on it counts as written."""
+        known = digest in self._prefixes
+        self._prefixes.add(digest)
+        return known
+
+
+def _prefixes(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = [record["prefix"]] if "prefix" in record else []
+    return found + [message for message in record.get("messages", ()) if "sha256" in message]

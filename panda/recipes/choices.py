@@ -1,0 +1,214 @@
+"""
+Choices by log-probability: how a model that writes badly still decides well.
+
+Three scorers ask the model for a probability, one asks nothing:
+
+- likelihood: how much likelier the query becomes when an option is put before it, compared with notes that
+  have nothing to do with it. Ranks evidence and candidates.
+- channel: how likely the query is after examples of each class. Sorts queries into classes.
+- label: how likely each label is after the whole prompt. For models that follow instructions.
+- prior: the order that the options came with.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from panda.errors import RecipeKeyError
+from panda.models.contract import ScoreCase
+from panda.recipes.schemas import ChoiceSpec, Step
+
+ScoreFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, int]]]
+"""Maps a prefix and cases to (log-probability, number of tokens) of each continuation."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing that can be chosen."""
+
+    id: str
+    """What the reply holds when it is chosen."""
+    text: str
+    """What it says, one line."""
+    node_ids: tuple[str, ...] = ()
+    """Nodes it comes from."""
+    prior: float = 0.0
+    """How well it fits by words, 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice that was made."""
+
+    name: str
+    """Property of the reply."""
+    value: str | bool | tuple[str, ...] | None
+    """What was chosen; ids for a subset, best first; None when there was nothing to choose from."""
+    scores: Mapping[str, float]
+    """Score by option id or value, of the step that decided."""
+    confidence: float | None
+    """Probability that the choice is right as the scorer sees it; None when nothing was scored."""
+    scorer: str
+    """Scorer of the step that decided."""
+    fitted: bool = False
+    """Whether the confidence comes from a fit to labelled cases."""
+
+
+@dataclass(frozen=True)
+class ChoiceInputs:
+    """What the choices of one call look at."""
+
+    query: str
+    """The user's query."""
+    options: Mapping[str, Sequence[Option]]
+    """Options by property name or by the name in `over`."""
+    pack: Callable[[], str]
+    """Gives the whole prompt as text, for labels."""
+    prompt: Callable[[str], str]
+    """Gives the text of a prompt file."""
+
+
+def choose(spec: ChoiceSpec, inputs: ChoiceInputs, score: ScoreFunction) -> Choice:
+    """
+    Make one choice by its decision list.
+
+    Args:
+        spec: The property and its steps; the first step that reaches its bar decides.
+        inputs: Query, options and prompts.
+        score: Asks the model.
+
+    Returns:
+        The choice. With a subset, `value` holds the ids that reach the bar, best first; with a single one
+        and no options, `value` is None.
+    """
+    for step in spec.steps[:-1]:
+        made = _try_step(spec, step, inputs, score)
+        if made is not None:
+            return made
+    made = _try_step(spec, spec.steps[-1], inputs, score)
+    return made or Choice(spec.name, () if spec.many else None, {}, None, spec.steps[-1].scorer)
+
+
+def _try_step(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction) -> Choice | None:
+    offered = [Option(str(value), str(value)) for value in spec.values]
+    options = list(inputs.options.get(step.over or spec.name, ())) if step.over or not offered else offered
+    if step.choose is not None and step.at_least is None:
+        return Choice(spec.name, step.choose, {}, None, step.scorer)
+    scores = _scores(step, options, inputs, score)
+    if not scores:
+        return None
+    best = max(scores, key=lambda option: scores[option])
+    if step.at_least is not None and scores[best] < step.at_least:
+        return None
+    if spec.many:
+        ranked = sorted(scores, key=lambda option: -scores[option])
+        taken = tuple(option for option in ranked if scores[option] >= spec.many.at_least)[: spec.many.max]
+        return Choice(spec.name, taken, scores, _confidence(step, scores), step.scorer)
+    if step.choose is not None:
+        return Choice(
+            spec.name, step.choose, scores, _sigmoid(scores[best] - (step.at_least or 0.0)), step.scorer
+        )
+    value = next((value for value in spec.values if str(value) == best), best)
+    return Choice(spec.name, value, scores, _confidence(step, scores), step.scorer)
+
+
+def _scores(
+    step: Step, options: Sequence[Option], inputs: ChoiceInputs, score: ScoreFunction
+) -> dict[str, float]:
+    if not options:
+        return {}
+    if step.scorer == "prior":
+        return {option.id: option.prior for option in options}
+    if step.scorer == "label":
+        return _labels(step, options, inputs, score)
+    sections = prompt_sections(inputs.prompt(step.prompt or ""), step.prompt or "")
+    if step.scorer == "channel":
+        return _channel(options, sections, inputs.query, score)
+    return _likelihood(step, options, sections, inputs.query, score)
+
+
+def _labels(
+    step: Step, options: Sequence[Option], inputs: ChoiceInputs, score: ScoreFunction
+) -> dict[str, float]:
+    cases = [ScoreCase(step.cue, f" {option.text}") for option in options]
+    found = score(inputs.pack(), cases)
+    return _log_softmax({option.id: value for option, (value, _) in zip(options, found, strict=True)})
+
+
+def _channel(
+    options: Sequence[Option], sections: Mapping[str, str], query: str, score: ScoreFunction
+) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for option in options:
+        examples = sections.get(option.text)
+        if examples:
+            lines = "\n".join(f"Message: {line}" for line in _items(examples))
+            found[option.id] = score(lines + "\n", [ScoreCase("Message:", f" {query}\n")])[0][0]
+    return _log_softmax(found)
+
+
+def _likelihood(
+    step: Step, options: Sequence[Option], sections: Mapping[str, str], query: str, score: ScoreFunction
+) -> dict[str, float]:
+    shots = sections["shots"].strip() + "\n\n"
+    foreign = _items(sections["foreign"])
+    texts = [*foreign, *(option.text for option in options)]
+    found = score(shots, [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts])
+    base = sum(value for value, _ in found[: len(foreign)]) / len(foreign)
+    gains = [(value - base) / count for value, count in found[len(foreign) :]]
+    if step.reverse:
+        turned = sections["reverse"].strip() + "\n\n"
+        cases = [
+            ScoreCase(f"Question: {asked}\nEvidence:", f" {option.text}\n")
+            for option in options
+            for asked in (query, sections["unrelated question"].strip())
+        ]
+        back = score(turned, cases)
+        for i in range(len(options)):
+            (given, count), (unrelated, _) = back[2 * i], back[2 * i + 1]
+            gains[i] += step.reverse * (given - unrelated) / count
+    return {option.id: gain + step.prior * option.prior for option, gain in zip(options, gains, strict=True)}
+
+
+def prompt_sections(text: str, name: str) -> dict[str, str]:
+    """
+    The sections of a scorer's prompt file, by their `# heading`, lower-case.
+
+    Args:
+        text: The file.
+        name: Its name, for the error.
+
+    Raises:
+        RecipeKeyError: There is text but no heading.
+
+    >>> prompt_sections("# shots\\nEvidence: a\\n# foreign\\n- b\\n", "x.md")
+    {'shots': 'Evidence: a\\n', 'foreign': '- b\\n'}
+    """
+    parts = re.split(r"(?m)^# (.+)\n", text)
+    if len(parts) < 3:
+        raise RecipeKeyError("a scorer's prompt file needs `# heading` sections", where=f"prompts/{name}")
+    return {parts[i].strip(): parts[i + 1] for i in range(1, len(parts), 2)}
+
+
+def _items(text: str) -> list[str]:
+    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
+
+
+def _log_softmax(values: Mapping[str, float]) -> dict[str, float]:
+    if not values:
+        return {}
+    top = max(values.values())
+    total = top + math.log(sum(math.exp(value - top) for value in values.values()))
+    return {key: value - total for key, value in values.items()}
+
+
+def _sigmoid(value: float) -> float:
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, value))))
+
+
+def _confidence(step: Step, scores: Mapping[str, float]) -> float | None:
+    best = max(scores.values())
+    if step.scorer in ("label", "channel"):
+        return round(math.exp(best), 4)
+    return None if step.scorer == "prior" else round(_sigmoid(best), 4)

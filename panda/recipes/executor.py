@@ -1,0 +1,329 @@
+"""
+The recipe executor (S3 §15): the only caller of a model.
+
+One execution: fit the inputs, build the prompt, let the model write the text properties (if it writes) and
+score the choices, fill templates, check the reply, retry with the error, log. What a model cannot do it is
+not asked to do: a model that does not write leaves text to the recipe's templates, a model that cannot score
+chooses by generation under the schema, without a confidence.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import jsonschema
+
+from panda.compression.fitting import Cut, InputDocument, fit_documents
+from panda.documents.times import Clock, render_time
+from panda.errors import BudgetExceededError, GateError, HaltError, ReplyError
+from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams, Usage
+from panda.recipes.book import RecipeBook
+from panda.recipes.choices import Choice, ChoiceInputs, choose
+from panda.recipes.journal import CallWriter, Journal
+from panda.recipes.pack import Request, build_messages
+from panda.recipes.recipe import Recipe
+from panda.recipes.schemas import ChoiceSpec, choice_specs, plain_schema, text_properties
+from panda.recipes.templates import fill_templates, template_sources
+
+
+class Layers(Protocol):
+    """Gives the model of a layer."""
+
+    def model(self, layer: str) -> Model: ...
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One checked reply."""
+
+    recipe: Recipe
+    """The recipe that was executed."""
+    values: Mapping[str, Any]
+    """The reply as an object that satisfies the output schema."""
+    choices: Mapping[str, Choice]
+    """Choices by property."""
+    confidence: float | None
+    """Confidence of the deciding choice: the last enum or boolean; None when none is known."""
+    below_threshold: bool
+    """Whether confidence is below the recipe's threshold, or unknown where it has one."""
+    attempts: int
+    """Model attempts, at least 1."""
+    cuts: tuple[Cut, ...]
+    """What fitting took from the inputs."""
+
+
+class RecipeExecutor:
+    """
+    Executes recipes.
+
+    Args:
+        book: Recipes and prompts.
+        layers: Models by layer.
+        clock: The present.
+        log: Takes one line of the executions log.
+        count: Maps a text to budget tokens.
+    """
+
+    def __init__(
+        self,
+        book: RecipeBook,
+        layers: Layers,
+        *,
+        clock: Clock,
+        log: Callable[[Mapping[str, object]], None],
+        count: Callable[[str], int],
+    ) -> None:
+        self.book = book
+        self._layers = layers
+        self._clock = clock
+        self._log = log
+        self._count = count
+        self._memo: dict[tuple[str, str, str, str], tuple[float, int]] = {}
+
+    def execute(self, key: str, request: Request, journal: Journal) -> Reply:
+        """
+        Run one recipe and give its checked reply.
+
+        Args:
+            key: Recipe name, e.g. "pipeline/phase1_reflection".
+            request: Query, documents, options.
+            journal: The turn's record of calls.
+
+        Raises:
+            BudgetExceededError: The protected inputs do not fit.
+            ReplyError: The reply stayed invalid after all retries.
+            ModelTimeoutError: A call took too long.
+            GateError: Below the confidence threshold, and the recipe halts then.
+        """
+        recipe = self.book.load_recipe(key)
+        execution = _Execution(self, recipe, request, journal)
+        started = time.monotonic()
+        try:
+            reply = execution.run()
+        except HaltError:
+            self._write_log(execution, time.monotonic() - started, None)
+            raise
+        self._write_log(execution, time.monotonic() - started, reply)
+        return reply
+
+    def _write_log(self, execution: "_Execution", seconds: float, reply: Reply | None) -> None:
+        recipe, totals = execution.recipe, execution.writer.totals
+        saved = sum(cut.before_tokens - cut.after_tokens for cut in execution.cuts)
+        self._log(
+            {
+                "timestamp": render_time(self._clock()),
+                "recipe": recipe.name,
+                "model_layer": recipe.model_layer,
+                "model": execution.model.info.name,
+                "user_id": execution.journal.user_id,
+                "session_id": execution.journal.session_id,
+                "turn_id": f"turn_{execution.journal.turn:06d}",
+                "tokens": {
+                    "prompt": totals.prompt,
+                    "reused": totals.reused,
+                    "output": totals.output,
+                    "total": None if totals.prompt is None else totals.prompt + (totals.output or 0),
+                },
+                "latency_ms": round(seconds * 1000),
+                "success": reply is not None,
+                "schema_valid": reply is not None,
+                "confidence": reply.confidence if reply else None,
+                "retries": max(0, execution.attempts - 1),
+                "compression_applied": bool(execution.cuts),
+                "compression_savings": saved,
+            }
+        )
+
+
+class _Execution:
+    """One execution of one recipe: attempts until a reply passes."""
+
+    def __init__(self, executor: RecipeExecutor, recipe: Recipe, request: Request, journal: Journal) -> None:
+        self.executor = executor
+        self.recipe = recipe
+        self.request = request
+        self.journal = journal
+        self.model = executor._layers.model(recipe.model_layer)
+        where = str(recipe.path)
+        texts = [executor.book.load_prompt(name, where=where) for name in recipe.prompt_files]
+        self.prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
+        self.specs = choice_specs(recipe.output_schema, where=where)
+        self.texts = text_properties(recipe.output_schema)
+        self.cuts: list[Cut] = []
+        self.attempts = 0
+        self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
+
+    def run(self) -> Reply:
+        documents = self._fit()
+        gates = self.recipe.quality_gates
+        error: str | None = None
+        received: str | None = None
+        for _ in range(gates.max_retries + 1):
+            self.journal.count_execution(self.recipe.key)
+            self.attempts += 1
+            messages = build_messages(self.recipe, self.prompt, self.request, documents, error=error)
+            received, reply, error = self._attempt(messages)
+            if reply is not None and self._gate_passes(reply):
+                return reply
+            error = error or f"the confidence of the reply is below {gates.confidence_threshold}"
+        raise ReplyError(
+            f"{self.recipe.key}: no valid reply in {self.attempts} attempts: {error}",
+            where=str(self.recipe.path),
+            fix="see calls.jsonl of the turn; change the prompt or the model, then resume the turn",
+            expected="a reply that satisfies output_schema and the quality gates",
+            received=received,
+        )
+
+    def _gate_passes(self, reply: Reply) -> bool:
+        gates = self.recipe.quality_gates
+        if not reply.below_threshold or gates.below_threshold in ("proceed", "clarify"):
+            return True
+        if gates.below_threshold == "halt":
+            raise GateError(
+                f"{self.recipe.key}: confidence {reply.confidence} is below {gates.confidence_threshold}",
+                where=f"{self.recipe.path} (quality_gates)",
+                expected=f"a confidence of at least {gates.confidence_threshold}",
+                received=str(reply.confidence),
+            )
+        return False
+
+    def _fit(self) -> list[InputDocument]:
+        budget, info = self.recipe.token_budget, self.model.info
+        count = self.executor._count
+        options = "\n".join(o.text for offered in self.request.options.values() for o in offered)
+        room = budget.input - count(self.request.query + (self.request.guidance or "")) - count(options)
+        protected = "section_0" in self.recipe.compression.preserve
+        given = [
+            InputDocument(d.name, d.text, d.protected or (protected and d.name.startswith("§0")))
+            for d in self.request.documents
+        ]
+        while True:
+            fitted, self.cuts = fit_documents(given, room_tokens=room, count=count)
+            if not self._asks_with_messages():
+                return fitted
+            messages = build_messages(self.recipe, self.prompt, self.request, fitted)
+            used = self.model.count_model_tokens(self.model.render_chat(messages))
+            over = used + budget.output + budget.response_reserve - info.n_ctx
+            if over <= 0:
+                return fitted
+            if room <= 0:
+                raise BudgetExceededError(
+                    f"the prompt needs {used} and the output {budget.output} tokens, {over} more than the "
+                    f"window of {info.n_ctx} tokens of {info.name}",
+                    where=str(self.recipe.path),
+                    fix="use a model with a larger context window for the layer " + self.recipe.model_layer,
+                )
+            room = min(room, sum(count(d.text) for d in fitted)) - math.ceil(over / 1.2) - 8
+
+    def _asks_with_messages(self) -> bool:
+        writes = self.model.info.writes and bool(self.texts)
+        labels = any(step.scorer == "label" for spec in self.specs for step in spec.steps)
+        return writes or labels or not self.model.info.scores
+
+    def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
+        info, recipe = self.model.info, self.recipe
+        values: dict[str, Any] = {}
+        choices: dict[str, Choice] = {}
+        received: str | None = None
+        written: tuple[str, ...] = self.texts if info.writes else ()
+        scored: Sequence[ChoiceSpec] = self.specs if info.scores else ()
+        if info.writes:
+            sources = template_sources(recipe)
+            scored = [spec for spec in scored if spec.name not in sources]
+        generated = [*written, *(() if info.scores else (spec.name for spec in self.specs))]
+        if recipe.output_format != "json" and info.writes:
+            received, error = self._generate(messages, None)
+            if error:
+                return received, None, error
+            values["text"] = received
+        elif generated:
+            received, error = self._generate(messages, generated)
+            if error is None:
+                values, error = _parse_object(received or "")
+            if error:
+                return received, None, error
+        for spec in scored:
+            choices[spec.name] = self._choose(spec, messages)
+            if choices[spec.name].value is not None:
+                value = choices[spec.name].value
+                values[spec.name] = list(value) if isinstance(value, tuple) else value
+        if not info.writes:
+            values |= fill_templates(recipe, self.request, choices, values)
+        error = self._check(values)
+        if error:
+            return json.dumps(values, ensure_ascii=False), None, error
+        return received, self._reply(values, choices), None
+
+    def _generate(self, messages: Sequence[Message], names: Sequence[str] | None) -> tuple[str, str | None]:
+        recipe = self.recipe
+        ids = {name: [option.id for option in options] for name, options in self.request.options.items()}
+        schema = plain_schema(recipe.output_schema, only=names, options=ids) if names is not None else None
+        params = GenerateParams(
+            temperature=recipe.temperature,
+            max_tokens=recipe.token_budget.output,
+            seed=self.journal.seed(recipe.key, self.attempts),
+            timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
+            schema=schema,
+        )
+        completion = self.model.generate(messages, params)
+        self.writer.write_generate(messages, params, completion, self.attempts)
+        if completion.finish_reason == "length":
+            return completion.text, f"the reply was cut after {params.max_tokens} tokens; be shorter"
+        return completion.text, None
+
+    def _choose(self, spec: ChoiceSpec, messages: Sequence[Message]) -> Choice:
+        def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
+            return self._score(spec.name, prefix, cases)
+
+        inputs = ChoiceInputs(
+            query=self.request.query,
+            options=self.request.options,
+            pack=lambda: self.model.render_chat(messages),
+            prompt=lambda name: self.executor.book.load_prompt(name, where=str(self.recipe.path)),
+        )
+        return choose(spec, inputs, score)
+
+    def _score(self, name: str, prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
+        memo, digest = self.executor._memo, self.model.info.digest
+        keys = [(digest, prefix, case.context, case.continuation) for case in cases]
+        todo = list(dict.fromkeys(key for key in keys if key not in memo))
+        seconds, usage = 0.0, Usage(0, 0, 0)
+        if todo:
+            params = ScoreParams(self.recipe.quality_gates.timeout_ms / 1000)
+            scores = self.model.score(prefix, [ScoreCase(key[2], key[3]) for key in todo], params)
+            memo.update(zip(todo, zip(scores.logprobs, scores.tokens, strict=True), strict=True))
+            seconds, usage = scores.seconds, scores.usage
+        found = [memo[key] for key in keys]
+        known = [key not in todo for key in keys]
+        self.writer.write_choose(name, prefix, cases, found, known, usage, seconds, self.attempts)
+        return found
+
+    def _check(self, values: Mapping[str, Any]) -> str | None:
+        if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
+            return None
+        ids = {name: [option.id for option in options] for name, options in self.request.options.items()}
+        schema = plain_schema(self.recipe.output_schema, only=None, options=ids)
+        errors = jsonschema.Draft202012Validator(schema).iter_errors(cast(Any, values))
+        best = jsonschema.exceptions.best_match(errors)
+        return f"{best.json_path}: {best.message:.300}" if best else None
+
+    def _reply(self, values: Mapping[str, Any], choices: Mapping[str, Choice]) -> Reply:
+        deciding = [spec.name for spec in self.specs if spec.values]
+        made = choices.get(deciding[-1]) if deciding else None
+        threshold = self.recipe.quality_gates.confidence_threshold
+        confidence = made.confidence if made else None
+        below = threshold is not None and (confidence is None or confidence < threshold)
+        return Reply(self.recipe, values, choices, confidence, below, self.attempts, tuple(self.cuts))
+
+
+def _parse_object(text: str) -> tuple[dict[str, Any], str | None]:
+    try:
+        value = json.loads(text)
+    except ValueError as exc:
+        return {}, f"not JSON: {exc}"
+    if not isinstance(value, dict):
+        return {}, "not a JSON object"
+    return value, None

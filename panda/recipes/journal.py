@@ -1,0 +1,161 @@
+"""What is written down of every model call: one line of calls.jsonl each."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
+from panda.recipes.recipe import Recipe
+
+
+class Journal(Protocol):
+    """A turn's record of its calls, as the executor needs it."""
+
+    @property
+    def user_id(self) -> str: ...
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def turn(self) -> int: ...
+
+    @property
+    def phase(self) -> int: ...
+
+    def seed(self, recipe: str, attempt: int) -> int:
+        """Seed of one attempt, the same whenever the turn is run again."""
+        ...
+
+    def count_execution(self, recipe: str) -> None:
+        """Count one recipe execution; raises HaltError past the most a turn may have."""
+        ...
+
+    def add_call(self, record: Mapping[str, object]) -> None:
+        """Append one line to calls.jsonl; the journal numbers it."""
+        ...
+
+    def knows_prefix(self, digest: str) -> bool:
+        """Whether a prefix was written down before; from now on it counts as written."""
+        ...
+
+
+class CallWriter:
+    """
+    Writes the calls of one execution and adds up their tokens.
+
+    Args:
+        journal: Where the lines go.
+        recipe: The recipe that is executed.
+        prompt: Its prompt text.
+        model: The model that runs it.
+    """
+
+    def __init__(self, journal: Journal, recipe: Recipe, prompt: str, model: ModelInfo) -> None:
+        self._journal = journal
+        self._recipe = recipe
+        self._model = model
+        self._hashes = {
+            "recipe": text_digest(recipe.text),
+            "prompts": text_digest(prompt),
+            "schema": text_digest(json.dumps(recipe.output_schema, sort_keys=True, default=str)),
+            "model": model.digest,
+        }
+        self.totals = Usage(0, 0, 0)
+
+    def write_generate(
+        self, messages: Sequence[Message], params: GenerateParams, completion: Completion, attempt: int
+    ) -> None:
+        """Write down one completion."""
+        written = [{"role": message.role, **self._text(message)} for message in messages]
+        record = {
+            "parameters": {
+                "temperature": params.temperature,
+                "max_tokens": params.max_tokens,
+                "seed": params.seed,
+                "timeout_seconds": params.timeout_seconds,
+                "schema": params.schema,
+            },
+            "messages": written,
+            "output": completion.text,
+            "finish_reason": completion.finish_reason,
+        }
+        self._write("generate", record, completion.usage, completion.seconds, attempt)
+
+    def write_choose(
+        self,
+        name: str,
+        prefix: str,
+        cases: Sequence[ScoreCase],
+        found: Sequence[tuple[float, int]],
+        known: Sequence[bool],
+        usage: Usage,
+        seconds: float,
+        attempt: int,
+    ) -> None:
+        """Write down one scoring pass; `known` marks cases whose value an earlier call had computed."""
+        options = [
+            {
+                "context": case.context,
+                "continuation": case.continuation,
+                "logprob": round(value, 6),
+                "tokens": count,
+            }
+            | ({"known": True} if before else {})
+            for case, (value, count), before in zip(cases, found, known, strict=True)
+        ]
+        record = {"property": name, "prefix": self._prefix(prefix), "options": options}
+        self._write("choose", record, usage, seconds, attempt)
+
+    def _write(
+        self, kind: str, record: Mapping[str, object], usage: Usage, seconds: float, attempt: int
+    ) -> None:
+        self._journal.add_call(
+            {
+                "phase": self._journal.phase,
+                "recipe": self._recipe.key,
+                "attempt": attempt,
+                "kind": kind,
+                "layer": self._recipe.model_layer,
+                "model": self._model.name,
+                "hashes": self._hashes,
+                **record,
+                "usage": {"prompt": usage.prompt, "reused": usage.reused, "output": usage.output},
+                "seconds": round(seconds, 4),
+            }
+        )
+        self.totals = add_usage(self.totals, usage)
+
+    def _text(self, message: Message) -> dict[str, str]:
+        return self._prefix(message.content) if message.role == "system" else {"content": message.content}
+
+    def _prefix(self, text: str) -> dict[str, str]:
+        digest = text_digest(text)
+        return (
+            {"sha256": digest} if self._journal.knows_prefix(digest) else {"sha256": digest, "content": text}
+        )
+
+
+def text_digest(text: str) -> str:
+    """
+    sha256 of a text, hex.
+
+    >>> text_digest("")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def add_usage(one: Usage, two: Usage) -> Usage:
+    """
+    Tokens of both together; what is unknown in one is unknown in the sum.
+
+    >>> add_usage(Usage(1, None, 2), Usage(1, 0, 0))
+    Usage(prompt=2, reused=None, output=2)
+    """
+
+    def plus(a: int | None, b: int | None) -> int | None:
+        return None if a is None or b is None else a + b
+
+    return Usage(plus(one.prompt, two.prompt), plus(one.reused, two.reused), plus(one.output, two.output))

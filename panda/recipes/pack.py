@@ -1,0 +1,122 @@
+"""The prompt pack (S3 §6): the only place where messages are built."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from panda.compression.fitting import InputDocument
+from panda.errors import RecipeKeyError
+from panda.models.contract import Message
+from panda.recipes.choices import Option
+from panda.recipes.recipe import Recipe
+from panda.recipes.schemas import plain_schema
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a phase gives to one call."""
+
+    query: str
+    """The user's original query; every call gets it."""
+    documents: Sequence[InputDocument] = ()
+    """Documents of the turn, most important first."""
+    options: Mapping[str, Sequence[Option]] = field(default_factory=dict)
+    """Options of the choices, by property name or by the name in `over`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values for {{name}}."""
+    guidance: str | None = None
+    """What an earlier judgement asks to do differently."""
+
+
+def build_messages(
+    recipe: Recipe,
+    prompt: str,
+    request: Request,
+    documents: Sequence[InputDocument],
+    *,
+    error: str | None = None,
+) -> list[Message]:
+    """
+    The messages of one call, what never changes first.
+
+    Args:
+        recipe: The recipe.
+        prompt: Its prompt text; what follows a line `# Task` goes last.
+        request: What the phase gives.
+        documents: The fitted documents.
+        error: Why the previous attempt was refused.
+
+    Returns:
+        A system message that is the same for every call of the recipe, and a user message: documents,
+        options, guidance, query, task.
+
+    Raises:
+        RecipeKeyError: A {{name}} has no value.
+    """
+    given = {"query": request.query, **request.variables}
+    place = str(recipe.path)
+    variables = {
+        **given,
+        **{name: fill(value, given, where=place) for name, value in recipe.variables.items()},
+    }
+    role, _, task = prompt.partition("\n# Task\n")
+    system = [role.strip()]
+    if recipe.output_format == "json":
+        system.append("Reply with one JSON object of this schema:\n" + render_schema(recipe))
+    system += [f"Example:\n{example.strip()}" for example in recipe.examples]
+    user = [f"===== {document.name} =====\n{document.text}" for document in documents if document.text]
+    user += [render_options(name, options) for name, options in request.options.items() if options]
+    if request.guidance:
+        user.append(f"===== Guidance =====\n{request.guidance}")
+    if error:
+        user.append(f"===== Your last reply was refused =====\n{error}")
+    user.append(f"User query: {request.query}")
+    if task.strip():
+        user.append(fill(task.strip(), variables, where=place))
+    return [
+        Message("system", fill("\n\n".join(system), variables, where=place)),
+        Message("user", "\n\n".join(user)),
+    ]
+
+
+def render_schema(recipe: Recipe) -> str:
+    """The output schema as the model sees it, without x- keys, in one line."""
+    return json.dumps(plain_schema(recipe.output_schema, only=None, options={}), ensure_ascii=False)
+
+
+def render_options(name: str, options: Sequence[Option]) -> str:
+    """
+    Options as a list in a prompt.
+
+    >>> render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
+    '===== Options: relevant =====\\n- turn:1 | Turn 1: laptops'
+    """
+    lines = [f"- {option.id} | {option.text}" for option in options]
+    return "\n".join([f"===== Options: {name} =====", *lines])
+
+
+def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
+    """
+    The text with every {{name}} replaced by its value.
+
+    Values are put in as they are: a {{name}} inside a value is not replaced.
+
+    Raises:
+        RecipeKeyError: A name has no value.
+
+    >>> fill("In {{mode}} mode.", {"mode": "chat"}, where="x.yaml")
+    'In chat mode.'
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in variables:
+            raise RecipeKeyError(
+                f"the variable {{{{{name}}}}} has no value",
+                where=where,
+                fix="add it to variables, or remove it",
+            )
+        return variables[name]
+
+    return re.sub(r"\{\{(\w+)\}\}", value, text)

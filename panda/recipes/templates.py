@@ -1,0 +1,62 @@
+"""What a text property is made of when the model does not write (design: choices and text)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from panda.errors import RecipeKeyError
+from panda.recipes.choices import Choice, Option
+from panda.recipes.pack import Request, fill
+from panda.recipes.recipe import Recipe
+
+
+def template_sources(recipe: Recipe) -> set[str]:
+    """Choice properties that exist only to feed templates; a model that writes is not asked for them."""
+    return {
+        value["spans"]
+        for value in recipe.templates.values()
+        if isinstance(value, Mapping) and "spans" in value
+    }
+
+
+def fill_templates(
+    recipe: Recipe, request: Request, choices: Mapping[str, Choice], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """
+    The text properties of a reply, from the recipe's templates.
+
+    A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
+    such texts, null, or `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim.
+
+    Args:
+        recipe: The recipe with its templates.
+        request: Query, variables and options of the call.
+        choices: Choices made so far.
+        values: Values of the reply so far.
+
+    Raises:
+        RecipeKeyError: A template names something that does not exist.
+    """
+    variables = {"query": request.query, **request.variables}
+    variables |= {name: value for name, value in values.items() if isinstance(value, str)}
+    where = str(recipe.path)
+
+    def made(template: object) -> object:
+        if isinstance(template, str):
+            return fill(template, variables, where=f"{where} (templates)")
+        if isinstance(template, list):
+            return [made(item) for item in template]
+        if isinstance(template, Mapping) and set(template) == {"spans"}:
+            return _items(template["spans"])
+        if template is None:
+            return None
+        raise RecipeKeyError(
+            "a template is a text, a list of texts, null or {spans: …}", where=f"{where} (templates)"
+        )
+
+    def _items(name: str) -> list[dict[str, object]]:
+        options: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
+        chosen = choices[name].value if name in choices else ()
+        ids = chosen if isinstance(chosen, tuple) else ()
+        return [{"text": options[id_].text, "node_ids": list(options[id_].node_ids)} for id_ in ids]
+
+    return {name: made(template) for name, template in recipe.templates.items()}
