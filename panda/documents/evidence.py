@@ -1,11 +1,9 @@
 """Whether the numbers, prices, dates, quantities and URLs of a text occur in its sources."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
+from panda.documents.claims import Claim, FoundClaim, found_claim, readable_text
 from panda.documents.written_dates import DATE_FORMS, DATES, read_date
 from panda.documents.written_numbers import (
     CURRENCY_BEFORE,
@@ -20,34 +18,7 @@ from panda.documents.written_numbers import (
     unit_after,
 )
 
-Kind = Literal["number", "price", "date", "quantity", "url"]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One checkable thing that a text says."""
-
-    text: str
-    """The words as the text has them."""
-    kind: Kind
-    """What is claimed; a model number such as "A15" and a version are numbers, a time of day is a date."""
-    value: str
-    """The same value is always written the same way here: "USD 697", "2026-01-04", "16 gb"."""
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A claim with what can support it and what it supports."""
-
-    claim: Claim
-    """The claim."""
-    needs: frozenset[str]
-    """Keys of which a source must give one."""
-    gives: frozenset[str]
-    """Keys that the same words give when they stand in a source."""
-    end: int
-    """Index behind the words."""
-
+__all__ = ["Claim", "check_evidence", "find_claims"]
 
 _WORD = r"[^\W\u2e80-\U0010ffff]"
 _SITE_ENDS = "com|org|net|io|dev|gov|edu|info|co|uk|de|fr|eu|ai|app|shop"
@@ -135,8 +106,8 @@ def check_evidence(text: str, sources: Sequence[str]) -> list[Claim]:
     return [found.claim for found in _scan(text) if not found.needs & given]
 
 
-def _scan(text: str) -> Iterator[_Found]:
-    text = _normal_text(text)
+def _scan(text: str) -> Iterator[FoundClaim]:
+    text = readable_text(text)
     at = 0
     while match := _START.search(text, at):
         for found in _READERS[match.lastgroup or ""](text, match):
@@ -145,34 +116,7 @@ def _scan(text: str) -> Iterator[_Found]:
         at = max(at, match.start() + 1)
 
 
-def _normal_text(text: str) -> str:
-    text = re.sub(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2009\u202f]\d{3})+)(?!\d)", _without_blanks, text)
-    text = text.translate({0x2122: " ", 0x00AE: " ", 0x00A9: " "})  # ™ ® © glue names to numbers
-    text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
-    if text.isascii():
-        return text
-    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
-
-
-def _without_blanks(match: re.Match[str]) -> str:
-    return re.sub(r"\s", "", match[0])
-
-
-def _found(
-    text: str,
-    start: int,
-    end: int,
-    kind: Kind,
-    value: str,
-    *,
-    needs: Sequence[str],
-    gives: Sequence[str] = (),
-) -> _Found:
-    claim = Claim(text[start:end], kind, value)
-    return _Found(claim, frozenset(needs), frozenset([*needs, *gives]), end)
-
-
-def _read_url(text: str, match: re.Match[str]) -> Iterator[_Found]:
+def _read_url(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
     url = match[0]
     while url and (url[-1] in ".,;:!?'’”*_]}" or (url[-1] == ")" and url.count(")") > url.count("("))):
         url = url[:-1]
@@ -181,40 +125,42 @@ def _read_url(text: str, match: re.Match[str]) -> Iterator[_Found]:
     end = match.start() + len(url)
     if match.lastgroup == "url":
         gives = [f"site:{bare}", f"site:{host}"]
-        yield _found(text, match.start(), end, "url", url, needs=[f"url:{url}"], gives=gives)
+        yield found_claim(text, match.start(), end, "url", url, needs=[f"url:{url}"], gives=gives)
     else:
         value = bare if "/" in bare else host
-        yield _found(text, match.start(), end, "url", value, needs=[f"site:{value}"], gives=[f"site:{host}"])
+        yield found_claim(
+            text, match.start(), end, "url", value, needs=[f"site:{value}"], gives=[f"site:{host}"]
+        )
 
 
-def _read_date(text: str, match: re.Match[str]) -> Iterator[_Found]:
+def _read_date(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
     value, need, gives = read_date(match)
-    yield _found(text, match.start(), match.end(), "date", value, needs=[need], gives=gives)
+    yield found_claim(text, match.start(), match.end(), "date", value, needs=[need], gives=gives)
 
 
-def _read_token(text: str, match: re.Match[str]) -> Iterator[_Found]:
+def _read_token(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
     word = match[0].lower()
     version = [f"written:{word[1:]}"] if re.fullmatch(r"v\d+(?:\.\d+)+", word) else []
-    yield _found(text, match.start(), match.end(), "number", word, needs=[f"token:{word}", *version])
+    yield found_claim(text, match.start(), match.end(), "number", word, needs=[f"token:{word}", *version])
 
 
-def _read_words(text: str, match: re.Match[str]) -> Iterator[_Found]:
+def _read_words(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
     if match[0].lower() == "one":
         counted = _COUNTED_AFTER.match(text, match.end())
         if not counted or _NOT_COUNTED_BEFORE.search(text, max(0, match.start() - 20), match.start()):
             return
     *others, last = number_from_words(match[0])
     for number in map(str, others):
-        yield _found(text, match.start(), match.end(), "number", number, needs=[f"number:{number}"])
+        yield found_claim(text, match.start(), match.end(), "number", number, needs=[f"number:{number}"])
     ordinal = _ORDINAL_WORD.match(text, match.end())
     if ordinal:
         value = str(last + 1 + _ORDINAL_WORDS.split("|").index(ordinal[1].lower()))
-        yield _found(text, match.start(), ordinal.end(), "number", value, needs=[f"number:{value}"])
+        yield found_claim(text, match.start(), ordinal.end(), "number", value, needs=[f"number:{value}"])
         return
     yield _measured(text, match.start(), match.end(), str(last), currency=None)
 
 
-def _read_number(text: str, match: re.Match[str]) -> Iterator[_Found]:
+def _read_number(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
     currency = currency_code(match["before"]) if match["before"] else None
     sign = "-" if match["sign"] or match["minus"] else ""
     start, end = match.start(), match.end()
@@ -240,12 +186,14 @@ def _less(first: str, second: str) -> bool:
     return (len(whole[0]), first) < (len(whole[1]), second)
 
 
-def _like(second: _Found, text: str, start: int, end: int, value: str, currency: str | None) -> _Found:
+def _like(
+    second: FoundClaim, text: str, start: int, end: int, value: str, currency: str | None
+) -> FoundClaim:
     """The lower end of a range, in the unit or currency of the upper end."""
     kind = second.claim.kind
     if kind == "price":
         code = currency or second.claim.value.split()[0]
-        return _found(
+        return found_claim(
             text,
             start,
             end,
@@ -256,27 +204,29 @@ def _like(second: _Found, text: str, start: int, end: int, value: str, currency:
         )
     if kind == "quantity":
         full = f"{value} {second.claim.value.split(' ', 1)[1]}"
-        return _found(text, start, end, kind, full, needs=[f"quantity:{full}"], gives=[f"number:{value}"])
-    return _found(text, start, end, "number", value, needs=[f"number:{value}"])
+        return found_claim(
+            text, start, end, kind, full, needs=[f"quantity:{full}"], gives=[f"number:{value}"]
+        )
+    return found_claim(text, start, end, "number", value, needs=[f"number:{value}"])
 
 
-def _read_parts(text: str, match: re.Match[str]) -> Iterator[_Found]:
+def _read_parts(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
     """Digits whose separators make no single number: a version, or a list without blanks."""
     written = match["digits"]
     start = match.start("digits")
     if re.fullmatch(r"[\d.]+", written):
-        yield _found(text, start, match.end(), "number", written, needs=[f"written:{written}"])
+        yield found_claim(text, start, match.end(), "number", written, needs=[f"written:{written}"])
         return
     for part in re.finditer(r"[\d.]+", written):
         value = normal_number(part[0])
         key = f"number:{value}" if value else f"written:{part[0]}"
         span = (start + part.start(), start + part.end())
-        yield _found(text, *span, "number", value or part[0], needs=[key])
+        yield found_claim(text, *span, "number", value or part[0], needs=[key])
 
 
 def _measured(
     text: str, start: int, end: int, value: str, *, currency: str | None, written: str | None = None
-) -> _Found:
+) -> FoundClaim:
     """A number with the scale, currency or unit that follows it."""
     sign, value = ("-", value[1:]) if value.startswith("-") else ("", value)
     places, end = scale_after(text, end, price=currency is not None)
@@ -286,31 +236,33 @@ def _measured(
         currency, end = after, end_of_currency
     if currency:
         full = f"{currency} {value}"
-        return _found(text, start, end, "price", full, needs=[f"price:{full}"], gives=[f"number:{value}"])
+        return found_claim(
+            text, start, end, "price", full, needs=[f"price:{full}"], gives=[f"number:{value}"]
+        )
     unit, end_of_unit = unit_after(text, end)
     if unit:
         full = f"{value} {unit}"
-        return _found(
+        return found_claim(
             text, start, end_of_unit, "quantity", full, needs=[f"quantity:{full}"], gives=[f"number:{value}"]
         )
     ordinal = _ORDINAL.match(text, end)
     glued = None if ordinal else _GLUED.match(text, end)
     if glued:
         token = text[start : glued.end()].lower()
-        return _found(text, start, glued.end(), "number", token, needs=[f"token:{token}"])
+        return found_claim(text, start, glued.end(), "number", token, needs=[f"token:{token}"])
     return _bare(text, start, ordinal.end() if ordinal else end, value, written)
 
 
-def _bare(text: str, start: int, end: int, value: str, written: str | None) -> _Found:
+def _bare(text: str, start: int, end: int, value: str, written: str | None) -> FoundClaim:
     before = _WORD_BEFORE.search(text, max(0, start - 40), start)
     named = before is not None and len(before[1]) > 1 and before[1][0].isupper()
     joined = [f"token:{before[1]}{value}".lower()] if before and named else []  # "RTX 4050" is "RTX4050"
     if written and "." in written and written.endswith("0") and "." in value:
         exact = f"written:{written}"  # "Python 3.10" is not "Python 3.1"
         if named:
-            return _found(text, start, end, "number", written, needs=[exact])
-        return _found(text, start, end, "number", value, needs=[f"number:{value}"], gives=[exact])
-    return _found(text, start, end, "number", value, needs=[f"number:{value}", *joined])
+            return found_claim(text, start, end, "number", written, needs=[exact])
+        return found_claim(text, start, end, "number", value, needs=[f"number:{value}"], gives=[exact])
+    return found_claim(text, start, end, "number", value, needs=[f"number:{value}", *joined])
 
 
 _READERS = {
