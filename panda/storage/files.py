@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,12 +31,12 @@ __all__ = [
     "write_synced",
 ]
 
-TEMPORARY_SUFFIX = ".tmp"
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
 
 def temporary_beside(path: Path) -> Path:
     """A path for a temporary file or directory in the same directory, not taken by anybody else."""
-    return path.with_name(f".{path.name}.{uuid4().hex[:12]}{TEMPORARY_SUFFIX}")
+    return path.with_name(f".{path.name}.{uuid4().hex[:12]}.tmp")
 
 
 def is_temporary(path: Path) -> bool:
@@ -45,7 +46,7 @@ def is_temporary(path: Path) -> bool:
     >>> is_temporary(temporary_beside(Path("context.md"))), is_temporary(Path("context.md"))
     (True, False)
     """
-    return path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX)
+    return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def write_synced(path: Path, data: bytes) -> None:

@@ -80,7 +80,8 @@ class Metadata:
             "updated_at": render_time(self.updated_at),
             "saved_at": render_time(self.saved_at) if self.saved_at else None,
         }
-        return {"schema": self.schema, **asdict(self), "route": list(self.route), **times}
+        going_on = asdict(self.next) if self.next else None
+        return {"schema": self.schema, **vars(self), "route": list(self.route), "next": going_on, **times}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Metadata":
