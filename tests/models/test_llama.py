@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panda.errors import ModelFileError
+from panda.errors import ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message, ScoreCase, ScoreParams
 from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import Deadline
+from panda.models.llama.context import Deadline, LlamaContext
 from panda.models.llama.gguf import GgufFile, find_gguf
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel
@@ -193,11 +193,21 @@ def test_nothing_is_printed(cache_dir: Path, capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr() == ("", "")
 
 
-def test_timeout_within_a_chunk_leaves_the_context_usable(model: LlamaCppModel) -> None:
+def test_timeout_leaves_the_model_usable(model: LlamaCppModel) -> None:
     """After a call that timed out, the next one gives what it always gives."""
     before = model.generate(CHAT, PARAMS).text
-    context = model._load_context()
-    tokens = model._load_weights().tokenise("price " * 600)
-    with pytest.raises(Exception, match="longer than"):
-        context.enter_prefix(tokens, Deadline(0.05))
+    with pytest.raises(ModelTimeoutError, match=r"0\.05 seconds"):
+        model.score("price " * 900, CASES, ScoreParams(0.05))
     assert model.generate(CHAT, PARAMS).text == before
+
+
+def test_watched_context_stops_within_a_chunk(model: LlamaCppModel) -> None:
+    """A watched context, as large models have, stops soon after its time, in the middle of a chunk."""
+    weights = model._load_weights()
+    context = LlamaContext(weights, n_ctx=512, kept=KeptPrefixes(None), identity="x", is_watched=True)
+    deadline = Deadline(0.05)
+    with pytest.raises(ModelTimeoutError, match="longer than"):
+        context.enter_prefix(weights.tokenise("price " * 500), deadline)
+    assert deadline.elapsed_seconds < 0.5
+    assert context.position == 0
+    context.close()
