@@ -173,6 +173,29 @@ def test_import_wrong_line(filled: Session, tmp_path: Path) -> None:
     assert (ended.code, ended.err.splitlines()[1]) == (2, f"where: {file}:2")
 
 
+def test_validate_turn(filled: Session) -> None:
+    """`validate PATH` checks only what lies there, and ends with 0 if all is well."""
+    ended = filled("validate", str(filled.root / "users/default/turns/turn_000001"))
+    assert (ended.code, ended.out, ended.err) == (0, "", "no problems found\n")
+
+
+def test_validate_damaged(filled: Session) -> None:
+    """A damaged file ends with 3: one line on stdout with the place, and the number of problems on stderr."""
+    context = filled.root / "users/default/turns/turn_000001/context.md"
+    context.write_text(context.read_text("utf-8") + "\n## 5. Synthesis\n\nagain\n", encoding="utf-8")
+    ended = filled("validate", str(filled.root / "users"))
+    assert ended.code == 3
+    assert ended.out.startswith(f"{context}:")
+    assert ended.err.startswith("error: problems: 1, in files: 1\n")
+    problems = filled.data("validate", str(context))["problems"]
+    assert [problem["path"] for problem in problems] == [str(context)]
+
+
+def test_validate_missing_path(filled: Session) -> None:
+    """A path that does not exist is an error, not a clean check."""
+    assert filled("validate", "nowhere").code == 2
+
+
 def test_models_list(panda: Session) -> None:
     """`models list` names each model with the layers it serves, without a store."""
     (model,) = panda.data("models", "list")["models"]

@@ -1,0 +1,66 @@
+"""`panda validate`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panda.cli.contract import Invocation, Result
+from panda.cli.plain_text import one_line
+from panda.documents.problems import Problem
+from panda.errors import CheckError
+from panda.settings import Settings
+from panda.storage.checking import check_store
+from panda.storage.layout import Layout
+
+
+def validate(
+    invocation: Invocation,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="A store, turn, directory or file; none: everything in force.", metavar="PATH"),
+    ] = None,
+) -> Result:
+    """
+    Check files, without loading a model.
+
+    Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Ends
+    with 3 if anything is wrong.
+    """
+    layout = invocation.store() if not paths else Layout(invocation.settings.root)
+    problems = check_store(layout, paths or ())
+    problems += _recipe_problems(invocation.settings, paths or ())
+    data = {"problems": [asdict(problem) for problem in problems]}
+    if not problems:
+        invocation.reporter.step("no problems found")
+        return Result(data)
+    files = len({problem.path for problem in problems})
+    error = CheckError(f"problems: {len(problems)}, in files: {files}", fix="mend them, then validate again")
+    return Result(data, "".join(map(_lines, problems)), error=error)
+
+
+def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]:
+    """Those of the recipes, prompts and models in force that lie below the paths; all if there are none."""
+    places = [path.resolve() for path in paths]
+    in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
+    if places and not any(_overlap(place, other.resolve()) for place in places for other in in_force):
+        return []
+    from panda.recipes.checking import check_recipes  # loads the grammar compiler: only if it is wanted
+
+    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, settings.models_file)
+    return [one for one in found if not places or any(_below(one, place) for place in places)]
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _below(problem: Problem, place: Path) -> bool:
+    return Path(problem.path).resolve().is_relative_to(place)
+
+
+def _lines(problem: Problem) -> str:
+    fix = f"  fix: {one_line(problem.fix)}\n" if problem.fix else ""
+    return f"{one_line(problem.where)}: {one_line(problem.message)}\n{fix}"
