@@ -8,7 +8,7 @@ from panda.documents.problems import Problem
 from panda.errors import NotFoundError, PandaError, UsageError
 from panda.storage.checking_files import check_file, load_checked, problem_of
 from panda.storage.checking_turn import check_turn, leftover, visit_ids
-from panda.storage.files import is_temporary
+from panda.storage.files import is_temporary, store_errors
 from panda.storage.layout import FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, Layout
 from panda.storage.names import check_id, turn_number
 from panda.storage.turns import TurnStore
@@ -28,18 +28,18 @@ def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
 
     Raises:
         NotFoundError: A path does not exist.
+        StoreError: A directory cannot be listed.
 
     Source:
         design, files; issue 2, validate.
     """
-    if not paths:
-        return _check_root(layout.root)
-    problems: list[Problem] = []
     for path in paths:
         if not path.exists():
             raise NotFoundError(f"no such file or directory: {path}", where=str(path), fix="check the path")
-        problems += _check_path(path.absolute())
-    return list(dict.fromkeys(problems))
+    with store_errors(paths[0] if paths else layout.root, "check"):
+        if not paths:
+            return _check_root(layout.root)
+        return list(dict.fromkeys(problem for path in paths for problem in _check_path(path.absolute())))
 
 
 def _check_path(path: Path) -> list[Problem]:

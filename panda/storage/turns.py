@@ -1,5 +1,6 @@
 """All turns of one user: claiming a number, opening a turn."""
 
+import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -12,9 +13,10 @@ from panda.storage.files import (
     read_text,
     store_errors,
     sync_directory,
+    temporary_beside,
     write_atomic,
 )
-from panda.storage.layout import Layout
+from panda.storage.layout import Layout, TurnPaths
 from panda.storage.names import check_id, turn_number
 from panda.storage.turn_folder import CONTEXT_SCHEMA, METADATA_SCHEMA, Metadata, Next, Status, TurnFolder
 
@@ -127,29 +129,34 @@ class TurnStore:
         make_directory(self.layout.turns(self.user))
         with self.numbering(f"panda turn, session {session}"):
             number = max(self.counter(), self.highest()) + 1
-            folder = TurnFolder(number, self.layout.turn(self.user, number), self.clock)
-            with store_errors(folder.paths.directory, "create"):
-                folder.paths.directory.mkdir()
-            sync_directory(folder.paths.directory.parent)
+            place = self.layout.turn(self.user, number)
+            building = TurnFolder(number, TurnPaths(temporary_beside(place.directory)), self.clock)
+            try:
+                front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
+                building.write_context(ContextDocument(front))
+                building.write_metadata(
+                    Metadata(
+                        turn=number,
+                        user_id=self.user,
+                        session_id=session,
+                        mode=mode,
+                        query=query,
+                        status="running",
+                        route=(),
+                        next=Next(phase=0, round=0, attempt=0),
+                        created_at=now,
+                        updated_at=now,
+                        seed=seed,
+                    )
+                )
+                with store_errors(place.directory, "create"):
+                    building.paths.directory.rename(place.directory)
+            except BaseException:
+                shutil.rmtree(building.paths.directory, ignore_errors=True)
+                raise
+            sync_directory(place.directory.parent)
             self.raise_counter(number)
-        front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
-        folder.write_context(ContextDocument(front))
-        folder.write_metadata(
-            Metadata(
-                turn=number,
-                user_id=self.user,
-                session_id=session,
-                mode=mode,
-                query=query,
-                status="running",
-                route=(),
-                next=Next(phase=0, round=0, attempt=0),
-                created_at=now,
-                updated_at=now,
-                seed=seed,
-            )
-        )
-        return folder
+        return TurnFolder(number, place, self.clock)
 
     def numbering(self, holder: str) -> AbstractContextManager[None]:
         """The lock under which numbers are given and turn_counter is written."""

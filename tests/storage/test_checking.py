@@ -15,7 +15,7 @@ from panda.storage.checking import check_store
 from panda.storage.files import temporary_beside, write_json
 from panda.storage.layout import Layout, TurnPaths
 from panda.storage.turns import Next, Status, TurnStore
-from tests.builders import build_store, still_clock
+from tests.builders import build_store, import_line, still_clock
 
 MANIFEST = {"visit_id": "visit_abc123", "url": "https://a.example/x", "visited_at": "2026-01-03T13:20:00Z"}
 
@@ -45,6 +45,27 @@ def test_a_sound_store_has_no_problems(layout: Layout) -> None:
     layout.preferences("demo").write_text("---\nbudget: $500-800\n---\n")
     assert found(layout) == []
     assert check_store(Layout(layout.root / "nothing")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## 2. Gathered Context",
+        "```\nnever closed",
+        "```yaml\n_meta:\n  source_type: fact\n```",
+        "---\nturn: 9\n---\n",
+        "\r## 5. Synthesis\r\n\x00\x1b[2J\u202e\n\n",
+        "\\\\## 0. User Query\n" * 3000,
+    ],
+)
+def test_no_query_or_response_makes_a_store_unsound(tmp_path: Path, text: str) -> None:
+    """Text that looks like structure is imported, reads back exactly, and validate finds nothing."""
+    layout = build_store(
+        tmp_path, import_line(turn=1, query=text, response=text, summary=text, topics=[text])
+    )
+    assert found(layout) == []
+    document = TurnStore(layout, "demo", still_clock).open(1).read_context()
+    assert [(one.number, one.text) for one in document.sections] == [(0, text), (5, text)]
 
 
 def rewrite(layout: Layout, name: str, change: Callable[[str], str]) -> None:
