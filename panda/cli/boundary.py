@@ -24,8 +24,8 @@ from panda.errors import BugError, PandaError, SignalError, StoreError, UsageErr
 from panda.settings import default_cache_dir
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived. Whoever is ready for Ctrl-C is ready for it."""
 
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -47,10 +47,10 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
     try:
         outcome, answer = _attempt(program, arguments, environ, as_json=as_json)
         return _print(outcome, answer, as_json=as_json)
-    except KeyboardInterrupt:
-        return 130
     except Terminated:
         return 143
+    except KeyboardInterrupt:
+        return 130
 
 
 def _attempt(
@@ -71,10 +71,10 @@ def _attempt(
         return outcome, render(outcome)
     except Exception as exc:  # the only one: the boundary
         outcome = _failure(exc, environ, arguments)
-    except KeyboardInterrupt:
-        outcome = Result(None, exit_code=130, error=SignalError("interrupted"))
     except Terminated:
         outcome = Result(None, exit_code=143, error=SignalError("terminated"))
+    except KeyboardInterrupt:
+        outcome = Result(None, exit_code=130, error=SignalError("interrupted"))
     return outcome, render(outcome) if as_json else ""
 
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -54,11 +55,19 @@ def build_program() -> TyperGroup:
 def main() -> None:
     """Run the command line of this process and exit with its code."""
     signal.signal(signal.SIGTERM, _terminate)
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name) or Path(os.devnull).open("w")  # None if the shell closed it  # noqa: SIM115
-        stream.reconfigure(errors="backslashreplace")
-        setattr(sys, name, stream)
+    _prepare_streams()
     sys.exit(run(build_program(), sys.argv[1:], process_environment()))
+
+
+def _prepare_streams() -> None:
+    """Make the three streams usable whatever the shell did: a closed one is empty, a pipe speaks UTF-8."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name) or Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # stays open
+        if mode == "w":
+            encoding = None if stream.isatty() else "utf-8"
+            assert isinstance(stream, TextIOWrapper)
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+        setattr(sys, name, stream)
 
 
 def _show_version(asked: bool) -> None:

@@ -148,6 +148,20 @@ def test_signals(root: Path, number: signal.Signals, code: int) -> None:
     assert errors == (b"error: interrupted\n" if code == 130 else b"error: terminated\n")
 
 
+def test_closed_streams(root: Path) -> None:
+    """A command runs even if the shell has closed all its streams."""
+    command = f"exec '{PANDA}' list --root '{root}' --user ann <&- >&- 2>&-"
+    assert subprocess.run(["/bin/sh", "-c", command], env=ENVIRON, check=False).returncode == 0
+
+
+def test_pipe_is_utf8(root: Path) -> None:
+    """A pipe gets UTF-8 whatever the locale says."""
+    words = [PANDA, "list", "--root", str(root), "--user", "käthe", "--json"]
+    environ = {**ENVIRON, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    done = subprocess.run(words, capture_output=True, env=environ, check=False)
+    assert "'käthe'" in json.loads(done.stdout)["error"]["message"]
+
+
 def test_completion() -> None:
     """A shell is offered the commands that begin with what was typed."""
     asked = {**ENVIRON, "_PANDA_COMPLETE": "complete_bash", "COMP_WORDS": "panda va", "COMP_CWORD": "1"}
