@@ -88,6 +88,21 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     )
 
 
+def read_number(value: object) -> float | None:
+    """
+    A number that a user typed, in whatever form; None if it is none.
+
+    >>> read_number(".70"), read_number(1), read_number(True), read_number("high")
+    (0.7, 1.0, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
 def compose_mapping(yaml_text: str) -> yaml.MappingNode | None:
     """
     The YAML nodes of a front matter that was read before, with their places.

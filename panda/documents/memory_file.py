@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.documents.front_matter import FrontMatterText, compose_mapping, split_front_matter
+from panda.documents.front_matter import FrontMatterText, compose_mapping, read_number, split_front_matter
 from panda.documents.sentences import one_line
 from panda.documents.times import parse_time
 from panda.errors import DocumentError
@@ -92,9 +92,8 @@ def _parse_entry(key: str, raw: object, *, where: str, line: int) -> MemoryEntry
         return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)
     place = f"{where}:{line}"
     confidence, turn, updated = raw.get("confidence"), raw.get("source_turn"), raw.get("updated_at")
-    if confidence is not None and (
-        isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1
-    ):
+    number = read_number(confidence)
+    if confidence is not None and (number is None or not 0 <= number <= 1):
         raise DocumentError(f"{key}: confidence {confidence!r} is no number from 0 to 1", where=place)
     if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
         raise DocumentError(f"{key}: source_turn {turn!r} is no turn number", where=place)
@@ -102,7 +101,7 @@ def _parse_entry(key: str, raw: object, *, where: str, line: int) -> MemoryEntry
         at = None if updated is None else parse_time(str(updated))
     except ValueError as exc:
         raise DocumentError(f"{key}: updated_at {updated!r} is no date", where=place) from exc
-    return MemoryEntry(key, raw["value"], confidence, turn, at, is_bare=False, line=line)
+    return MemoryEntry(key, raw["value"], number, turn, at, is_bare=False, line=line)
 
 
 def render_scalar(value: object) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from panda.documents.front_matter import split_front_matter
+from panda.documents.front_matter import read_number, split_front_matter
 from panda.documents.memory_file import MemoryEntry, parse_memory_file
 from panda.documents.sentences import one_line
 from panda.documents.times import Clock, parse_time
@@ -258,9 +258,8 @@ class NodeReader:
         path = self._layout.knowledge(self._user).joinpath(*parts)
         document = split_front_matter(read_text(path), where=str(path))
         given = document.values.get("confidence")
-        if given is None:
-            given = KNOWLEDGE
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        start = KNOWLEDGE if given is None else read_number(given)
+        if start is None or not 0 <= start <= 1:
             raise FileFormatError(
                 f"confidence {given!r} is no number from 0 to 1", where=f"{path} (confidence)"
             )
@@ -277,7 +276,7 @@ class NodeReader:
             title=one_line(str(document.values.get("title") or PurePosixPath(name).stem)),
             provenance=self._relative(path),
             at=at,
-            items=knowledge_items(document, float(given), at, self._clock()),
+            items=knowledge_items(document, start, at, self._clock()),
         )
 
     def _relative(self, path: Path) -> str:

@@ -1,0 +1,161 @@
+"""What a turn wants remembered: typed values, checked and normalised, before anything is written."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from panda.documents.sentences import one_line
+from panda.errors import UsageError
+
+Kind = Literal["preference", "fact"]
+Value = str | bool | int | float | None | tuple["Value", ...]
+
+
+@dataclass(frozen=True)
+class StagedValue:
+    """A value that a turn wants remembered; nothing is written before the turn is approved."""
+
+    kind: Kind
+    """Which file shows it."""
+    entity: str
+    """Normalised, as "user:ann"."""
+    relation: str
+    """Key, as "budget"."""
+    value: Value
+    """A scalar or a tuple of scalars."""
+    content_type: str
+    """How it ages."""
+    source_turn: int
+    """Turn in which it was said."""
+    text: str
+    """The user's own words."""
+
+    def to_json(self) -> dict[str, object]:
+        """As in staged_memory.json."""
+        return {
+            "kind": self.kind,
+            "entity": self.entity,
+            "relation": self.relation,
+            "value": tag_value(self.value),
+            "content_type": self.content_type,
+            "source_turn": self.source_turn,
+            "text": self.text,
+        }
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> "StagedValue":
+        """From an object of staged_memory.json that satisfies its schema."""
+        return cls(
+            kind=raw["kind"],
+            entity=raw["entity"],
+            relation=raw["relation"],
+            value=untag_value(raw["value"]),
+            content_type=raw["content_type"],
+            source_turn=raw["source_turn"],
+            text=raw["text"],
+        )
+
+
+def normalise_entity(text: str) -> str:
+    """
+    An entity as it is stored and compared.
+
+    Raises:
+        UsageError: It is blank.
+
+    Source:
+        S2, "Entity".
+
+    >>> normalise_entity("  Acme   Corp ")
+    'acme-corp'
+    """
+    entity = "-".join(text.lower().split())
+    if not entity:
+        raise UsageError("the entity is blank", fix="name who or what it is about")
+    return entity
+
+
+def tag_value(value: Value) -> dict[str, object]:
+    """
+    A value with its type, as files hold it.
+
+    Raises:
+        ValueError: A number that is not finite.
+
+    >>> tag_value(("Lenovo", "ASUS")), tag_value(None), tag_value(True)
+    ({'type': 'list', 'v': ['Lenovo', 'ASUS']}, {'type': 'null'}, {'type': 'boolean', 'v': True})
+    """
+    if value is None:
+        return {"type": "null"}
+    if isinstance(value, bool):
+        return {"type": "boolean", "v": value}
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is not a finite number")
+        return {"type": "number", "v": value}
+    if isinstance(value, tuple):
+        return {"type": "list", "v": list(value)}
+    return {"type": "string", "v": value}
+
+
+def untag_value(raw: Mapping[str, Any]) -> Value:
+    """
+    The value of {"type", "v"}.
+
+    >>> untag_value({"type": "list", "v": ["a", 1]})
+    ('a', 1)
+    """
+    value = raw.get("v")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def stage_value(
+    *,
+    user: str,
+    kind: Kind,
+    relation: str,
+    value: Value,
+    text: str,
+    source_turn: int,
+    entity: str | None = None,
+) -> StagedValue:
+    """
+    A value to be remembered, checked and normalised; writes nothing.
+
+    Args:
+        user: Who says it.
+        kind: preference or fact.
+        relation: Key; white space around it is dropped.
+        value: What is said, verbatim.
+        text: The user's words.
+        source_turn: The turn.
+        entity: Whom or what it is about; None for the user.
+
+    Raises:
+        UsageError: A blank relation, entity or value.
+    """
+    relation = one_line(relation)
+    if not relation or relation.startswith("panda:"):
+        raise UsageError(f"{relation!r} is no key for a memory", fix="use a word such as budget")
+    if isinstance(value, str) and not value.strip():
+        raise UsageError(f"the value of {relation} is blank", fix="say what to remember")
+    return StagedValue(
+        kind=kind,
+        entity=normalise_entity(entity) if entity is not None else f"user:{user}",
+        relation=relation,
+        value=value,
+        content_type="preference" if kind == "preference" else "general_fact",
+        source_turn=source_turn,
+        text=one_line(text),
+    )
+
+
+def memory_key(entity: str, relation: str, user: str) -> str:
+    """
+    Key of a memory file: the relation, with the entity in front if it is not the user.
+
+    >>> memory_key("user:ann", "budget", "ann"), memory_key("acme", "ceo", "ann")
+    ('budget', 'acme#ceo')
+    """
+    return relation if entity == f"user:{user}" else f"{entity}#{relation}"
