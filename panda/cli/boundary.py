@@ -7,7 +7,6 @@ import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -18,7 +17,7 @@ from typer.exceptions import TyperException
 
 from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Surroundings
-from panda.cli.contract import Document, Result, Table
+from panda.cli.contract import Document, Markdown, Result, Table
 from panda.cli.plain_text import one_line, render_error, render_json, render_rows, visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
@@ -66,8 +65,7 @@ def _attempt(
         return _answer(outcome.body, color=not environ.get("NO_COLOR"))
 
     try:
-        invoke = _invoke_silently if as_json else _invoke
-        outcome = invoke(program, arguments, environ)
+        outcome = _invoke(program, arguments, environ)
         return outcome, render(outcome)
     except Exception as exc:  # the only one: the boundary
         outcome = _failure(exc, environ, arguments)
@@ -78,25 +76,24 @@ def _attempt(
     return outcome, render(outcome) if as_json else ""
 
 
-def _invoke_silently(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> Result:
-    """As _invoke, with what --help and the like print as data."""
-    printed = StringIO()
-    with redirect_stdout(printed):
-        outcome = _invoke(program, arguments, environ)
-    return replace(outcome, data={"text": printed.getvalue()}) if outcome.data is None else outcome
-
-
 def _invoke(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> Result:
+    """Run the command. What --help and the like print is the answer; stray prints of a command are not."""
+    surroundings = Surroundings(environ=environ, cwd=Path.cwd())
+    printed = StringIO()
+    code = 0
     try:
-        surroundings = Surroundings(environ=environ, cwd=Path.cwd())
-        with program.make_context("panda", list(arguments), obj=surroundings) as context:
+        with (
+            redirect_stdout(printed),
+            program.make_context("panda", list(arguments), obj=surroundings) as context,
+        ):
             value = program.invoke(context)
-    except typer.Exit as exc:  # --help and --version have printed something
-        return Result(None, exit_code=exc.exit_code)
+            assert isinstance(value, Result), f"a command returned {type(value).__name__}, not a Result"
+            return value
+    except typer.Exit as exc:  # --help, --version
+        code = exc.exit_code
     except SystemExit as exc:  # --install-completion
-        return Result(None, exit_code=exc.code if isinstance(exc.code, int) else 0)
-    assert isinstance(value, Result), f"a command returned {type(value).__name__}, not a Result"
-    return value
+        code = exc.code if isinstance(exc.code, int) else 0
+    return Result({"text": printed.getvalue()}, printed.getvalue(), exit_code=code)
 
 
 def _failure(exc: Exception, environ: Mapping[str, str], arguments: Sequence[str]) -> Result:
@@ -159,11 +156,11 @@ def _print(outcome: Result, answer: str | bytes, *, as_json: bool) -> int:
     return outcome.code
 
 
-def _answer(body: str | Document | Table, *, color: bool) -> str | bytes:
+def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | bytes:
     terminal = sys.stdout.isatty()
     if isinstance(body, Document) and not terminal:
         return body.content
-    if isinstance(body, Document) and body.markdown:
+    if terminal and (isinstance(body, Markdown) or (isinstance(body, Document) and body.markdown)):
         from panda.cli.render import markdown_text
 
         return markdown_text(body.text, stream=sys.stdout, color=color)
@@ -173,7 +170,7 @@ def _answer(body: str | Document | Table, *, color: bool) -> str | bytes:
         return table_text(body.columns, body.rows, stream=sys.stdout, color=color)
     if isinstance(body, Table):
         return render_rows(body.rows)
-    text = visible(body.text if isinstance(body, Document) else body)
+    text = visible(body if isinstance(body, str) else body.text)
     return text + "\n" if text and not text.endswith("\n") else text
 
 

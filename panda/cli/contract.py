@@ -12,6 +12,14 @@ from panda.storage.opening import open_store, open_store_for_writing
 
 
 @dataclass(frozen=True)
+class Markdown:
+    """An answer in Markdown: rendered on a terminal, the text itself when piped; no control character."""
+
+    text: str
+    """From anywhere."""
+
+
+@dataclass(frozen=True)
 class Document:
     """A file or a part of one: rendered on a terminal, and byte for byte as it is when piped."""
 
@@ -42,7 +50,7 @@ class Result:
 
     data: Mapping[str, object] | None
     """The member `data` of the `--json` object: plain JSON values; None if there is nothing to tell."""
-    body: str | Document | Table = ""
+    body: str | Markdown | Document | Table = ""
     """The answer for stdout; an empty one prints nothing."""
     exit_code: int = 0
     """Design §6; left at 0, the error's own code counts."""

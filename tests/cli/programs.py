@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from panda.cli.boundary import Terminated, run
-from panda.cli.contract import Document, Invocation, Result, Table
+from panda.cli.contract import Document, Invocation, Markdown, Result, Table
 from panda.cli.group import Entry, LazyGroup, fill_group
 from panda.errors import HaltError, PandaError
 
@@ -53,7 +53,7 @@ def make_program() -> TyperGroup:
     app.callback()(_nothing)
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
-    names = ("echo", "fail", "table", "document", "work", "stop")
+    names = ("echo", "fail", "table", "document", "work", "stop", "answer")
     entries = tuple(Entry(name, f"{__name__}:{name}", f"Does {name}.") for name in names)
     fill_group(group, (*entries, Entry("inner echo", f"{__name__}:echo", "Echoes.")), {"inner": "Inner."})
     return group
@@ -115,3 +115,8 @@ def work(invocation: Invocation) -> Result:
 def stop(invocation: Invocation) -> Result:
     """End with a code and no error."""
     return Result({"question": "which?"}, "which?", exit_code=21)
+
+
+def answer(invocation: Invocation) -> Result:
+    """Answer in Markdown."""
+    return Result({}, Markdown("**697**\x1b[2J"))

@@ -157,6 +157,16 @@ def test_table_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_words(make_program(), ["table"], capsys).out == "1\ta\\x1b[31m b\n20\t\n"
 
 
+def test_markdown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """A piped answer in Markdown is its text, control characters written out."""
+    assert run_words(make_program(), ["answer"], capsys).out == "**697**\\x1b[2J\n"
+
+
+def test_strays_are_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a library prints during a command is not taken for the answer."""
+    assert run_words(make_program(), ["work", "-q"], capsys).out == ""
+
+
 def test_help_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """--help with --json is one object, too."""
     value = run_words(make_program(), ["echo", "--help", "--json"], capsys).value

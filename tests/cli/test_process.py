@@ -148,6 +148,15 @@ def test_signals(root: Path, number: signal.Signals, code: int) -> None:
     assert errors == (b"error: interrupted\n" if code == 130 else b"error: terminated\n")
 
 
+def test_help_to_a_full_disk() -> None:
+    """Help that cannot be written ends with 74, too."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [PANDA, "--help"], stdout=full, stderr=subprocess.PIPE, env=ENVIRON, check=False
+        )
+    assert (done.returncode, done.stderr.splitlines()[1]) == (74, b"where: standard output")
+
+
 def test_closed_streams(root: Path) -> None:
     """A command runs even if the shell has closed all its streams."""
     command = f"exec '{PANDA}' list --root '{root}' --user ann <&- >&- 2>&-"
