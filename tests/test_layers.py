@@ -31,6 +31,8 @@ TIERS = (
 SIDEWAYS = {
     ("panda.recipes", "panda.compression"),  # a pack's documents are brought to size
     ("panda.retrieval", "panda.memory"),  # candidates are nodes
+    ("panda.tools", "panda.memory"),  # memory.query and memory.create
+    ("panda.tools", "panda.retrieval"),  # doc.search
 }
 """Imports within a tier; never both ways."""
 
@@ -92,6 +94,16 @@ def test_imports_go_downward(path: Path) -> None:
     if own not in ("panda.cli", "panda.app"):
         wrong |= ours & {"panda.settings"}
     assert not wrong, f"{name_of(path)} imports {sorted(wrong)}"
+
+
+def test_sideways_imports_have_a_direction() -> None:
+    """Among the packages of one tier there is no circle."""
+    left = dict.fromkeys(part for pair in SIDEWAYS for part in pair)
+    while left:
+        free = [part for part in left if not any(one == part and other in left for one, other in SIDEWAYS)]
+        assert free, f"a circle among {sorted(left)}"
+        for part in free:
+            del left[part]
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.parent.name == "phases"], ids=name_of)
