@@ -25,6 +25,8 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or later is needed, and none was found" >&2; \
 		echo "fix: install it, or name it: make PYTHON=/path/to/python3.11 ..." >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: Python 3.11 or later is needed; $(PYTHON) is $$("$(PYTHON)" -V 2>&1)" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV) || { echo "error: $(PYTHON) cannot make a virtual environment" >&2; \
 		echo "fix: on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 2; }
 	@echo "Installing into $(VENV); the first time this compiles llama.cpp, which takes some minutes." >&2
