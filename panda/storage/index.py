@@ -6,6 +6,7 @@ Every user has two tables of his own, so that word statistics and rows of differ
 the session too.
 """
 
+import math
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -24,6 +25,10 @@ from panda.storage.os_errors import make_directory
 _VERSION = 1
 WEIGHTS: tuple[float, ...] = (1.0, 1.0, 1.0, 0.5, 0.2)
 """What a hit in summary, topics, body, the previous and the next turn counts."""
+
+_LEAST_IDF = 1e-6
+"""What SQLite's bm25 puts in place of an inverse document frequency that is not above 0."""
+_MOST_WORDS = 64
 
 _T = TypeVar("_T")
 
@@ -45,7 +50,7 @@ class IndexEntry:
     number: int | None
     """Number of a turn."""
     score: float
-    """BM25 over the weighted columns, higher is better; 0 if it was not searched for."""
+    """BM25 over the weighted columns, above 0 and higher if better; 0 if it was not searched for."""
     body: str
     """Query and answer of a turn, values of anything else."""
 
@@ -99,16 +104,7 @@ class Index:
             before_turn: Only turns with a smaller number; None for all.
         """
         quoted = ['"' + indexable(word).replace('"', '""') + '"' for word in words if word.strip("\0 ")]
-        if not quoted:
-            return []
-        entries, table, _ = table_names(user)
-        query = f"""
-            SELECT e.*, -{table}.rank AS score FROM {table} JOIN {entries} AS e ON e.rowid = {table}.rowid
-            WHERE {table} MATCH ? AND {table}.rank MATCH ? AND (e.number IS NULL OR e.number < ?)
-            ORDER BY {table}.rank, e.rowid LIMIT ?"""
-        rank = f"bm25({', '.join(str(weight) for weight in WEIGHTS)})"
-        values = (" OR ".join(quoted), rank, before_turn if before_turn is not None else 1 << 61, limit)
-        return self._run(user, lambda connection: _fetch(connection, user, query, values))
+        return self._run(user, lambda connection: _search(connection, user, quoted, limit, before_turn))
 
     def entries(self, user: str, node_ids: Iterable[str]) -> list[IndexEntry]:
         """The entries of some nodes, those that the index does not hold left out."""
@@ -190,8 +186,42 @@ class Index:
                 raise StoreError(f"cannot delete the broken index: {exc.strerror}", where=str(path)) from exc
 
 
+def _search(
+    connection: sqlite3.Connection, user: str, quoted: list[str], limit: int, before_turn: int | None
+) -> list[IndexEntry]:
+    """
+    SQLite's bm25 takes words found in more than half of the rows for worthless, which in a small store are
+    the very words of its subject. So every word is searched alone and its share scaled to the inverse
+    document frequency ln(1 + (N - n + .5) / (n + .5)), which is always above 0.
+    """
+    entries, table, _ = table_names(user)
+    if not UserTables(connection.execute, user).exist():
+        return []
+    total = connection.execute(f"SELECT count(*) FROM {entries}").fetchone()[0]
+    count = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
+    counts = [(connection.execute(count, (word,)).fetchone()[0], word) for word in quoted]
+    parts = ["SELECT 0 AS rowid, 0.0 AS part WHERE 0"]  # bm25 fails where a lone part is merged with the sum
+    values: list[str | int | float] = []
+    weights = ", ".join(str(weight) for weight in WEIGHTS)
+    for found, word in sorted(pair for pair in counts if pair[0])[:_MOST_WORDS]:
+        ratio = (total - found + 0.5) / (found + 0.5)
+        of_sqlite = math.log(ratio) if ratio > 1 else 0.0
+        parts.append(
+            f"SELECT rowid, -bm25({table}, {weights}) * ? AS part FROM {table} WHERE {table} MATCH ?"
+        )
+        values += [math.log1p(ratio) / (of_sqlite if of_sqlite > 0 else _LEAST_IDF), word]
+    query = f"""
+        SELECT e.*, s.score FROM
+            (SELECT rowid AS id, sum(part) AS score FROM ({" UNION ALL ".join(parts)}) GROUP BY rowid) AS s
+            JOIN {entries} AS e ON e.rowid = s.id
+        WHERE e.number IS NULL OR e.number < ? ORDER BY s.score DESC, e.rowid LIMIT ?"""
+    return _fetch(
+        connection, user, query, (*values, before_turn if before_turn is not None else 1 << 61, limit)
+    )
+
+
 def _fetch(
-    connection: sqlite3.Connection, user: str, query: str, values: tuple[str | int, ...]
+    connection: sqlite3.Connection, user: str, query: str, values: tuple[str | int | float, ...]
 ) -> list[IndexEntry]:
     if not UserTables(connection.execute, user).exist():
         return []

@@ -1,0 +1,80 @@
+"""Loading what a search found, and the lines of it that speak of the query."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from panda.errors import MemoryNodeError
+from panda.memory.confidence import EXPIRED_BELOW
+from panda.memory.nodes import Item, Node
+from panda.retrieval.query_words import find_query_words
+from panda.tools.contract import ToolClaim, ToolContext
+
+
+def load_found(
+    query: str, context: ToolContext, wanted: Callable[[str], bool], *, limit: int
+) -> tuple[list[Node], list[str]]:
+    """
+    The nodes that a query finds by a shared word.
+
+    Args:
+        query: What to search for.
+        context: Of the running turn; only turns before it are found.
+        wanted: Whether a node id is of the kind that is looked for.
+        limit: Most nodes to load.
+
+    Returns:
+        Loaded nodes, best first, and one line for each that is corrupt or each file that cannot be indexed.
+    """
+    found = context.retriever.find(query, limit=200, before_turn=context.turn)
+    nodes: list[Node] = []
+    faults = [f"{problem.where}: {problem.message}" for problem in context.retriever.problems]
+    for candidate in found:
+        if candidate.score <= 0 or not wanted(candidate.node_id) or len(nodes) >= limit:
+            continue
+        try:
+            nodes.append(context.reader.load(candidate.node_id))
+        except MemoryNodeError as exc:
+            faults.append(f"{exc.where}: {exc.message}" if exc.where else exc.message)
+    return nodes, faults
+
+
+def count_shared_words(text: str, words: Sequence[str]) -> int:
+    """
+    How many of the words stand in the text, plural or not.
+
+    >>> count_shared_words("Two laptops with an RTX 4050", ["laptop", "rtx", "price"])
+    2
+    """
+    present = {_stem(word) for word in re.findall(r"\w+", text)}
+    return len({_stem(word) for word in words} & present)
+
+
+def _stem(word: str) -> str:
+    word = word.lower()
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def best_items(node: Node, query: str, *, limit: int) -> list[Item]:
+    """
+    The lines of a node that share most words with the query, in the node's order.
+
+    Args:
+        node: A loaded node; expired lines are left out.
+        query: What was searched for.
+        limit: Most lines.
+
+    Returns:
+        At most *limit* lines; if none shares a word, the first ones.
+    """
+    words = find_query_words(query)
+    usable = [item for item in node.items if item.confidence >= EXPIRED_BELOW]
+    order = sorted(range(len(usable)), key=lambda i: -count_shared_words(usable[i].text, words))
+    return [usable[i] for i in sorted(order[:limit])]
+
+
+def claims_of(node: Node, items: Sequence[Item]) -> list[ToolClaim]:
+    """One claim for each line, with the node's file as its source."""
+    expires = node.expires_at.isoformat().replace("+00:00", "Z") if node.expires_at else None
+    return [
+        ToolClaim(item.text, round(item.confidence, 2), node.provenance, node.id, expires) for item in items
+    ]

@@ -1,0 +1,140 @@
+"""The tools, run on a small store."""
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from panda.memory.nodes import NodeReader
+from panda.retrieval.candidates import Retriever
+from panda.storage.index import Index
+from panda.storage.layout import Layout
+from panda.storage.schemas import check_json
+from panda.tools.contract import ToolContext
+from panda.tools.table import TOOLS, run_tool
+from tests.stores import NOW, write_turn, write_visit
+
+Context = Callable[[str], ToolContext]
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    return Layout(tmp_path)
+
+
+@pytest.fixture
+def context(layout: Layout) -> Context:
+    def make(query: str) -> ToolContext:
+        reader = NodeReader(layout, "ann", lambda: NOW)
+        return ToolContext(layout, "ann", 900, query, reader, Retriever(Index(layout), "ann"), lambda: NOW)
+
+    return make
+
+
+def test_memory_query_finds_visits_and_preferences(layout: Layout, context: Context) -> None:
+    """Matches carry node, file and confidence; expired lines and turns are left out."""
+    write_turn(layout, 811, query="hamster cages?", response="Yes.")
+    write_visit(
+        layout,
+        811,
+        "visit_a",
+        {"title": "Hamster cage XL", "price": "$40.00", "specs": {"bars": "steel"}},
+        quality=0.9,
+        at=NOW - timedelta(days=40),
+    )
+    layout.preferences("ann").write_text("---\nfavorite_hamster: Syrian\nbudget: $9\n---\n", encoding="utf-8")
+    result = run_tool("memory.query", {"query": "which hamster do I like?"}, context("x"))
+    assert result.status == "success"
+    assert {match["node_id"] for match in result.data["matches"]} == {
+        "memory:favorite_hamster",
+        "visit:visit_a",
+    }
+    texts = [claim.text for claim in result.claims]
+    assert "favorite_hamster: Syrian" in texts
+    assert "Hamster cage XL: bars steel" in texts
+    assert not any("$40.00" in text for text in texts)
+    assert all(claim.source for claim in result.claims)
+    step = result.to_json(step=1, tool="memory.query", arguments={"query": "x"})
+    check_json("step", json.loads(json.dumps(step)), "step_01.json")
+
+
+def test_doc_search_gives_lines(layout: Layout, context: Context) -> None:
+    """Passages name the file and the line on which they begin."""
+    write_turn(
+        layout,
+        811,
+        query="Tell me of hamsters.",
+        response="They sleep by day.\n\nSyrian hamsters live alone.",
+    )
+    path = layout.knowledge("ann") / "pets.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("# Pets\n\nCats purr.\n\nA hamster needs\na wheel.\n", encoding="utf-8")
+    result = run_tool("doc.search", {"query": "syrian hamsters"}, context("x"))
+    found = {passage["text"]: passage for passage in result.data["passages"]}
+    first = result.data["passages"][0]
+    lines = (layout.user("ann") / first["provenance"]).read_text(encoding="utf-8").split("\n")
+    assert lines[first["line"] - 1] == "Syrian hamsters live alone."
+    assert (found["A hamster needs a wheel."]["line"], found["A hamster needs a wheel."]["node_id"]) == (
+        5,
+        "knowledge:pets.md",
+    )
+    assert "Cats purr." not in found
+
+
+def test_corrupt_node_is_named(layout: Layout, context: Context) -> None:
+    """A file that cannot be read is told in the result, the rest is searched."""
+    write_turn(layout, 1, query="hamster", response="x")
+    broken = write_turn(layout, 2, query="hamster", response="x")
+    (broken / "metadata.json").write_text("[", encoding="utf-8")
+    result = run_tool("doc.search", {"query": "hamster"}, context("x"))
+    assert [passage["node_id"] for passage in result.data["passages"]] == ["turn:1"]
+    assert "turn_000002/metadata.json" in result.data["faults"][0]
+
+
+def test_memory_create_stages_and_writes_nothing(layout: Layout, context: Context) -> None:
+    """The result holds the staged value as its file will; no memory file appears."""
+    query = "Remember that my budget is $900"
+    arguments = {"kind": "preference", "relation": "budget", "value": "$900", "text": "my budget is $900"}
+    result = run_tool("memory.create", arguments, context(query))
+    assert result.status == "success"
+    check_json("staged_memory", {"staged": [result.data["staged"]], "applied": False}, "staged_memory.json")
+    assert result.data["staged"]["source_turn"] == 900
+    assert not layout.user("ann").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("$900", "my budget is $900 or so"), ("$700", "my budget is $900"), (" ", "my budget is $900")],
+)
+def test_memory_create_keeps_to_the_query(context: Context, value: str, text: str) -> None:
+    """What does not stand in the query is not remembered."""
+    arguments = {"kind": "preference", "relation": "budget", "value": value, "text": text}
+    result = run_tool("memory.create", arguments, context("my budget is $900"))
+    assert (result.status, result.data) == ("error", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "fault"),
+    [
+        ("web.fly", {}, "web.fly"),
+        ("memory.query", {}, "query"),
+        ("memory.query", {"query": "x", "limit": 3}, "limit"),
+        ("memory.query", {"query": "  "}, "query"),
+        ("memory.create", {"kind": "wish", "relation": "a", "value": "b", "text": "c"}, "kind"),
+        ("doc.search", {"query": 5}, "query"),
+    ],
+)
+def test_wrong_calls_are_named(context: Context, name: str, arguments: dict[str, object], fault: str) -> None:
+    """An unknown tool or a wrong argument gives an error that names it."""
+    result = run_tool(name, arguments, context("x"))
+    assert result.status == "error"
+    assert fault in str(result.error)
+
+
+def test_table_names_its_tools() -> None:
+    """Each tool stands in the table under its own name."""
+    assert {name: tool.name for name, tool in TOOLS.items()} == {
+        name: name for name in ("memory.query", "memory.create", "doc.search")
+    }
