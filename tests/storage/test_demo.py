@@ -98,3 +98,11 @@ def test_the_visits_of_the_copy_are_fresh(tmp_path: Path) -> None:
     assert "price $697.00" in loq.text
     assert "In Stock" in loq.text
     assert "price $749.99" in tuf.text
+
+
+def test_the_page_on_turn_directories_names_files_of_turn_811() -> None:
+    """Each file in a table of docs/turn-directory.md is a file of the demo's turn 811."""
+    page = (Path(__file__).parents[2] / "docs/turn-directory.md").read_text()
+    names = re.findall(r"^\| `([\w./]+)` \|", page, re.MULTILINE)
+    assert len(names) == 12
+    assert [name for name in names if not (Layout(DEMO).turn("demo", 811) / name).is_file()] == []
