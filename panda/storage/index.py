@@ -178,6 +178,8 @@ class Index:
         with suppress(sqlite3.Error):
             self.close()
         self._connection = None
+        if self._in_memory:
+            return
         path = self._layout.turn_index
         for suffix in ("", "-wal", "-shm", "-journal"):
             try:

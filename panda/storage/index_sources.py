@@ -228,6 +228,7 @@ def _visit_row(directory: Path) -> IndexRow:
 def _field_words(fields: Mapping[str, object]) -> Iterator[str]:
     for key, value in fields.items():
         if isinstance(value, Mapping):
+            yield key.replace("_", " ")
             yield from _field_words(value)
         elif key != "title":
             yield f"{key.replace('_', ' ')} {render_value(value)}"

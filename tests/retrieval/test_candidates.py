@@ -1,5 +1,6 @@
 """Candidates for the context gatherer."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,8 +18,10 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def retriever(layout: Layout) -> Retriever:
-    return Retriever(Index(layout), "ann")
+def retriever(layout: Layout) -> Iterator[Retriever]:
+    index = Index(layout)
+    yield Retriever(index, "ann")
+    index.close()
 
 
 def test_kinds_are_merged_by_score(layout: Layout, retriever: Retriever) -> None:

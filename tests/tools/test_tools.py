@@ -1,7 +1,7 @@
 """The tools, run on a small store."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,12 +25,15 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def context(layout: Layout) -> Context:
+def context(layout: Layout) -> Iterator[Context]:
+    index = Index(layout)
+
     def make(query: str) -> ToolContext:
         reader = NodeReader(layout, "ann", lambda: NOW)
-        return ToolContext(layout, "ann", 900, query, reader, Retriever(Index(layout), "ann"), lambda: NOW)
+        return ToolContext(layout, "ann", 900, query, reader, Retriever(index, "ann"), lambda: NOW)
 
-    return make
+    yield make
+    index.close()
 
 
 def test_memory_query_finds_visits_and_preferences(layout: Layout, context: Context) -> None:

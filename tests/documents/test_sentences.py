@@ -1,0 +1,53 @@
+"""Sentences and passages keep the text that they are cut from."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from panda.documents.passages import split_passages
+from panda.documents.sentences import split_sentences, strip_citations
+
+PROSE = st.text(st.sampled_from("abIE.!?,;: $€0197\n\t()[]\"'…-"), max_size=80)
+
+
+@given(PROSE)
+def test_no_character_is_lost(text: str) -> None:
+    """Sentences joined again are the text, white space apart."""
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
+
+
+@given(st.text(max_size=200))
+def test_passages_are_single_lines_with_true_numbers(text: str) -> None:
+    """Any text gives single-line passages whose first word stands on the line named."""
+    lines = text.split("\n")
+    for passage in split_passages(text):
+        assert passage.text == " ".join(passage.text.split()) != ""
+        assert 1 <= passage.line <= len(lines)
+
+
+@given(st.floats(0, 10**6), st.sampled_from(["GB", "hours", "USD", "percent"]))
+def test_numbers_are_never_cut(number: float, unit: str) -> None:
+    """A decimal number stays in one sentence."""
+    sentence = f"It has ${number:.2f} or {number:.1f} {unit} left."
+    assert split_sentences(f"{sentence} Then more.") == [sentence, "Then more."]
+
+
+@given(PROSE.filter(lambda text: not re.search(r"\[", text)))
+def test_text_without_marks_stays(text: str) -> None:
+    """What has neither marks nor a list of sources comes back as it was, but for final line breaks."""
+    assert strip_citations(text).rstrip("\n") == text.rstrip("\n")
+
+
+def test_nested_structure() -> None:
+    """Headings are kept with what is below, code lines and table rows are passages of their own."""
+    text = "# A\n## B\nOne.\n```\n# no heading\n```\n## C\n1. first\n   goes on\n2. second"
+    text += "\n\n| a | b |\n|-|-|\n| 1 | 2 |"
+    found = [(passage.text, passage.headings, passage.line) for passage in split_passages(text)]
+    assert found == [
+        ("One.", ("A", "B"), 3),
+        ("# no heading", ("A", "B"), 5),
+        ("first goes on", ("A", "C"), 8),
+        ("second", ("A", "C"), 10),
+        ("a: 1; b: 2", ("A", "C"), 14),
+    ]
