@@ -78,9 +78,9 @@ def scan_sources(layout: Layout, user: str) -> dict[str, str]:
             continue
         turn = f"turns/{name}"
         base = f"{root}/{turn}/"
-        found[turn] = " ".join(
-            _stamp(base + file) for file in (METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON)
-        )
+        stamps = [_stamp(base + file) for file in (METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON)]
+        if stamps[:2] != ["-", "-"]:  # else it was claimed a moment ago
+            found[turn] = " ".join(stamps)
         research = _stamp(base + RESEARCH_JSON)
         if research != "-":
             found[f"{turn}/{RESEARCH_JSON}"] = research

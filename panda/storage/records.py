@@ -40,7 +40,7 @@ class TurnRecord:
     query: str
     """The raw query."""
     response: str
-    """The answer with its citation marks; "" if there is none."""
+    """The answer with its citation marks; "" if there is none, or the turn was not saved."""
     summary: str
     """Summary for the index; "" if none is written yet."""
     topics: tuple[str, ...]
@@ -127,16 +127,17 @@ def load_turn(paths: TurnPaths, number: int) -> TurnRecord:
     topic = _text(summary, "research_topic", paths / INDEX_SUMMARY_JSON)
     if not topic and (paths / RESEARCH_JSON).exists():
         topic = _text(load_object(paths / RESEARCH_JSON), "topic", paths / RESEARCH_JSON)
+    status = _text(metadata, "status", path)
     at = _time(metadata, "created_at", path)
     if at is None:
         raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
     return TurnRecord(
         number=number,
-        status=_text(metadata, "status", path),
+        status=status,
         session=_text(metadata, "session_id", path),
         at=at,
         query=_text(metadata, "query", path),
-        response=_load_response(paths),
+        response=_load_response(paths) if status in SAVED_STATUSES else "",
         summary=_text(summary, "summary", paths / INDEX_SUMMARY_JSON),
         topics=_texts(summary, "topics", paths / INDEX_SUMMARY_JSON),
         research_topic=topic or None,

@@ -92,8 +92,10 @@ def test_every_kind_of_source_is_found(layout: Layout) -> None:
 
 def test_unsaved_turns_are_not_indexed(layout: Layout) -> None:
     """Running and halted turns give no rows and no problem."""
-    write_turn(layout, 1, query="apple", response="", status="running")
+    started = write_turn(layout, 1, query="apple", response="", status="running")
+    (started / "context.md").unlink()
     write_turn(layout, 2, query="apple", response="", status="halted")
+    layout.turn("ann", 3).directory.mkdir()
     index = Index(layout)
     assert index.sync("ann").problems == ()
     assert found(index, "apple") == []
