@@ -25,6 +25,7 @@ Every exception of panda, in one tree.
     │   ├── ModelTimeoutError         a model call took longer than its recipe allows
     │   ├── MemoryNodeError           a planned document is missing or corrupt
     │   └── GateError                 a quality gate of a recipe halts the turn
+    ├── NotApprovedError          22  an answer was made, but it may not be shown
     ├── StoreError                74  a file cannot be read or written
     ├── TryAgainError             75  something is held or away; the same command may work later
     │   ├── LockHeldError             another process holds the lock
@@ -174,6 +175,10 @@ class MemoryNodeError(HaltError):
 
 class GateError(HaltError):
     kind = "quality_gate"
+
+
+class NotApprovedError(PandaError):
+    exit_code = 22
 
 
 class StoreError(PandaError):

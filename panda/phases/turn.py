@@ -8,7 +8,7 @@ from typing import Any
 from panda.documents.context import ContextDocument
 from panda.errors import HaltError
 from panda.storage.layout import Layout
-from panda.storage.turns import TurnFolder
+from panda.storage.turn_folder import Metadata, TurnFolder
 
 MOST_EXECUTIONS = 25
 
@@ -32,19 +32,24 @@ class Turn:
         self.user_id = metadata.user_id
         self.session_id = metadata.session_id
         self.mode = metadata.mode
-        self.phase = 0
-        self.round = 0
-        self.attempt = 0
-        self.ending = "approved"
-        self.answered: bool | None = None
-        self.question: str | None = None
-        self.reason: str | None = None
+        self.take_up(metadata)
         self.warnings: list[str] = []
         self._seed = seed
         self._context = folder.read_context()
         self._calls: list[Mapping[str, Any]] = list(folder.calls())
         self._executions = 0
         self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
+
+    def take_up(self, metadata: Metadata) -> None:
+        """Take over how far the turn has come, as its metadata says."""
+        going_on = metadata.next
+        self.phase = going_on.phase if going_on else 7
+        self.round = going_on.round if going_on else 0
+        self.attempt = going_on.attempt if going_on else 0
+        self.ending = metadata.ending or "approved"
+        self.answered = metadata.answered
+        self.question = metadata.question
+        self.reason = metadata.reason
 
     @property
     def turn(self) -> int:
@@ -83,6 +88,17 @@ class Turn:
     def superseded(self) -> list[ContextDocument]:
         """The sections that earlier attempts of this turn left, oldest first."""
         return self.folder.superseded()
+
+    def steps(self) -> list[dict[str, Any]]:
+        """The tool steps made so far, in order."""
+        found: list[dict[str, Any]] = []
+        while self.folder.has(f"steps/step_{len(found) + 1:02d}.json"):
+            found.append(self.folder.read_json(f"steps/step_{len(found) + 1:02d}.json"))
+        return found
+
+    def write_step(self, number: int, value: Mapping[str, object]) -> None:
+        """Keep the result of a tool step, counted from 1."""
+        self.folder.write_json(f"steps/step_{number:02d}.json", value)
 
     # The journal, as the recipe executor needs it.
 

@@ -66,8 +66,12 @@ class Metadata:
     """Whether anything was found to answer with; None while unknown."""
     seed: int | None = None
     """Seed given with --seed; None derives it."""
+    ending: Literal["approved", "clarify", "failed"] | None = None
+    """How the turn will end once it is saved; None while that is open."""
     question: str | None = None
     """Question to the user, for status clarify."""
+    reason: str | None = None
+    """Why the last judgement sent the turn back or ended it."""
     intervention: str | None = None
     """Id of the intervention that halted the turn."""
     schema: str = METADATA_SCHEMA
@@ -232,6 +236,17 @@ class TurnFolder:
             FileFormatError: A line is not JSON; names it.
         """
         return read_json_lines(self.paths / CALLS_JSONL) if self.has(CALLS_JSONL) else []
+
+    def superseded(self) -> list[ContextDocument]:
+        """
+        What supersede put away, oldest first; [] if nothing was.
+
+        Raises:
+            DocumentError: One of them is damaged.
+        """
+        folders = (self.paths / "attempts").glob("*/")
+        paths = [folder / CONTEXT_MD for folder in sorted(folders, key=lambda folder: int(folder.name))]
+        return [parse_context(read_text(path), where=str(path)) for path in paths]
 
     def supersede(self, numbers: Iterable[int], k: int) -> None:
         """

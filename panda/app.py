@@ -1,0 +1,161 @@
+"""The composition root: from settings to a pipeline that can run a turn. Shows what each phase touches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from panda.compression.tokens import count_tokens
+from panda.documents.sections import SECTIONS
+from panda.errors import HaltError, QueryError, RecipeError
+from panda.memory.nodes import NodeReader
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file
+from panda.phases.context_gatherer import ContextGatherer
+from panda.phases.contract import Phase
+from panda.phases.coordinator import Coordinator
+from panda.phases.planner import Planner
+from panda.phases.query_analyzer import QueryAnalyzer
+from panda.phases.reflection import Reflection
+from panda.phases.save import Save
+from panda.phases.synthesizer import Synthesizer
+from panda.phases.turn import Turn
+from panda.phases.validator import Validator
+from panda.pipeline import Pipeline
+from panda.recipes.book import RecipeBook
+from panda.recipes.executor import Layers as ExecutorLayers
+from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.candidates import Retriever
+from panda.settings import Settings
+from panda.storage.files import append_json_line
+from panda.storage.index import Index
+from panda.storage.interventions import write_intervention
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnStore
+from panda.tools.contract import ToolContext
+
+
+@dataclass(frozen=True)
+class App:
+    """Everything that runs turns of one user."""
+
+    settings: Settings
+    """Settings in force."""
+    layout: Layout
+    """The store."""
+    book: RecipeBook
+    """Recipes and prompts."""
+    executor: RecipeExecutor
+    """Asks the models."""
+    store: TurnStore
+    """The user's turns."""
+    index: Index
+    """The derived index."""
+    pipeline: Pipeline
+    """The phases in order."""
+
+    def start_turn(self, query: str, mode: str) -> Turn:
+        """
+        Claim a number for a query.
+
+        Args:
+            query: Any text.
+            mode: chat or code.
+
+        Raises:
+            QueryError: The query is empty or too long; no number is claimed.
+            RecipeError: A recipe of the mode is broken; an intervention is written, no number is claimed.
+        """
+        check_query(query)
+        self._check_recipes(mode)
+        settings = self.settings
+        folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
+        return Turn(folder, self.layout, query, seed=settings.seed)
+
+    def _check_recipes(self, mode: str) -> None:
+        try:
+            for entry in self.book.registry():
+                self.book.recipe_for(entry.step, mode)
+        except RecipeError as exc:
+            write_intervention(
+                self.layout,
+                self.settings.clock,
+                exc,
+                user=self.settings.user,
+                turn=None,
+                phase=None,
+                recipe=None,
+            )
+            raise
+
+
+def check_query(query: str) -> None:
+    """
+    Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text.
+
+    >>> check_query("How much is the Lenovo?")
+    """
+    if not query.strip():
+        raise QueryError("the query is empty", where="QUERY", fix='give a query, as in panda turn "What …?"')
+    if any("\ud800" <= character <= "\udfff" for character in query):
+        raise QueryError("the query is not valid UTF-8", where="QUERY", fix="give it as UTF-8 text")
+    most = SECTIONS[0].budget_tokens
+    count = count_tokens(query)
+    if count > most:
+        raise QueryError(
+            f"the query has {count:,} tokens, {count - most:,} more than the {most} that a query may have",
+            where="QUERY",
+            fix="put the text into a file under knowledge/ of the user and ask about it",
+        )
+
+
+def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App:
+    """
+    Put together what runs a user's turns. No model is loaded yet.
+
+    Args:
+        settings: Settings in force.
+        layout: The store.
+        environ: Environment variables, for the API keys that models.yaml names.
+
+    Raises:
+        ModelFileError: models.yaml is broken.
+    """
+    models = load_models_file(settings.models_file)
+    layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
+    return build_with(settings, layout, layers)
+
+
+def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
+    """The same with given models: for tests and replay."""
+    clock, user = settings.clock, settings.user
+    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+
+    def log(record: Mapping[str, object]) -> None:
+        append_json_line(layout.executions_log, record)
+
+    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
+    index = Index(layout)
+    retriever, reader = Retriever(index, user), NodeReader(layout, user, clock)
+    tools = ToolContext(layout, user, 0, "", reader, retriever, clock)
+
+    def tools_of(turn: Turn) -> ToolContext:
+        return replace(tools, turn=turn.turn, query=turn.query)
+
+    phases: tuple[Phase, ...] = (
+        QueryAnalyzer(executor, reader),
+        Reflection(executor),
+        ContextGatherer(executor, retriever, reader, clock),
+        Planner(executor),
+        Coordinator(executor, tools_of),
+        Synthesizer(executor, reader),
+        Validator(executor, reader),
+        Save(executor, layout, clock, settings.wait_seconds),
+    )
+
+    def on_halt(turn: Turn, phase: Phase, error: HaltError) -> str:
+        recipe = turn.calls[-1]["recipe"] if turn.calls else None
+        return write_intervention(
+            layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=recipe
+        )
+
+    store = TurnStore(layout, user, clock)
+    return App(settings, layout, book, executor, store, index, Pipeline(phases, on_halt))

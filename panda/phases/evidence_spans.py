@@ -1,0 +1,27 @@
+"""What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
+
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.retrieval.overlap import share_of_words
+from panda.storage.layout import GATHERED_CONTEXT_JSON
+
+
+def gathered_spans(turn: Turn) -> list[Option]:
+    """The lines of §2, without the constraints, each with the nodes that it cites."""
+    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
+    lines = [item for section in sections if section["title"] != "Constraints" for item in section["items"]]
+    return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), turn) for n, item in enumerate(lines, 1)]
+
+
+def tool_spans(turn: Turn) -> list[Option]:
+    """What the tools of this turn found; a claim about the user's own words cites this turn."""
+    found: list[Option] = []
+    for step in turn.steps():
+        for claim in step["claims"]:
+            node_id = claim["node_id"] or f"turn:{turn.turn}"
+            found.append(_span(f"t{len(found) + 1}", claim["text"], (node_id,), turn))
+    return found
+
+
+def _span(id_: str, text: str, node_ids: tuple[str, ...], turn: Turn) -> Option:
+    return Option(id_, text, node_ids, share_of_words(turn.query, text))

@@ -1,0 +1,109 @@
+"""Phase 7: what was learnt is written down, then the summary for the index (S1 §11)."""
+
+from panda.documents.sentences import one_line
+from panda.documents.times import Clock
+from panda.errors import HaltError
+from panda.memory.assertions import apply_assertions
+from panda.memory.gathered import answer_items
+from panda.memory.staging import StagedValue
+from panda.phases.asking import ask
+from panda.phases.contract import Advance
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import find_query_words
+from panda.storage.layout import (
+    INDEX_SUMMARY_JSON,
+    QUERY_ANALYSIS_JSON,
+    RESPONSE_MD,
+    STAGED_MEMORY_JSON,
+    SUMMARY_JSON,
+    Layout,
+)
+
+_SUMMARY_CHARS = 240
+_MOST_TOPICS = 12
+
+
+class Save:
+    """
+    Applies staged memory, writes summary.json and index_summary.json.
+
+    Args:
+        executor: Asks the summariser.
+        layout: The store.
+        clock: The present.
+        wait_seconds: How long to wait for the user's memory.
+    """
+
+    number = 7
+    name = "save"
+    layer = "MIND"
+
+    def __init__(self, executor: RecipeExecutor, layout: Layout, clock: Clock, wait_seconds: float) -> None:
+        self._executor = executor
+        self._layout = layout
+        self._clock = clock
+        self._wait_seconds = wait_seconds
+
+    def run(self, turn: Turn) -> Advance:
+        """Save the turn; a summary that cannot be made is a warning, the index makes it later."""
+        self._apply_memory(turn)
+        if not turn.folder.has(RESPONSE_MD):
+            turn.folder.write_text(RESPONSE_MD, f"{turn.question or turn.reason or 'No answer.'}\n")
+        items = answer_items(turn.context.section(5))
+        summary: str | None = None
+        try:
+            index_summary = self._summarise(turn)
+            turn.folder.write_json(INDEX_SUMMARY_JSON, index_summary)
+            summary = str(index_summary["summary"])
+        except HaltError as exc:
+            turn.warn(f"no summary for the index yet: {exc.message}")
+        turn.folder.write_json(
+            SUMMARY_JSON,
+            {
+                "turn": turn.turn,
+                "outcome": turn.ending,
+                "turn_summary": summary,
+                "summary_kind": "verbatim" if summary else None,
+                "answered": bool(turn.answered),
+                "sources": list(dict.fromkeys(n for item in items for n in item.node_ids)),
+                "steps_completed": sum(step["status"] == "success" for step in turn.steps()),
+                "errors": [f"{step['tool']}: {step['error']}" for step in turn.steps() if step["error"]],
+            },
+        )
+        return Advance()
+
+    def _apply_memory(self, turn: Turn) -> None:
+        if not turn.folder.has(STAGED_MEMORY_JSON) or turn.ending != "approved":
+            return
+        value = turn.read(STAGED_MEMORY_JSON)
+        staged = [StagedValue.from_json(raw) for raw in value["staged"]]
+        apply_assertions(self._layout, turn.user_id, staged, self._clock, self._wait_seconds)
+        turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": True})
+
+    def _summarise(self, turn: Turn) -> dict[str, object]:
+        items = [item.text for item in answer_items(turn.context.section(5))]
+        said = " ".join([turn.query, *items])
+        words = dict.fromkeys(word.lower() for word in find_query_words(said) if not word[0].isdigit())
+        topics = [
+            Option(w, w, (), share_of_words(turn.query, w)) for w in list(words)[:_MOST_TOPICS] if len(w) > 2
+        ]
+        first = items[0] if items else ("not answered" if turn.ending == "approved" else turn.ending)
+        line = one_line(turn.query)
+        line = line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 2].rstrip() + " …"
+        reply = ask(
+            self._executor,
+            "phase7_summarizer",
+            turn,
+            options={"topics": topics},
+            variables={"line": line, "first": first},
+        )
+        return {
+            "summary": reply.values["summary"],
+            "topics": list(reply.values.get("topics", ())),
+            "intent": turn.read(QUERY_ANALYSIS_JSON)["intent"],
+            "has_research": False,
+            "research_topic": None,
+        }

@@ -1,0 +1,145 @@
+"""Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from panda.documents.context import Meta, Section, Text
+from panda.documents.evidence import find_claims
+from panda.documents.sentences import one_line
+from panda.errors import MemoryNodeError
+from panda.memory.gathered import GatheredItem
+from panda.memory.nodes import NodeReader
+from panda.phases.asking import ask
+from panda.phases.contract import Advance
+from panda.phases.evidence_spans import gathered_spans, tool_spans
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.recipes.executor import RecipeExecutor
+from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD
+
+_CURRENT = ("visit:", "research:")
+_ALIKE = 0.8
+
+
+class Synthesizer:
+    """
+    Writes §5 and response.md.
+
+    Args:
+        executor: Asks the recipe.
+        reader: Gives the sources' files.
+    """
+
+    number = 5
+    name = "synthesizer"
+    layer = "VOICE"
+
+    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
+        self._executor = executor
+        self._reader = reader
+
+    def run(self, turn: Turn) -> Advance:
+        """Answer with evidence; when nothing answers, say so and name what was searched."""
+        rejected = {text for document in turn.superseded() for text in _rejected(document.section(6))}
+        spans = [span for span in self._spans(turn) if span.text not in rejected]
+        reply = ask(
+            self._executor,
+            "phase5_synthesizer",
+            turn,
+            options={"answer": spans, "sources": _sources(spans)},
+            guidance=turn.reason,
+        )
+        written = [
+            GatheredItem(one_line(item["text"]), tuple(dict.fromkeys(item["node_ids"])))
+            for item in reply.values["items"]
+        ]
+        items = without_doubles([item for item in written if item.text and item.text not in rejected])
+        node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
+        provenance = [self._provenance(turn, node_id) for node_id in node_ids]
+        body = render_answer(items, node_ids, provenance) if items else self._nothing(turn)
+        meta = {
+            "answered": bool(items),
+            "items": [{"text": item.text, "node_ids": list(item.node_ids)} for item in items],
+            "node_ids": node_ids,
+            "provenance": provenance,
+        }
+        turn.folder.write_text(RESPONSE_MD, body + "\n")
+        return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items))
+
+    def _spans(self, turn: Turn) -> list[Option]:
+        """Evidence on offer; what a turn once said of a price gives way to visits and research."""
+        found: dict[str, Option] = {}
+        for span in [*gathered_spans(turn), *tool_spans(turn)]:
+            found.setdefault(span.text, span)
+        spans = list(found.values())
+        if turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_current_prices"]:
+            priced = [
+                span for span in spans if any(claim.kind == "price" for claim in find_claims(span.text))
+            ]
+            if any(span.node_ids[0].startswith(_CURRENT) for span in priced):
+                old = {span.id for span in priced if span.node_ids[0].startswith("turn:")}
+                spans = [span for span in spans if span.id not in old]
+        return spans
+
+    def _provenance(self, turn: Turn, node_id: str) -> str:
+        if node_id == f"turn:{turn.turn}":
+            return "§0.raw_query"
+        try:
+            return self._reader.load(node_id).provenance
+        except MemoryNodeError as exc:
+            turn.warn(exc.message)
+            return "missing"
+
+    def _nothing(self, turn: Turn) -> str:
+        searched = turn.read(GATHERED_CONTEXT_JSON)["sections"]
+        names = [node_id for section in searched for node_id in section["node_ids"]]
+        names += [span.node_ids[0] for span in tool_spans(turn)]
+        where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
+        return f"Nothing that is saved answers this. Searched: {where}."
+
+
+def _sources(spans: Sequence[Option]) -> list[Option]:
+    return [Option(node_id, node_id) for node_id in dict.fromkeys(n for span in spans for n in span.node_ids)]
+
+
+def _rejected(section: Section | None) -> list[str]:
+    texts: Any = section.meta.get("rejected", []) if section else []
+    return [str(text) for text in texts]
+
+
+def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
+    """
+    The items without those that say nearly the same as an earlier one.
+
+    >>> without_doubles([GatheredItem("Price $697", ("a",)), GatheredItem("price $697", ("b",))])
+    [GatheredItem(text='Price $697', node_ids=('a',))]
+    """
+    kept: list[GatheredItem] = []
+    for item in items:
+        words = set(item.text.lower().split())
+        others = (set(other.text.lower().split()) for other in kept)
+        if not any(len(words & other) / len(words | other) >= _ALIKE for other in others):
+            kept.append(item)
+    return kept
+
+
+def render_answer(items: Sequence[GatheredItem], node_ids: Sequence[str], provenance: Sequence[str]) -> str:
+    """
+    The answer as the user reads it: each item with its marks, then the list of sources.
+
+    >>> print(render_answer([GatheredItem("$697", ("visit:a",))], ["visit:a"], ["turns/x/manifest.json"]))
+    $697 [1]
+    <BLANKLINE>
+    Sources:
+    - [1] visit:a, turns/x
+    """
+    lines = [item.text + "".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in items]
+    places = zip(node_ids, provenance, strict=True)
+    sources = [f"- [{n}] {node_id}, {_place(place)}" for n, (node_id, place) in enumerate(places, 1)]
+    return "\n\n".join(lines) + "\n\nSources:\n" + "\n".join(sources)
+
+
+def _place(provenance: str) -> str:
+    path = PurePosixPath(provenance)
+    return path.parent.as_posix() if path.name == "manifest.json" else provenance

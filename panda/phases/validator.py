@@ -1,0 +1,112 @@
+"""Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
+
+from collections.abc import Sequence
+
+from panda.documents.context import Meta, Section, Text
+from panda.documents.evidence import check_evidence
+from panda.errors import MemoryNodeError
+from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.nodes import NodeReader
+from panda.phases.asking import ask
+from panda.phases.contract import Advance, Outcome, Retry, Stop
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.overlap import share_of_words
+
+_MOST_REVISIONS = 2
+_MOST_RETRIES = 1
+
+
+class Validator:
+    """
+    Writes §6; sends the turn back to phase 5 or 3, or lets it fail.
+
+    Args:
+        executor: Asks the recipe.
+        reader: Loads the cited nodes.
+    """
+
+    number = 6
+    name = "validator"
+    layer = "MIND"
+
+    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
+        self._executor = executor
+        self._reader = reader
+
+    def run(self, turn: Turn) -> Outcome:
+        """Check every item against its nodes, then ask whether the answer answers."""
+        items = answer_items(turn.context.section(5))
+        if not items:
+            return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
+        issues, rejected = self._check_items(turn, items)
+        if issues:
+            verdict, confidence, reason = "REVISE", None, "; ".join(issues)
+        else:
+            options = [
+                Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(turn.query, item.text))
+                for n, item in enumerate(items, 1)
+            ]
+            reply = ask(self._executor, "phase6_validator", turn, options={"answer": options})
+            verdict, confidence = str(reply.values["verdict"]), reply.confidence
+            reason = str(reply.values.get("reason") or _REASONS[verdict])
+            rejected = [] if verdict == "APPROVE" else [item.text for item in items]
+        verdict = _within_limits(verdict, turn)
+        section = _section(verdict, confidence, issues, rejected, reason)
+        match verdict:
+            case "APPROVE":
+                return Advance(section)
+            case "REVISE":
+                return Retry(5, reason, section)
+            case "RETRY":
+                return Retry(3, reason, section)
+        return Stop("failed", section, reason=reason)
+
+    def _check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
+        issues, rejected = [], []
+        for item in items:
+            sources = [self._text_of(turn, node_id) for node_id in item.node_ids]
+            missing = check_evidence(item.text, [text for text in sources if text])
+            if not any(sources):
+                issues.append(f"{item.text!r:.80} cites nothing that exists")
+            elif missing:
+                names = ", ".join(claim.text for claim in missing)
+                issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
+            else:
+                continue
+            rejected.append(item.text)
+        return issues, rejected
+
+    def _text_of(self, turn: Turn, node_id: str) -> str:
+        if node_id == f"turn:{turn.turn}":
+            return turn.query
+        try:
+            node = self._reader.load(node_id)
+        except MemoryNodeError:
+            return ""
+        return f"{node.title}\n{node.text}"
+
+
+_REASONS = {
+    "APPROVE": "Every item is supported by the node it cites, and the answer fits the query.",
+    "REVISE": "The answer is supported but does not seem to answer the query.",
+    "RETRY": "The plan did not lead to an answer.",
+    "FAIL": "The query is not answered.",
+}
+
+
+def _within_limits(verdict: str, turn: Turn) -> str:
+    """The verdict, or FAIL where the turn has no more of its kind left."""
+    if verdict == "REVISE" and turn.attempt >= _MOST_REVISIONS:
+        return "FAIL"
+    if verdict == "RETRY" and turn.round >= _MOST_RETRIES:
+        return "FAIL"
+    return verdict
+
+
+def _section(
+    verdict: str, confidence: float | None, issues: Sequence[str], rejected: Sequence[str], reason: str
+) -> Section:
+    meta = {"verdict": verdict, "confidence": confidence, "issues": list(issues), "rejected": list(rejected)}
+    return Section(6, (Meta(meta), Text(f"**Verdict:** {verdict}\n\n{reason}")))

@@ -1,0 +1,143 @@
+"""The loop over the phases: run one, apply its outcome, go on. Knows no phase by name."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from panda.errors import HaltError
+from panda.models.contract import Usage
+from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
+from panda.phases.turn import Turn
+from panda.recipes.journal import add_usage
+from panda.storage.layout import METRICS_JSON
+from panda.storage.turns import Next
+
+Watch = Callable[[Phase], None]
+"""Told of each phase before it runs."""
+
+
+class Pipeline:
+    """
+    The phases in order.
+
+    Args:
+        phases: In the order of their numbers; the last one saves.
+        on_halt: Writes the intervention of a halt and gives its id.
+    """
+
+    def __init__(self, phases: Sequence[Phase], on_halt: Callable[[Turn, Phase, HaltError], str]) -> None:
+        self._phases = {phase.number: phase for phase in phases}
+        self._last = phases[-1].number
+        self._on_halt = on_halt
+
+    def run(self, turn: Turn, watch: Watch = lambda phase: None) -> None:
+        """
+        Take a turn from where its metadata says to its end.
+
+        Args:
+            turn: A claimed turn.
+            watch: Told of each phase before it runs.
+
+        Raises:
+            HaltError: A phase cannot go on; the intervention is written, metadata says halted.
+        """
+        seconds: dict[int, float] = {}
+        while (metadata := turn.folder.read_metadata()).next is not None:
+            turn.take_up(metadata)
+            phase = self._phases[metadata.next.phase]
+            watch(phase)
+            started = time.monotonic()
+            try:
+                outcome = phase.run(turn)
+            except HaltError as exc:
+                intervention = self._on_halt(turn, phase, exc)
+                turn.folder.write_metadata(replace(metadata, status="halted", intervention=intervention))
+                raise
+            seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
+            self._apply(turn, phase, outcome)
+        turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
+
+    def _apply(self, turn: Turn, phase: Phase, outcome: Outcome) -> None:
+        metadata = turn.folder.read_metadata()
+        assert metadata.next is not None
+        for name, value in getattr(outcome, "files", {}).items():
+            turn.folder.write_json(name, value)
+        if outcome.section is not None:
+            turn.write_context(turn.context.with_section(outcome.section))
+        route = (*metadata.route, phase.number)
+        match outcome:
+            case Advance():
+                following = outcome.to if outcome.to is not None else phase.number + 1
+                done = phase.number == self._last
+                ending = metadata.ending or ("approved" if following == self._last else None)
+                turn.folder.write_metadata(
+                    replace(
+                        metadata,
+                        route=route,
+                        next=None if done else replace(metadata.next, phase=following),
+                        status=ending if done and ending else "running",
+                        ending=ending,
+                        saved_at=turn.folder.clock() if done else None,
+                        answered=metadata.answered if outcome.answered is None else outcome.answered,
+                    )
+                )
+            case Stop():
+                passed = route if outcome.section is not None else metadata.route
+                turn.folder.write_metadata(
+                    replace(
+                        metadata,
+                        route=passed,
+                        next=replace(metadata.next, phase=self._last),
+                        ending=outcome.status,
+                        answered=False,
+                        question=outcome.question,
+                        reason=outcome.reason,
+                    )
+                )
+            case Retry():
+                self._supersede(turn, outcome.to)
+                again = metadata.next.attempt + 1 if outcome.to == phase.number - 1 else 0
+                round_ = metadata.next.round + (outcome.to != phase.number - 1)
+                turn.folder.write_metadata(
+                    replace(
+                        metadata,
+                        route=route,
+                        next=Next(phase=outcome.to, round=round_, attempt=again),
+                        reason=outcome.reason,
+                    )
+                )
+
+    def _supersede(self, turn: Turn, first: int) -> None:
+        numbers = [section.number for section in turn.context.sections if section.number >= first]
+        turn.folder.supersede(numbers, len(turn.superseded()) + 1)
+        document = turn.context
+        for number in numbers:
+            document = document.without(number)
+        turn.write_context(document)
+
+    def _metrics(self, turn: Turn, seconds: Mapping[int, float]) -> dict[str, object]:
+        phases, total = [], Usage(0, 0, 0)
+        for number, phase in self._phases.items():
+            calls = [call for call in turn.calls if call["phase"] == number]
+            if number not in seconds and not calls:
+                continue
+            usage = Usage(0, 0, 0)
+            for call in calls:
+                usage = add_usage(usage, Usage(**call["usage"]))
+            total = add_usage(total, usage)
+            phases.append(
+                {
+                    "phase": number,
+                    "layer": phase.layer,
+                    "recipes": list(dict.fromkeys(call["recipe"] for call in calls)),
+                    "calls": len(calls),
+                    **_tokens(usage),
+                    "seconds": round(seconds[number], 3) if number in seconds else None,
+                }
+            )
+        whole = {"calls": len(turn.calls), **_tokens(total), "seconds": round(sum(seconds.values()), 3)}
+        return {"phases": phases, "totals": whole}
+
+
+def _tokens(usage: Usage) -> dict[str, int | None]:
+    return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
