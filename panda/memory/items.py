@@ -47,12 +47,14 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
         now: The instant that confidence is computed for.
 
     Returns:
-        Items without repeats; citation marks and the list of sources are left out.
+        Items without repeats; citation marks and the list of sources are left out. A turn that found no
+        answer gives only what the user said.
     """
     confidence = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
-    texts = [one_line(turn.summary)] if turn.summary.strip() else []
+    texts = [one_line(turn.summary)] if turn.summary.strip() and turn.answered else []
     texts += [passage.text for passage in split_passages(turn.query)] or [one_line(turn.query)]
-    texts += [passage.text for passage in split_passages(strip_citations(turn.response))]
+    if turn.answered:
+        texts += [passage.text for passage in split_passages(strip_citations(turn.response))]
     return tuple(Item(text, "general_fact", confidence, turn.at) for text in dict.fromkeys(texts) if text)
 
 

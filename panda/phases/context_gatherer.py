@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from panda.documents.constraints import find_constraints
+from panda.documents.questions import is_question
 from panda.documents.times import Clock, render_time
 from panda.errors import HaltError
 from panda.memory.confidence import EXPIRED_BELOW
@@ -181,12 +182,13 @@ class ContextGatherer:
         return list(nodes.values())
 
     def _spans(self, turn: Turn, nodes: Sequence[Node]) -> list[_Span]:
+        """The lines of the nodes; where a turn repeats another source, the source is kept."""
         found: list[_Span] = []
-        for node in nodes:
+        for node in sorted(nodes, key=lambda node: node.source_type == "turn_summary"):
             for warning in node.warnings:
                 turn.warn(warning)
             for item in node.items:
-                if item.confidence >= EXPIRED_BELOW and not item.text.endswith("?"):
+                if item.confidence >= EXPIRED_BELOW and not is_question(item.text):
                     prior = share_of_words(turn.query, item.text)
                     found.append(
                         _Span(Option(f"s{len(found) + 1}", item.text, (node.id,), prior), node, item)

@@ -90,15 +90,14 @@ class Save:
         topics = [
             Option(w, w, (), share_of_words(turn.query, w)) for w in list(words)[:_MOST_TOPICS] if len(w) > 2
         ]
-        first = items[0] if items else ("not answered" if turn.ending == "approved" else turn.ending)
-        line = one_line(turn.query)
+        line = items[0] if items else f"No answer ({turn.ending}) to: {one_line(turn.query)}"
         line = line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 2].rstrip() + " …"
         reply = ask(
             self._executor,
             "phase7_summarizer",
             turn,
             options={"topics": topics},
-            variables={"line": line, "first": first},
+            variables={"line": line},
         )
         return {
             "summary": reply.values["summary"],

@@ -47,6 +47,8 @@ class TurnRecord:
     """Topics for the index."""
     research_topic: str | None
     """Topic of the research that ran in this turn or that its summary names."""
+    answered: bool = True
+    """False if the turn ended without an answer: then what it replied is no evidence of anything."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,7 @@ def load_turn(paths: TurnPaths, number: int) -> TurnRecord:
         summary=_text(summary, "summary", paths / INDEX_SUMMARY_JSON),
         topics=_texts(summary, "topics", paths / INDEX_SUMMARY_JSON),
         research_topic=topic or None,
+        answered=metadata.get("answered") is not False,
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+from panda.documents.questions import is_question
 from panda.documents.sentences import split_sentences
 
 _LEAD = re.compile(
@@ -10,11 +11,6 @@ _LEAD = re.compile(
 _REMEMBER = re.compile(
     r"^(?:(?:please|can you|could you)\s+)*(?:remember|note|keep in mind|don't forget|save)"
     r"(?:\s+that)?[:,]?\s+",
-    re.IGNORECASE,
-)
-_QUESTION = re.compile(
-    r"^(?:who|what|when|where|why|which|whose|how|is|are|was|were|do|does|did|can|could|will|would|should|shall|may|"
-    r"am|have|has|what's|who's|where's|tell me|show me|find|search|look)\b",
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"(?:,|;)?\s+and\s+(?=(?:my|i|i'm|i am)\s)|;\s+", re.IGNORECASE)
@@ -73,7 +69,7 @@ def statement_values(query: str) -> list[tuple[str, str]]:
         while lead := _LEAD.match(text):
             text = text[lead.end() :]
         text = _REMEMBER.sub("", text, count=1)
-        if text.endswith("?") or _QUESTION.match(text):
+        if is_question(text):
             continue
         for pattern, relation in _PATTERNS:
             match = pattern.match(text.rstrip(" .!…"))
