@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import cast
 
-import yaml
-
-from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
+from panda.errors import PromptNotFoundError, RecipeKeyError, RecipeNotFoundError
 from panda.recipes.recipe import Recipe, parse_recipe
 from panda.recipes.schemas import choice_specs
+from panda.recipes.yaml_file import load_yaml
 from panda.storage.files import read_text
 
 
@@ -106,7 +104,7 @@ class RecipeBook:
                     where=str(self._recipe_dirs[0]),
                     fix="restore the file",
                 )
-            self._registry = _parse_registry(_read_yaml(path), str(path))
+            self._registry = _parse_registry(load_yaml(path)[0], str(path))
         return self._registry
 
     def key_for(self, step: str, mode: str) -> str:
@@ -145,10 +143,11 @@ class RecipeBook:
                 where=", ".join(str(folder) for folder in self._recipe_dirs),
                 fix=f"did you mean {near[0]}?" if near else "see `panda recipe list`",
             )
-        recipe = parse_recipe(_read_yaml(path), path=path, key=key, text=read_text(path))
+        values, text = load_yaml(path)
+        recipe = parse_recipe(values, path=path, key=key, text=text)
         for name in recipe.prompt_files:
             self.load_prompt(name, where=f"{path} (prompt_files)")
-        for spec in choice_specs(recipe.output_schema, where=str(path)):
+        for spec in choice_specs(recipe.output_schema, path=path):
             for step in spec.steps:
                 if step.prompt:
                     self.load_prompt(
@@ -159,19 +158,6 @@ class RecipeBook:
 
 def _first(folders: Sequence[Path], name: str) -> Path | None:
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
-
-
-def _read_yaml(path: Path) -> object:
-    try:
-        return cast(object, yaml.safe_load(read_text(path)))
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        problem = getattr(exc, "problem", None) or "not YAML"
-        raise RecipeError(
-            f"not readable as YAML: {problem}",
-            where=f"{path}:{mark.line + 1}" if mark else str(path),
-            fix="correct the line",
-        ) from exc
 
 
 def _parse_registry(values: object, where: str) -> tuple[RegistryEntry, ...]:

@@ -91,11 +91,11 @@ def choose(spec: ChoiceSpec, inputs: ChoiceInputs, score: ScoreFunction) -> Choi
 
 
 def _try_step(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction) -> Choice | None:
-    offered = [Option(str(value), str(value)) for value in spec.values]
-    options = list(inputs.options.get(step.over or spec.name, ())) if step.over or not offered else offered
     if step.choose is not None and step.at_least is None:
         return Choice(spec.name, step.choose, {}, None, step.scorer)
-    scores = _scores(step, options, inputs, score)
+    scores = _scores(step, _offered(spec, step, inputs), inputs, score)
+    if step.class_ is not None:
+        scores = {key: value for key, value in scores.items() if key == step.class_}
     if not scores:
         return None
     best = max(scores, key=lambda option: scores[option])
@@ -103,14 +103,24 @@ def _try_step(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFu
         return None
     if spec.many:
         ranked = sorted(scores, key=lambda option: -scores[option])
-        taken = tuple(option for option in ranked if scores[option] >= spec.many.at_least)[: spec.many.max]
+        bar = max(spec.many.at_least, scores[best] - spec.many.within)
+        taken = tuple(option for option in ranked if scores[option] >= bar)[: spec.many.max]
         return Choice(spec.name, taken, scores, _confidence(step, scores), step.scorer)
     if step.choose is not None:
-        return Choice(
-            spec.name, step.choose, scores, _sigmoid(scores[best] - (step.at_least or 0.0)), step.scorer
-        )
+        return Choice(spec.name, step.choose, scores, _confidence(step, scores), step.scorer)
     value = next((value for value in spec.values if str(value) == best), best)
     return Choice(spec.name, value, scores, _confidence(step, scores), step.scorer)
+
+
+def _offered(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> Sequence[Option]:
+    if step.class_ is not None:
+        return [
+            Option(name, name)
+            for name in prompt_sections(inputs.prompt(step.prompt or ""), step.prompt or "")
+        ]
+    if spec.values and not step.over:
+        return [Option(str(value), str(value)) for value in spec.values]
+    return inputs.options.get(step.over or spec.name, ())
 
 
 def _scores(
@@ -133,7 +143,7 @@ def _labels(
 ) -> dict[str, float]:
     cases = [ScoreCase(step.cue, f" {option.text}") for option in options]
     found = score(inputs.pack(), cases)
-    return _log_softmax({option.id: value for option, (value, _) in zip(options, found, strict=True)})
+    return _softmax({option.id: value for option, (value, _) in zip(options, found, strict=True)})
 
 
 def _channel(
@@ -145,7 +155,7 @@ def _channel(
         if examples:
             lines = "\n".join(f"Message: {line}" for line in _items(examples))
             found[option.id] = score(lines + "\n", [ScoreCase("Message:", f" {query}\n")])[0][0]
-    return _log_softmax(found)
+    return _softmax(found)
 
 
 def _likelihood(
@@ -173,7 +183,7 @@ def _likelihood(
 
 def prompt_sections(text: str, name: str) -> dict[str, str]:
     """
-    The sections of a scorer's prompt file, by their `# heading`, lower-case.
+    The sections of a scorer's prompt file, by their `# heading`.
 
     Args:
         text: The file.
@@ -195,12 +205,12 @@ def _items(text: str) -> list[str]:
     return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
 
 
-def _log_softmax(values: Mapping[str, float]) -> dict[str, float]:
+def _softmax(values: Mapping[str, float]) -> dict[str, float]:
     if not values:
         return {}
     top = max(values.values())
-    total = top + math.log(sum(math.exp(value - top) for value in values.values()))
-    return {key: value - total for key, value in values.items()}
+    total = sum(math.exp(value - top) for value in values.values())
+    return {key: math.exp(value - top) / total for key, value in values.items()}
 
 
 def _sigmoid(value: float) -> float:
@@ -210,5 +220,5 @@ def _sigmoid(value: float) -> float:
 def _confidence(step: Step, scores: Mapping[str, float]) -> float | None:
     best = max(scores.values())
     if step.scorer in ("label", "channel"):
-        return round(math.exp(best), 4)
+        return round(best, 4)
     return None if step.scorer == "prior" else round(_sigmoid(best), 4)

@@ -8,51 +8,31 @@ chooses by generation under the schema, without a confidence.
 """
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-import jsonschema
-
-from panda.compression.fitting import Cut, InputDocument, fit_documents
+from panda.compression.fitting import Cut, InputDocument
 from panda.documents.times import Clock, render_time
-from panda.errors import BudgetExceededError, GateError, HaltError, ReplyError
+from panda.errors import GateError, HaltError, ReplyError
 from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams, Usage
 from panda.recipes.book import RecipeBook
 from panda.recipes.choices import Choice, ChoiceInputs, choose
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
+from panda.recipes.reply import Reply, find_fault, parse_object
+from panda.recipes.room import fit_request
 from panda.recipes.schemas import ChoiceSpec, choice_specs, plain_schema, text_properties
 from panda.recipes.templates import fill_templates, template_sources
+
+__all__ = ["Layers", "RecipeExecutor", "Reply"]
 
 
 class Layers(Protocol):
     """Gives the model of a layer."""
 
     def model(self, layer: str) -> Model: ...
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One checked reply."""
-
-    recipe: Recipe
-    """The recipe that was executed."""
-    values: Mapping[str, Any]
-    """The reply as an object that satisfies the output schema."""
-    choices: Mapping[str, Choice]
-    """Choices by property."""
-    confidence: float | None
-    """Confidence of the deciding choice: the last enum or boolean; None when none is known."""
-    below_threshold: bool
-    """Whether confidence is below the recipe's threshold, or unknown where it has one."""
-    attempts: int
-    """Model attempts, at least 1."""
-    cuts: tuple[Cut, ...]
-    """What fitting took from the inputs."""
 
 
 class RecipeExecutor:
@@ -110,23 +90,11 @@ class RecipeExecutor:
         return reply
 
     def _write_log(self, execution: "_Execution", seconds: float, reply: Reply | None) -> None:
-        recipe, totals = execution.recipe, execution.writer.totals
         saved = sum(cut.before_tokens - cut.after_tokens for cut in execution.cuts)
         self._log(
             {
                 "timestamp": render_time(self._clock()),
-                "recipe": recipe.name,
-                "model_layer": recipe.model_layer,
-                "model": execution.model.info.name,
-                "user_id": execution.journal.user_id,
-                "session_id": execution.journal.session_id,
-                "turn_id": f"turn_{execution.journal.turn:06d}",
-                "tokens": {
-                    "prompt": totals.prompt,
-                    "reused": totals.reused,
-                    "output": totals.output,
-                    "total": None if totals.prompt is None else totals.prompt + (totals.output or 0),
-                },
+                **execution.writer.log_fields(),
                 "latency_ms": round(seconds * 1000),
                 "success": reply is not None,
                 "schema_valid": reply is not None,
@@ -150,8 +118,9 @@ class _Execution:
         where = str(recipe.path)
         texts = [executor.book.load_prompt(name, where=where) for name in recipe.prompt_files]
         self.prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
-        self.specs = choice_specs(recipe.output_schema, where=where)
+        self.specs = choice_specs(recipe.output_schema, path=recipe.path)
         self.texts = text_properties(recipe.output_schema)
+        self.sources = template_sources(recipe) if self.model.info.writes else set()
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
@@ -191,32 +160,13 @@ class _Execution:
         return False
 
     def _fit(self) -> list[InputDocument]:
-        budget, info = self.recipe.token_budget, self.model.info
-        count = self.executor._count
-        options = "\n".join(o.text for offered in self.request.options.values() for o in offered)
-        room = budget.input - count(self.request.query + (self.request.guidance or "")) - count(options)
-        protected = "section_0" in self.recipe.compression.preserve
-        given = [
-            InputDocument(d.name, d.text, d.protected or (protected and d.name.startswith("§0")))
-            for d in self.request.documents
-        ]
-        while True:
-            fitted, self.cuts = fit_documents(given, room_tokens=room, count=count)
-            if not self._asks_with_messages():
-                return fitted
-            messages = build_messages(self.recipe, self.prompt, self.request, fitted)
-            used = self.model.count_model_tokens(self.model.render_chat(messages))
-            over = used + budget.output + budget.response_reserve - info.n_ctx
-            if over <= 0:
-                return fitted
-            if room <= 0:
-                raise BudgetExceededError(
-                    f"the prompt needs {used} and the output {budget.output} tokens, {over} more than the "
-                    f"window of {info.n_ctx} tokens of {info.name}",
-                    where=str(self.recipe.path),
-                    fix="use a model with a larger context window for the layer " + self.recipe.model_layer,
-                )
-            room = min(room, sum(count(d.text) for d in fitted)) - math.ceil(over / 1.2) - 8
+        """The documents for the prompt; scorers with prompts of their own see none, so none is cut then."""
+        if not self._asks_with_messages():
+            return list(self.request.documents)
+        documents, self.cuts = fit_request(
+            self.recipe, self.request, self.model, prompt=self.prompt, count=self.executor._count
+        )
+        return documents
 
     def _asks_with_messages(self) -> bool:
         writes = self.model.info.writes and bool(self.texts)
@@ -224,43 +174,47 @@ class _Execution:
         return writes or labels or not self.model.info.scores
 
     def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
+        """One attempt: what the model said, the reply if it passed, and else why it did not."""
         info, recipe = self.model.info, self.recipe
+        specs = [spec for spec in self.specs if spec.name not in self.sources]
+        written = self.texts if info.writes else ()
+        drawn = [spec for spec in specs if not info.scores and self._has_options(spec)]
+        names = [*written, *(spec.name for spec in drawn)]
         values: dict[str, Any] = {}
         choices: dict[str, Choice] = {}
         received: str | None = None
-        written: tuple[str, ...] = self.texts if info.writes else ()
-        scored: Sequence[ChoiceSpec] = self.specs if info.scores else ()
-        if info.writes:
-            sources = template_sources(recipe)
-            scored = [spec for spec in scored if spec.name not in sources]
-        generated = [*written, *(() if info.scores else (spec.name for spec in self.specs))]
         if recipe.output_format != "json" and info.writes:
             received, error = self._generate(messages, None)
-            if error:
-                return received, None, error
             values["text"] = received
-        elif generated:
-            received, error = self._generate(messages, generated)
+        elif names:
+            received, error = self._generate(messages, names)
             if error is None:
-                values, error = _parse_object(received or "")
-            if error:
-                return received, None, error
-        for spec in scored:
+                values, error = parse_object(received)
+        else:
+            error = None
+        if error:
+            return received, None, error
+        for spec in specs if info.scores else ():
             choices[spec.name] = self._choose(spec, messages)
-            if choices[spec.name].value is not None:
-                value = choices[spec.name].value
-                values[spec.name] = list(value) if isinstance(value, tuple) else value
+        choices |= {spec.name: _drawn(spec, values[spec.name]) for spec in drawn if spec.name in values}
+        for name, choice in choices.items():
+            if choice.value is not None:
+                values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
         if not info.writes:
             values |= fill_templates(recipe, self.request, choices, values)
-        error = self._check(values)
+        error = self._fault(values)
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
         return received, self._reply(values, choices), None
 
+    def _has_options(self, spec: ChoiceSpec) -> bool:
+        return bool(spec.values or self.request.options.get(spec.name))
+
     def _generate(self, messages: Sequence[Message], names: Sequence[str] | None) -> tuple[str, str | None]:
         recipe = self.recipe
-        ids = {name: [option.id for option in options] for name, options in self.request.options.items()}
-        schema = plain_schema(recipe.output_schema, only=names, options=ids) if names is not None else None
+        schema = None
+        if names is not None:
+            schema = plain_schema(recipe.output_schema, only=names, options=self._ids())
         params = GenerateParams(
             temperature=recipe.temperature,
             max_tokens=recipe.token_budget.output,
@@ -301,14 +255,14 @@ class _Execution:
         self.writer.write_choose(name, prefix, cases, found, known, usage, seconds, self.attempts)
         return found
 
-    def _check(self, values: Mapping[str, Any]) -> str | None:
+    def _fault(self, values: Mapping[str, Any]) -> str | None:
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
-        ids = {name: [option.id for option in options] for name, options in self.request.options.items()}
-        schema = plain_schema(self.recipe.output_schema, only=None, options=ids)
-        errors = jsonschema.Draft202012Validator(schema).iter_errors(cast(Any, values))
-        best = jsonschema.exceptions.best_match(errors)
-        return f"{best.json_path}: {best.message:.300}" if best else None
+        schema = plain_schema(self.recipe.output_schema, only=None, options=self._ids())
+        return find_fault(values, schema, optional=sorted(self.sources))
+
+    def _ids(self) -> dict[str, list[str]]:
+        return {name: [option.id for option in options] for name, options in self.request.options.items()}
 
     def _reply(self, values: Mapping[str, Any], choices: Mapping[str, Choice]) -> Reply:
         deciding = [spec.name for spec in self.specs if spec.values]
@@ -319,11 +273,7 @@ class _Execution:
         return Reply(self.recipe, values, choices, confidence, below, self.attempts, tuple(self.cuts))
 
 
-def _parse_object(text: str) -> tuple[dict[str, Any], str | None]:
-    try:
-        value = json.loads(text)
-    except ValueError as exc:
-        return {}, f"not JSON: {exc}"
-    if not isinstance(value, dict):
-        return {}, "not a JSON object"
-    return value, None
+def _drawn(spec: ChoiceSpec, value: Any) -> Choice:
+    """A choice that a model made which cannot score: by writing it, and so without a confidence."""
+    taken = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
+    return Choice(spec.name, taken, {}, None, "written")

@@ -108,6 +108,20 @@ class CallWriter:
         record = {"property": name, "prefix": self._prefix(prefix), "options": options}
         self._write("choose", record, usage, seconds, attempt)
 
+    def log_fields(self) -> dict[str, object]:
+        """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
+        prompt, reused, output = self.totals.prompt, self.totals.reused, self.totals.output
+        total = None if prompt is None or output is None else prompt + output
+        return {
+            "recipe": self._recipe.name,
+            "model_layer": self._recipe.model_layer,
+            "model": self._model.name,
+            "user_id": self._journal.user_id,
+            "session_id": self._journal.session_id,
+            "turn_id": f"turn_{self._journal.turn:06d}",
+            "tokens": {"prompt": prompt, "reused": reused, "output": output, "total": total},
+        }
+
     def _write(
         self, kind: str, record: Mapping[str, object], usage: Usage, seconds: float, attempt: int
     ) -> None:

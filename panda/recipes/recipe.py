@@ -1,17 +1,18 @@
 """A recipe file as values (S3 §10, §12–§14): one LLM call, everything it needs said in one place."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from panda.errors import RecipeBudgetError, RecipeKeyError
+from panda.errors import RecipeBudgetError
+from panda.recipes.typed_reader import Report, TypedReader, raise_fault
 
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
 LAYERS: tuple[Layer, ...] = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 TEMPERATURES: Mapping[Layer, float] = {"REFLEX": 0.3, "NERVES": 0.1, "MIND": 0.5, "VOICE": 0.7, "EYES": 0.3}
 BELOW_THRESHOLD = ("retry", "clarify", "halt", "proceed")
+MODES = ("chat", "code")
 OUTPUT_FORMATS = ("json", "markdown", "yaml", "text")
 
 
@@ -109,11 +110,13 @@ class Recipe:
     """The file as read."""
 
 
+_BUDGET = ("total", "prompt", "input", "output", "response_reserve")
+_SECTIONS = tuple(f"§{number}" for number in range(7))
 _KEYS = tuple(name for name in Recipe.__dataclass_fields__ if name not in ("path", "key", "text"))
 _REQUIRED = ("name", "description", "model_layer", "token_budget", "output_format")
 
 
-def parse_recipe(values: object, *, path: Path, key: str, text: str) -> Recipe:
+def parse_recipe(values: object, *, path: Path, key: str, text: str, report: Report = raise_fault) -> Recipe:
     """
     The recipe that a YAML file says.
 
@@ -122,6 +125,7 @@ def parse_recipe(values: object, *, path: Path, key: str, text: str) -> Recipe:
         path: The file, for errors.
         key: Name it was asked for by, e.g. "pipeline/phase1_reflection".
         text: The file as read.
+        report: Takes the faults; the default raises the first one.
 
     Raises:
         RecipeKeyError: A key is unknown, missing or of the wrong type.
@@ -130,23 +134,25 @@ def parse_recipe(values: object, *, path: Path, key: str, text: str) -> Recipe:
     Source:
         S3 §10, §18.2.
     """
-    reader = _Reader(path, "")
+    reader = TypedReader(path, "", report)
     recipe = reader.mapping(values)
     reader.check_keys(recipe, _KEYS, _REQUIRED)
     if ("system_prompt" in recipe) == ("prompt_files" in recipe):
-        raise RecipeKeyError(
+        reader.fail(
+            "system_prompt, prompt_files",
             "a recipe has either system_prompt or prompt_files",
-            where=f"{path} (system_prompt, prompt_files)",
-            fix="keep one of the two",
+            "keep one of the two" if "prompt_files" in recipe else "add prompt_files:",
         )
-    layer = reader.one_of(recipe["model_layer"], "model_layer", LAYERS)
+    layer = cast(Layer, reader.one_of(recipe.get("model_layer", LAYERS[0]), "model_layer", LAYERS))
+    form = reader.one_of(recipe.get("output_format", OUTPUT_FORMATS[0]), "output_format", OUTPUT_FORMATS)
+    mode = recipe.get("mode")
     return Recipe(
         path=path,
         key=key,
-        name=reader.string(recipe["name"], "name"),
-        description=reader.string(recipe["description"], "description"),
-        model_layer=cast(Layer, layer),
-        token_budget=_parse_budget(recipe["token_budget"], path),
+        name=reader.string(recipe.get("name", key), "name"),
+        description=reader.string(recipe.get("description", key), "description"),
+        model_layer=layer,
+        token_budget=_parse_budget(recipe, path, report),
         system_prompt=reader.optional_string(recipe.get("system_prompt"), "system_prompt"),
         prompt_files=reader.strings(recipe.get("prompt_files", []), "prompt_files"),
         input_docs=reader.strings(recipe.get("input_docs", []), "input_docs"),
@@ -155,58 +161,64 @@ def parse_recipe(values: object, *, path: Path, key: str, text: str) -> Recipe:
             name: reader.string(value, f"variables.{name}")
             for name, value in reader.mapping(recipe.get("variables", {}), "variables").items()
         },
-        output_format=cast(Any, reader.one_of(recipe["output_format"], "output_format", OUTPUT_FORMATS)),
+        output_format=cast(Any, form),
         output_schema=reader.mapping(recipe.get("output_schema", {}), "output_schema"),
-        quality_gates=_parse_gates(recipe.get("quality_gates", {}), path),
-        compression=_parse_compression(recipe.get("compression", {}), path),
-        mode=cast(Any, recipe.get("mode") and reader.one_of(recipe["mode"], "mode", ("chat", "code"))),
+        quality_gates=_parse_gates(recipe.get("quality_gates", {}), path, report),
+        compression=_parse_compression(recipe.get("compression", {}), path, report),
+        mode=None if mode is None else cast(Any, reader.one_of(mode, "mode", MODES)),
         tools_available=reader.strings(recipe.get("tools_available", []), "tools_available"),
-        temperature=reader.number(recipe.get("temperature", TEMPERATURES[cast(Layer, layer)]), "temperature"),
+        temperature=reader.number(
+            recipe.get("temperature", TEMPERATURES[layer]), "temperature", least=0, most=2
+        ),
         examples=reader.strings(recipe.get("examples", []), "examples"),
         templates=reader.mapping(recipe.get("templates", {}), "templates"),
         text=text,
     )
 
 
-def _parse_budget(values: object, path: Path) -> TokenBudget:
-    reader = _Reader(path, "token_budget")
-    budget = reader.mapping(values)
-    names = ("total", "prompt", "input", "output", "response_reserve")
-    reader.check_keys(budget, names, names[:4])
-    parts = {name: reader.count(budget.get(name, 0), name) for name in names}
-    used = sum(parts[name] for name in names[1:])
-    if used > parts["total"]:
-        raise RecipeBudgetError(
-            f"the parts of the token budget add up to {used} tokens, {used - parts['total']} more than its "
-            f"total of {parts['total']}",
-            where=f"{path} (token_budget)",
-            fix="raise total or lower prompt, input, output or response_reserve",
+def _parse_budget(recipe: Mapping[str, object], path: Path, report: Report) -> TokenBudget:
+    if "token_budget" not in recipe:
+        return TokenBudget(0, 0, 0, 0)
+    reader = TypedReader(path, "token_budget", report)
+    budget = reader.mapping(recipe["token_budget"])
+    reader.check_keys(budget, _BUDGET, _BUDGET[:4])
+    parts = {name: reader.count(budget.get(name, 0), name) for name in _BUDGET}
+    used = sum(parts[name] for name in _BUDGET[1:])
+    if used > parts["total"] and "total" in budget:
+        report(
+            RecipeBudgetError(
+                f"the parts of the token budget add up to {used} tokens, {used - parts['total']} more than "
+                f"its total of {parts['total']}",
+                where=reader.place(""),
+                fix="raise total or lower prompt, input, output or response_reserve",
+            )
         )
     return TokenBudget(**parts)
 
 
-def _parse_gates(values: object, path: Path) -> QualityGates:
-    reader = _Reader(path, "quality_gates")
+def _parse_gates(values: object, path: Path, report: Report) -> QualityGates:
+    reader = TypedReader(path, "quality_gates", report)
     gates = reader.mapping(values)
-    reader.check_keys(gates, tuple(QualityGates.__dataclass_fields__), ())
+    reader.check_keys(gates, tuple(QualityGates.__dataclass_fields__))
     given: dict[str, Any] = {}
     for name in ("schema_validation", "evidence_required"):
         if name in gates:
             given[name] = reader.boolean(gates[name], name)
-    for name in ("max_retries", "timeout_ms"):
+    for name, least in (("max_retries", 0), ("timeout_ms", 1)):
         if name in gates:
-            given[name] = reader.count(gates[name], name)
-    if gates.get("confidence_threshold") is not None:
-        given["confidence_threshold"] = reader.number(gates["confidence_threshold"], "confidence_threshold")
+            given[name] = reader.count(gates[name], name, least=least)
+    threshold = gates.get("confidence_threshold")
+    if threshold is not None:
+        given["confidence_threshold"] = reader.number(threshold, "confidence_threshold", least=0, most=1)
     if "below_threshold" in gates:
         given["below_threshold"] = reader.one_of(gates["below_threshold"], "below_threshold", BELOW_THRESHOLD)
     return QualityGates(**given)
 
 
-def _parse_compression(values: object, path: Path) -> Compression:
-    reader = _Reader(path, "compression")
+def _parse_compression(values: object, path: Path, report: Report) -> Compression:
+    reader = TypedReader(path, "compression", report)
     compression = reader.mapping(values)
-    reader.check_keys(compression, tuple(Compression.__dataclass_fields__), ())
+    reader.check_keys(compression, tuple(Compression.__dataclass_fields__))
     return Compression(
         enabled=reader.boolean(compression.get("enabled", True), "enabled"),
         model_layer=cast(Any, reader.one_of(compression.get("model_layer", "NERVES"), "model_layer", LAYERS)),
@@ -214,88 +226,6 @@ def _parse_compression(values: object, path: Path) -> Compression:
     )
 
 
-def _parse_sections(reader: "_Reader", value: object) -> tuple[int, ...]:
+def _parse_sections(reader: TypedReader, value: object) -> tuple[int, ...]:
     names = reader.strings(value, "input_sections")
-    wanted = tuple(f"§{number}" for number in range(7))
-    return tuple(wanted.index(reader.one_of(name, "input_sections", wanted)) for name in names)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """Takes typed values out of parsed YAML and names file and key when they are not there."""
-
-    path: Path
-    prefix: str
-
-    def _fail(self, key: str, message: str, fix: str | None = None) -> RecipeKeyError:
-        dotted = ".".join(part for part in (self.prefix, key) if part)
-        return RecipeKeyError(message, where=f"{self.path} ({dotted or 'top level'})", fix=fix)
-
-    def _typed(self, value: object, key: str, wanted: str, fits: Callable[[object], bool]) -> Any:
-        if not fits(value):
-            raise self._fail(key, f"{key or 'the file'} must be {wanted}, but is {value!r:.60}")
-        return value
-
-    def mapping(self, value: object, key: str = "") -> dict[str, Any]:
-        return cast(
-            dict[str, Any],
-            self._typed(
-                value, key, "a mapping", lambda v: isinstance(v, dict) and all(isinstance(k, str) for k in v)
-            ),
-        )
-
-    def string(self, value: object, key: str) -> str:
-        return cast(str, self._typed(value, key, "a text", lambda v: isinstance(v, str) and v.strip() != ""))
-
-    def optional_string(self, value: object, key: str) -> str | None:
-        return None if value is None else self.string(value, key)
-
-    def strings(self, value: object, key: str) -> tuple[str, ...]:
-        items = self._typed(
-            value, key, "a list of texts", lambda v: isinstance(v, list) and all(type(i) is str for i in v)
-        )
-        return tuple(items)
-
-    def boolean(self, value: object, key: str) -> bool:
-        return cast(bool, self._typed(value, key, "true or false", lambda v: isinstance(v, bool)))
-
-    def count(self, value: object, key: str) -> int:
-        return cast(
-            int,
-            self._typed(
-                value,
-                key,
-                "a whole number of at least 0",
-                lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
-            ),
-        )
-
-    def number(self, value: object, key: str) -> float:
-        return float(
-            self._typed(
-                value,
-                key,
-                "a number",
-                lambda v: isinstance(v, int | float) and not isinstance(v, bool) and 0 <= v <= 2,
-            )
-        )
-
-    def one_of(self, value: object, key: str, allowed: tuple[str, ...]) -> str:
-        if value not in allowed:
-            raise self._fail(key, f"{key} is {value!r:.60}", f"use one of {', '.join(allowed)}")
-        return value
-
-    def check_keys(
-        self, values: Mapping[str, object], known: tuple[str, ...], required: tuple[str, ...]
-    ) -> None:
-        for key in values:
-            if key not in known:
-                near = get_close_matches(key, known, n=1)
-                raise self._fail(
-                    key,
-                    f"unknown key {key!r}",
-                    f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}",
-                )
-        for key in required:
-            if key not in values:
-                raise self._fail(key, f"the key {key!r} is missing", f"add {key}:")
+    return tuple(_SECTIONS.index(reader.one_of(name, "input_sections", _SECTIONS)) for name in names)

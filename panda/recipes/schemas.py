@@ -5,13 +5,15 @@ A property with `enum`, of type boolean, or with `x-options` is a choice: its op
 property is text. The x- keys of a choice say how it is made:
 
     x-options   candidates or spans: the options come with the call, each with an id and a text
-    x-many      {max, at_least}: a subset instead of one; at_least is the lowest score that is taken
+    x-many      {max, at_least, within}: a subset instead of one; at_least is the lowest score that is taken,
+                within how far below the best a further one may be
     x-decide    a list of steps; the first step that reaches its bar decides. A step has
                 choose    the value it stands for; without it the best of the offered options is taken
                 scorer    label, likelihood, channel or prior
                 prompt    the prompt file that the scorer reads
                 over      name of the options it looks at, if not the property's own
-                at_least  lowest score that counts
+                class     for channel: the class of the prompt file whose probability must reach at_least
+                at_least  lowest score that counts; a probability for label and channel
                 prior     weight of the options' own prior (their rank by words)
                 reverse   weight of log P(option | query) beside log P(query | option)
                 cue       for label: the words that the label completes
@@ -19,9 +21,10 @@ property is text. The x- keys of a choice say how it is made:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
-from panda.errors import RecipeKeyError
+from panda.recipes.typed_reader import Report, TypedReader, raise_fault
 
 Scorer = Literal["label", "likelihood", "channel", "prior"]
 SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "channel", "prior")
@@ -35,6 +38,8 @@ class Many:
     """Most options taken."""
     at_least: float
     """Lowest score that is taken."""
+    within: float
+    """How far below the best score a further option may be."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Step:
     """Prompt file of the scorer."""
     over: str | None
     """Name of the options looked at; None means the property's own."""
+    class_: str | None
+    """Class of a channel whose probability decides; None compares the offered options."""
     at_least: float | None
     """Lowest score that decides; None always decides."""
     prior: float
@@ -83,19 +90,25 @@ def is_choice(schema: Mapping[str, Any]) -> bool:
     return "enum" in schema or "x-options" in schema or schema.get("type") == "boolean"
 
 
-def choice_specs(schema: Mapping[str, Any], *, where: str) -> tuple[ChoiceSpec, ...]:
+def choice_specs(
+    schema: Mapping[str, Any], *, path: Path, report: Report = raise_fault
+) -> tuple[ChoiceSpec, ...]:
     """
     The choices of an output schema, in its order.
 
     Args:
         schema: Output schema of a recipe.
-        where: File, for errors.
+        path: Its file, for errors.
+        report: Takes the faults; the default raises the first one.
 
     Raises:
-        RecipeKeyError: An x- key is unknown or wrong.
+        RecipeKeyError: A property is no mapping, or an x- key is unknown or wrong.
     """
-    properties = cast(Mapping[str, Mapping[str, Any]], schema.get("properties", {}))
-    return tuple(_spec(name, value, where) for name, value in properties.items() if is_choice(value))
+    reader = TypedReader(path, "output_schema", report)
+    properties = reader.mapping(schema.get("properties", {}), "properties")
+    inner = TypedReader(path, "output_schema.properties", report)
+    checked = {name: inner.mapping(value, name) for name, value in properties.items()}
+    return tuple(_spec(name, value, path, report) for name, value in checked.items() if is_choice(value))
 
 
 def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -118,7 +131,8 @@ def plain_schema(
         schema: Output schema of a recipe.
         only: Properties to keep; None keeps all.
         options: Ids for each `x-options` place, by property name; a nested place uses its own name or
-            the name in `x-from`. A place without options becomes a string.
+            the name in `x-from`. A place that is not named becomes a string or a list of strings; a list
+            whose options are none stays empty.
 
     >>> plain_schema({"properties": {"id": {"type": "string", "x-options": "candidates"}}}, only=None,
     ...              options={"id": ["a"]})
@@ -138,71 +152,87 @@ def _strip(value: Any, name: str, options: Mapping[str, Sequence[str]]) -> Any:
         return value
     result = {
         key: {inner: _strip(item, inner, options) for inner, item in part.items()}
-        if key == "properties"
+        if key == "properties" and isinstance(part, Mapping)
         else _strip(part, name, options)
         for key, part in value.items()
-        if not key.startswith("x-")
+        if not str(key).startswith("x-")
     }
-    ids = options.get(value.get("x-from", name)) if "x-options" in value else None
-    if ids and value.get("type") == "array":
-        result["items"] = {"type": "string", "enum": list(ids)}
-    elif ids:
-        result["enum"] = list(ids)
+    if isinstance(value.get("x-many"), Mapping) and "max" in value["x-many"]:
+        result.setdefault("maxItems", value["x-many"]["max"])
+    source = str(value.get("x-from", name))
+    if "x-options" in value and source in options:
+        ids = list(options[source])
+        if value.get("type") == "array":
+            result["items"] = {"type": "string", **({"enum": ids} if ids else {})}
+            if not ids:
+                result |= {"minItems": 0, "maxItems": 0}
+        elif ids:
+            result["enum"] = ids
     return result
 
 
-_STEP_KEYS = {"choose", "scorer", "prompt", "over", "at_least", "prior", "reverse", "cue"}
+_CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from")
+_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "reverse", "cue")
+_MANY_KEYS = ("max", "at_least", "within")
 
 
-def _spec(name: str, schema: Mapping[str, Any], where: str) -> ChoiceSpec:
-    place = f"{where} (output_schema.properties.{name})"
-    known = {"x-options", "x-many", "x-decide", "x-from"}
+def _spec(name: str, schema: Mapping[str, Any], path: Path, report: Report) -> ChoiceSpec:
+    reader = TypedReader(path, f"output_schema.properties.{name}", report)
     for key in schema:
-        if key.startswith("x-") and key not in known:
-            raise RecipeKeyError(
-                f"unknown key {key!r}", where=place, fix=f"known: {', '.join(sorted(known))}"
-            )
-    values: tuple[str | bool, ...] = tuple(schema.get("enum", ()))
-    if schema.get("type") == "boolean":
+        if key.startswith("x-") and key not in _CHOICE_KEYS:
+            reader.fail(key, f"unknown key {key!r}", f"known: {', '.join(_CHOICE_KEYS)}")
+    if "x-options" in schema:
+        reader.one_of(schema["x-options"], "x-options", ("candidates", "spans"))
+    enum = schema.get("enum", [])
+    if not isinstance(enum, list) or not all(isinstance(value, str | bool) for value in enum):
+        reader.fail("enum", "the values of a choice must be a list of texts, true or false")
+        enum = []
+    values: tuple[str | bool, ...] = tuple(enum)
+    if not values and schema.get("type") == "boolean":
         values = (True, False)
-    many = schema.get("x-many")
-    if many is not None and set(many) != {"max", "at_least"}:
-        raise RecipeKeyError("x-many needs the keys max and at_least", where=place)
-    steps = tuple(_step(step, place) for step in schema.get("x-decide", [{"scorer": "label"}]))
+    given = reader.mappings(schema["x-decide"], "x-decide") if "x-decide" in schema else [{}]
+    steps = [_step(step, TypedReader(path, f"{reader.prefix}.x-decide[{n}]", report), values)
+             for n, step in enumerate(given)]  # fmt: skip
     if not steps:
-        raise RecipeKeyError("x-decide has no step", where=place, fix="leave x-decide out, or add a step")
-    for step in steps:
-        if step.choose is not None and values and step.choose not in values:
-            raise RecipeKeyError(
-                f"a step chooses {step.choose!r}, which is not among the values", where=place,
-                fix=f"use one of {', '.join(str(value) for value in values)}",
-            )  # fmt: skip
-    return ChoiceSpec(name, values, Many(int(many["max"]), float(many["at_least"])) if many else None, steps)
+        reader.fail("x-decide", "x-decide has no step", "leave x-decide out, or add a step")
+        steps = [_step({}, reader, values)]
+    many = _many(reader, schema["x-many"]) if "x-many" in schema else None
+    return ChoiceSpec(name, values, many, tuple(steps))
 
 
-def _step(step: Mapping[str, Any], place: str) -> Step:
-    unknown = set(step) - _STEP_KEYS
-    if unknown:
-        raise RecipeKeyError(
-            f"unknown key {sorted(unknown)[0]!r} in x-decide",
-            where=place,
-            fix=f"known: {', '.join(sorted(_STEP_KEYS))}",
-        )
-    scorer = step.get("scorer", "label")
-    if scorer not in SCORERS:
-        raise RecipeKeyError(
-            f"unknown scorer {scorer!r}", where=place, fix=f"use one of {', '.join(SCORERS)}"
-        )
+def _many(reader: TypedReader, value: object) -> Many:
+    inner = TypedReader(reader.path, f"{reader.prefix}.x-many", reader.report)
+    many = inner.mapping(value)
+    inner.check_keys(many, _MANY_KEYS, _MANY_KEYS)
+    return Many(
+        inner.count(many.get("max", 1), "max", least=1),
+        inner.number(many.get("at_least", 0.0), "at_least"),
+        inner.number(many.get("within", 0.0), "within", least=0),
+    )
+
+
+def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | bool]) -> Step:
+    reader.check_keys(step, _STEP_KEYS)
+    choose = step.get("choose")
+    if choose is not None and not isinstance(choose, str | bool):
+        reader.fail("choose", f"choose must be a text, true or false, but is {choose!r:.60}")
+    elif choose is not None and values and choose not in values:
+        allowed = ", ".join(str(value) for value in values)
+        reader.fail("choose", f"choose is {choose!r}, which is not among the values", f"use one of {allowed}")
+    scorer = cast(Scorer, reader.one_of(step.get("scorer", "label"), "scorer", SCORERS))
     if scorer in ("likelihood", "channel") and not step.get("prompt"):
-        raise RecipeKeyError(f"the scorer {scorer} needs a prompt file", where=place, fix="add prompt:")
+        reader.fail("prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
+    if "class" in step and scorer != "channel":
+        reader.fail("class", f"class goes with the scorer channel, not with {scorer}", "leave it out")
     bar = step.get("at_least")
     return Step(
-        choose=step.get("choose"),
+        choose=choose,
         scorer=scorer,
-        prompt=step.get("prompt"),
-        over=step.get("over"),
-        at_least=None if bar is None else float(bar),
-        prior=float(step.get("prior", 0.0)),
-        reverse=float(step.get("reverse", 0.0)),
-        cue=str(step.get("cue", "Answer:")),
+        prompt=reader.optional_string(step.get("prompt"), "prompt"),
+        over=reader.optional_string(step.get("over"), "over"),
+        class_=reader.optional_string(step.get("class"), "class"),
+        at_least=None if bar is None else reader.number(bar, "at_least"),
+        prior=reader.number(step.get("prior", 0.0), "prior"),
+        reverse=reader.number(step.get("reverse", 0.0), "reverse"),
+        cue=reader.string(step.get("cue", "Answer:"), "cue"),
     )

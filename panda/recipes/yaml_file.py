@@ -1,0 +1,87 @@
+"""YAML files of recipes: plain values, no aliases, no doubled keys, every fault with its line."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from panda.errors import RecipeError
+from panda.storage.files import read_text
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load_yaml(path: Path) -> tuple[object, str]:
+    """
+    What a YAML file says, and its text.
+
+    Args:
+        path: The file; dates in it become text.
+
+    Raises:
+        RecipeError: It is not YAML, not UTF-8, has an alias or a doubled key; `where` has the line.
+        StoreError: It cannot be read.
+    """
+    text = read_text(path)
+    return parse_yaml_text(text, path=path), text
+
+
+def parse_yaml_text(text: str, *, path: Path) -> object:
+    """
+    What a YAML text says.
+
+    Raises:
+        RecipeError: As load_yaml.
+
+    >>> parse_yaml_text("a: [1, x]", path=Path("r.yaml"))
+    {'a': [1, 'x']}
+    """
+    loader = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_node(node, path, set())
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        raise _fault(path, mark, f"not readable as YAML: {exc.problem or exc.context}") from exc
+    except yaml.YAMLError as exc:
+        raise _fault(path, None, f"not readable as YAML: {str(exc).splitlines()[0]}") from exc
+    except RecursionError as exc:
+        raise _fault(path, None, "not readable as YAML: nested too deeply") from exc
+    except (ValueError, LookupError, TypeError, AttributeError) as exc:
+        # An explicit tag on a wrong value (`!!bool x`) ends in any of these inside the library.
+        raise _fault(path, None, f"not readable as YAML: {exc}") from exc
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _check_node(node: yaml.Node, path: Path, seen: set[int]) -> None:
+    if id(node) in seen:
+        raise _fault(path, node.start_mark, "an alias (*name) is not allowed here")
+    seen.add(id(node))
+    if node.tag == "tag:yaml.org,2002:timestamp":
+        node.tag = "tag:yaml.org,2002:str"
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_node(item, path, seen)
+    elif isinstance(node, yaml.MappingNode):
+        keys: set[Hashable] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in keys:
+                    raise _fault(path, key.start_mark, f"the key {key.value!r} stands twice")
+                keys.add(key.value)
+            _check_node(key, path, seen)
+            _check_node(value, path, seen)
+
+
+def _fault(path: Path, mark: Any, message: str) -> RecipeError:
+    where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+    return RecipeError(
+        message, where=where, fix="correct the line" if mark is not None else "correct the file"
+    )
