@@ -68,19 +68,20 @@ class Synthesizer:
         return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items))
 
     def _spans(self, turn: Turn) -> list[Option]:
-        """Evidence on offer; what a turn once said of a price gives way to visits and research."""
+        """Evidence on offer; of prices that a turn told, those that a visit or research still confirms."""
+        analysis = turn.read(QUERY_ANALYSIS_JSON)
+        if analysis["intent"] == "greeting":
+            return []
         found: dict[str, Option] = {}
         for span in [*gathered_spans(turn), *tool_spans(turn)]:
             found.setdefault(span.text, span)
         spans = list(found.values())
-        if turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_current_prices"]:
-            priced = [
-                span for span in spans if any(claim.kind == "price" for claim in find_claims(span.text))
-            ]
-            if any(span.node_ids[0].startswith(_CURRENT) for span in priced):
-                old = {span.id for span in priced if span.node_ids[0].startswith("turn:")}
-                spans = [span for span in spans if span.id not in old]
-        return spans
+        if not analysis["data_requirements"]["needs_current_prices"]:
+            return spans
+        current = {p for span in spans if span.node_ids[0].startswith(_CURRENT) for p in _prices(span)}
+        return [
+            s for s in spans if not s.node_ids[0].startswith("turn:") or not current or _prices(s) <= current
+        ]
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
@@ -92,6 +93,8 @@ class Synthesizer:
             return "missing"
 
     def _nothing(self, turn: Turn) -> str:
+        if turn.read(QUERY_ANALYSIS_JSON)["intent"] == "greeting":
+            return self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
         searched = turn.read(GATHERED_CONTEXT_JSON)["sections"]
         names = [node_id for section in searched for node_id in section["node_ids"]]
         names += [span.node_ids[0] for span in tool_spans(turn)]
@@ -101,6 +104,10 @@ class Synthesizer:
 
 def _sources(spans: Sequence[Option]) -> list[Option]:
     return [Option(node_id, node_id) for node_id in dict.fromkeys(n for span in spans for n in span.node_ids)]
+
+
+def _prices(span: Option) -> set[str]:
+    return {claim.value for claim in find_claims(span.text) if claim.kind == "price"}
 
 
 def _rejected(section: Section | None) -> list[str]:
