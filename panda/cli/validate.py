@@ -48,8 +48,9 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
     if places and not any(_overlap(place, other.resolve()) for place in places for other in in_force):
         return []
     from panda.recipes.checking import check_recipes  # loads the grammar compiler: only if it is wanted
+    from panda.tools.table import TOOLS
 
-    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, settings.models_file)
+    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, settings.models_file, TOOLS)
     return [one for one in found if not places or any(_below(one, place) for place in places)]
 
 

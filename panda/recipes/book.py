@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from panda.errors import PromptNotFoundError, RecipeKeyError, RecipeNotFoundError
-from panda.recipes.recipe import Recipe, parse_recipe
+from panda.errors import PromptNotFoundError, RecipeError, RecipeNotFoundError
+from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.schemas import choice_specs
-from panda.recipes.yaml_file import load_yaml
-from panda.storage.files import read_text
+from panda.recipes.typed_reader import Report, TypedReader, raise_fault
+from panda.recipes.yaml_file import load_yaml, read_own_text
+
+_ENTRY_KEYS = ("recipes", "purpose", "risk")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class RecipeBook:
         self._prompts: dict[str, str] = {}
         self._registry: tuple[RegistryEntry, ...] | None = None
 
-    def keys(self) -> list[str]:
+    def recipe_keys(self) -> list[str]:
         """Names of all recipes, sorted."""
         return sorted(
             {
@@ -63,7 +65,7 @@ class RecipeBook:
             PromptNotFoundError: It names a prompt file that is not there.
         """
         if key not in self._recipes:
-            self._recipes[key] = self._read_recipe(key)
+            self._recipes[key] = self._read_recipe(key, raise_fault)
         return self._recipes[key]
 
     def load_prompt(self, name: str, *, where: str) -> str:
@@ -86,7 +88,7 @@ class RecipeBook:
                     where=where,
                     fix=f"create it in {self._prompt_dirs[0]}, or correct the name",
                 )
-            self._prompts[name] = read_text(path)
+            self._prompts[name] = read_own_text(path)
         return self._prompts[name]
 
     def registry(self) -> tuple[RegistryEntry, ...]:
@@ -97,15 +99,27 @@ class RecipeBook:
             RecipeError: The file is missing or broken.
         """
         if self._registry is None:
-            path = _first(self._recipe_dirs, "registry.yaml")
-            if path is None:
-                raise RecipeNotFoundError(
-                    "there is no recipes/registry.yaml",
-                    where=str(self._recipe_dirs[0]),
-                    fix="restore the file",
-                )
-            self._registry = _parse_registry(load_yaml(path)[0], str(path))
+            self._registry = self.inspect_registry(raise_fault)
         return self._registry
+
+    @property
+    def registry_path(self) -> Path:
+        """The registry.yaml in force, or where it should be."""
+        name = "registry.yaml"
+        return _first(self._recipe_dirs, name) or self._recipe_dirs[0] / name
+
+    def inspect_registry(self, report: Report) -> tuple[RegistryEntry, ...]:
+        """All entries of registry.yaml that can be read; every fault goes to *report*."""
+        path = self.registry_path
+        if not _is_file(path):
+            message = "there is no recipes/registry.yaml"
+            report(RecipeNotFoundError(message, where=str(path), fix="restore the file"))
+            return ()
+        try:
+            return _parse_registry(load_yaml(path)[0], path, report)
+        except RecipeError as fault:
+            report(fault)
+            return ()
 
     def key_for(self, step: str, mode: str) -> str:
         """
@@ -124,58 +138,87 @@ class RecipeBook:
                 if key is None:
                     raise RecipeNotFoundError(
                         f"the registry has no recipe for {step} in {mode} mode",
-                        where=f"recipes/registry.yaml ({step})",
+                        where=f"{self.registry_path} ({step})",
                         fix=f"modes there: {', '.join(entry.recipes)}",
                     )
                 return key
-        raise RecipeNotFoundError(f"the registry has no step {step}", where="recipes/registry.yaml")
+        raise RecipeNotFoundError(f"the registry has no step {step}", where=str(self.registry_path))
 
     def recipe_for(self, step: str, mode: str) -> Recipe:
         """The recipe that serves a step in a mode; raises as key_for and load_recipe."""
         return self.load_recipe(self.key_for(step, mode))
 
-    def _read_recipe(self, key: str) -> Recipe:
-        path = _first(self._recipe_dirs, f"{key}.yaml")
+    def inspect(self, key: str, report: Report) -> Recipe | None:
+        """
+        The recipe of a name, read on as far as possible past its faults.
+
+        Args:
+            key: As for load_recipe.
+            report: Takes every fault of the file and of what it names.
+
+        Returns:
+            The recipe, with empty values in the place of wrong ones; None if the file is not there or no
+            YAML.
+        """
+        try:
+            return self._read_recipe(key, report)
+        except RecipeError as fault:
+            report(fault)
+            return None
+
+    def path_of(self, key: str) -> Path | None:
+        """File of a recipe; None if no folder has it."""
+        return _first(self._recipe_dirs, f"{key}.yaml")
+
+    def _read_recipe(self, key: str, report: Report) -> Recipe:
+        path = self.path_of(key)
         if path is None:
-            near = get_close_matches(key, self.keys(), n=1)
+            near = get_close_matches(key, self.recipe_keys(), n=1)
             raise RecipeNotFoundError(
                 f"there is no recipe {key}",
                 where=", ".join(str(folder) for folder in self._recipe_dirs),
                 fix=f"did you mean {near[0]}?" if near else "see `panda recipe list`",
             )
         values, text = load_yaml(path)
-        recipe = parse_recipe(values, path=path, key=key, text=text)
-        for name in recipe.prompt_files:
-            self.load_prompt(name, where=f"{path} (prompt_files)")
-        for spec in choice_specs(recipe.output_schema, path=path):
-            for step in spec.steps:
-                if step.prompt:
-                    self.load_prompt(
-                        step.prompt, where=f"{path} (output_schema.properties.{spec.name}.x-decide)"
-                    )
+        recipe = parse_recipe(values, path=path, key=key, text=text, report=report)
+        named = dict.fromkeys(recipe.prompt_files, "prompt_files")
+        for spec in choice_specs(recipe.output_schema, path=path, report=report):
+            place = f"output_schema.properties.{spec.name}.x-decide"
+            named |= {step.prompt: place for step in spec.steps if step.prompt}
+        for name, place in named.items():
+            try:
+                self.load_prompt(name, where=f"{path} ({place})")
+            except RecipeError as fault:
+                report(fault)
         return recipe
 
 
 def _first(folders: Sequence[Path], name: str) -> Path | None:
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+    return next((folder / name for folder in folders if _is_file(folder / name)), None)
 
 
-def _parse_registry(values: object, where: str) -> tuple[RegistryEntry, ...]:
-    if not isinstance(values, dict):
-        raise RecipeKeyError("the registry must be a mapping of steps", where=where)
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _parse_registry(values: object, path: Path, report: Report) -> tuple[RegistryEntry, ...]:
+    steps = TypedReader(path, "", report).mapping(values)
     entries = []
-    for step, value in values.items():
-        if not isinstance(value, dict) or set(value) != {"recipes", "purpose", "risk"}:
-            raise RecipeKeyError(
-                f"the step {step} needs exactly the keys recipes, purpose and risk", where=f"{where} ({step})"
+    for step, value in steps.items():
+        reader = TypedReader(path, step, report)
+        entry = reader.mapping(value)
+        reader.check_keys(entry, _ENTRY_KEYS, _ENTRY_KEYS)
+        recipes = reader.mapping(entry.get("recipes", {}), "recipes")
+        TypedReader(path, f"{step}.recipes", report).check_keys(recipes, ("any", *MODES))
+        entries.append(
+            RegistryEntry(
+                step,
+                {mode: reader.string(key, f"recipes.{mode}") for mode, key in recipes.items()},
+                reader.string(entry.get("purpose", "-"), "purpose"),
+                reader.one_of(entry.get("risk", "low"), "risk", ("low", "medium", "high")),
             )
-        if value["risk"] not in ("low", "medium", "high"):
-            raise RecipeKeyError(
-                f"risk is {value['risk']!r}", where=f"{where} ({step}.risk)", fix="low, medium or high"
-            )
-        if not isinstance(value["recipes"], dict) or not set(value["recipes"]) <= {"any", "chat", "code"}:
-            raise RecipeKeyError(
-                "recipes maps any, chat or code to a recipe", where=f"{where} ({step}.recipes)"
-            )
-        entries.append(RegistryEntry(str(step), value["recipes"], str(value["purpose"]), value["risk"]))
+        )
     return tuple(entries)

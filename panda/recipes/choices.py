@@ -153,7 +153,7 @@ def _channel(
     for option in options:
         examples = sections.get(option.text)
         if examples:
-            lines = "\n".join(f"Message: {line}" for line in _items(examples))
+            lines = "\n".join(f"Message: {line}" for line in section_items(examples))
             found[option.id] = score(lines + "\n", [ScoreCase("Message:", f" {query}\n")])[0][0]
     return _softmax(found)
 
@@ -162,8 +162,8 @@ def _likelihood(
     step: Step, options: Sequence[Option], sections: Mapping[str, str], query: str, score: ScoreFunction
 ) -> dict[str, float]:
     shots = sections["shots"].strip() + "\n\n"
-    foreign = _items(sections["foreign"])
-    texts = [*foreign, *(option.text for option in options)]
+    foreign = section_items(sections["foreign"])
+    texts = [*foreign, *(option.text.replace("_", " ") for option in options)]
     found = score(shots, [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts])
     base = sum(value for value, _ in found[: len(foreign)]) / len(foreign)
     gains = [(value - base) / count for value, count in found[len(foreign) :]]
@@ -201,7 +201,13 @@ def prompt_sections(text: str, name: str) -> dict[str, str]:
     return {parts[i].strip(): parts[i + 1] for i in range(1, len(parts), 2)}
 
 
-def _items(text: str) -> list[str]:
+def section_items(text: str) -> list[str]:
+    """
+    The list items of a section.
+
+    >>> section_items("- a\\nand so on\\n- b\\n")
+    ['a', 'b']
+    """
     return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
 
 

@@ -169,8 +169,9 @@ class _Execution:
         return documents
 
     def _asks_with_messages(self) -> bool:
-        writes = self.model.info.writes and bool(self.texts)
-        labels = any(step.scorer == "label" for spec in self.specs for step in spec.steps)
+        text = bool(self.texts) or self.recipe.output_format != "json"
+        writes = self.model.info.writes and text
+        labels = any(step.scorer == "label" and step.scores for spec in self.specs for step in spec.steps)
         return writes or labels or not self.model.info.scores
 
     def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:

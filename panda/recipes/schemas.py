@@ -65,6 +65,11 @@ class Step:
     cue: str
     """Words that a label completes."""
 
+    @property
+    def scores(self) -> bool:
+        """Whether the model is asked at all; a step that stands for a value and has no bar just decides."""
+        return self.scorer != "prior" and (self.choose is None or self.at_least is not None)
+
 
 @dataclass(frozen=True)
 class ChoiceSpec:

@@ -1,14 +1,16 @@
 """YAML files of recipes: plain values, no aliases, no doubled keys, every fault with its line."""
 
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from panda.errors import RecipeError
+from panda.documents.yaml_values import plain_value
+from panda.errors import FileFormatError, RecipeError
 from panda.storage.files import read_text
 
+_TEXT = "tag:yaml.org,2002:str"
+_MOST_DEPTH = 60
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -20,11 +22,26 @@ def load_yaml(path: Path) -> tuple[object, str]:
         path: The file; dates in it become text.
 
     Raises:
-        RecipeError: It is not YAML, not UTF-8, has an alias or a doubled key; `where` has the line.
+        RecipeError: It is not YAML, not UTF-8, holds more than plain values, or has an alias or a doubled
+            key; `where` has the line.
         StoreError: It cannot be read.
     """
-    text = read_text(path)
+    text = read_own_text(path)
     return parse_yaml_text(text, path=path), text
+
+
+def read_own_text(path: Path) -> str:
+    """
+    Text of a recipe or prompt file.
+
+    Raises:
+        RecipeError: It is not UTF-8.
+        StoreError: It cannot be read.
+    """
+    try:
+        return read_text(path)
+    except FileFormatError as exc:
+        raise RecipeError(exc.message, where=exc.where, fix=exc.fix) from exc
 
 
 def parse_yaml_text(text: str, *, path: Path) -> object:
@@ -43,8 +60,8 @@ def parse_yaml_text(text: str, *, path: Path) -> object:
         node = loader.get_single_node()
         if node is None:
             return None
-        _check_node(node, path, set())
-        return loader.construct_document(node)
+        _check_node(node, path, set(), 0)
+        return plain_value(loader.construct_document(node))
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         raise _fault(path, mark, f"not readable as YAML: {exc.problem or exc.context}") from exc
@@ -60,24 +77,27 @@ def parse_yaml_text(text: str, *, path: Path) -> object:
             loader.dispose()
 
 
-def _check_node(node: yaml.Node, path: Path, seen: set[int]) -> None:
+def _check_node(node: yaml.Node, path: Path, seen: set[int], depth: int) -> None:
     if id(node) in seen:
         raise _fault(path, node.start_mark, "an alias (*name) is not allowed here")
+    if depth > _MOST_DEPTH:
+        raise _fault(path, node.start_mark, f"nested more than {_MOST_DEPTH} deep")
     seen.add(id(node))
     if node.tag == "tag:yaml.org,2002:timestamp":
-        node.tag = "tag:yaml.org,2002:str"
+        node.tag = _TEXT
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            _check_node(item, path, seen)
+            _check_node(item, path, seen, depth + 1)
     elif isinstance(node, yaml.MappingNode):
-        keys: set[Hashable] = set()
+        keys: set[str] = set()
         for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in keys:
-                    raise _fault(path, key.start_mark, f"the key {key.value!r} stands twice")
-                keys.add(key.value)
-            _check_node(key, path, seen)
-            _check_node(value, path, seen)
+            if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
+                shown = key.value if isinstance(key, yaml.ScalarNode) else "[…]"
+                raise _fault(path, key.start_mark, f"the key {shown} is no text; put it in quotes")
+            if key.value in keys:
+                raise _fault(path, key.start_mark, f"the key {key.value!r} stands twice")
+            keys.add(key.value)
+            _check_node(value, path, seen, depth + 1)
 
 
 def _fault(path: Path, mark: Any, message: str) -> RecipeError:

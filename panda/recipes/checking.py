@@ -1,0 +1,161 @@
+"""Checks of all recipes, prompts, the registry and models.yaml, without a model (S3 §18.2)."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from panda.compression.tokens import count_tokens
+from panda.documents.problems import Problem
+from panda.errors import FileFormatError, PandaError, RecipeKeyError, RecipeNotFoundError, StoreError
+from panda.models.models_file import ModelsFile, load_models_file
+from panda.recipes.book import RecipeBook, RegistryEntry
+from panda.recipes.recipe import Recipe
+from panda.recipes.recipe_checks import LayerModel, Surroundings, check_recipe
+from panda.recipes.steps import STEPS
+from panda.recipes.typed_reader import Report, raise_fault
+
+REQUIRED_MODE = "chat"
+"""Mode that every step must have a recipe for."""
+
+
+def check_recipes(
+    recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path], models_file: Path, tools: Collection[str]
+) -> list[Problem]:
+    """
+    Everything that is wrong with the recipes in force and what they name.
+
+    Args:
+        recipe_dirs: Folders with recipes, a project's own before the packaged one.
+        prompt_dirs: Folders with prompts, in the same way.
+        models_file: The models.yaml in force.
+        tools: Names of the tools that there are.
+
+    Returns:
+        One problem a fault, by file; a file that another one hides is not in force and not looked at.
+    """
+    book = RecipeBook(recipe_dirs, prompt_dirs)
+    problems: list[Problem] = []
+    models = _load_models(models_file, problems)
+    around = Surroundings(book, _model_of(models), tools, count_tokens)
+
+    def report(fault: PandaError) -> None:
+        problem = problem_of(fault)
+        if problem not in problems:
+            problems.append(problem)
+
+    try:
+        entries = book.inspect_registry(report)
+    except StoreError as exc:
+        report(exc)
+        entries = ()
+    _check_registry(book, entries, report)
+    served = {key: entry.step for entry in entries for key in entry.recipes.values()}
+    names: dict[str, Recipe] = {}
+    for key in book.recipe_keys():
+        try:
+            recipe = book.inspect(key, report)
+        except StoreError as exc:
+            report(exc)
+            continue
+        if recipe is not None:
+            check_recipe(recipe, served.get(key), around, report)
+            _check_name(recipe, names, report)
+    for path in _unread_files(recipe_dirs):
+        problems.append(Problem(str(path), "this file is not read", fix="name it {category}/{name}.yaml"))
+    return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.key or ""))
+
+
+def check_recipes_of_mode(
+    book: RecipeBook, mode: str, *, model_of: Callable[[str], LayerModel | None], tools: Collection[str]
+) -> None:
+    """
+    Raise the first fault of what a turn of this mode will ask: called before the turn claims its number.
+
+    Args:
+        book: Recipes and prompts.
+        mode: chat or code.
+        model_of: Gives the model of a layer; None if it is unset.
+        tools: Names of the tools that there are.
+
+    Raises:
+        RecipeError: The subclass says which kind of fault.
+        StoreError: A file cannot be read.
+    """
+    around = Surroundings(book, model_of, tools, count_tokens)
+    for step in STEPS:
+        check_recipe(book.recipe_for(step, mode), step, around, raise_fault)
+
+
+def problem_of(fault: PandaError) -> Problem:
+    """
+    A fault as a problem of a file.
+
+    >>> problem_of(RecipeKeyError("unknown key", where="a/b.yaml (quality_gates.x)")).key
+    'quality_gates.x'
+    >>> problem_of(RecipeKeyError("not readable", where="a/b.yaml:7")).line
+    7
+    """
+    place = re.fullmatch(r"(.*?)(?::(\d+))?(?: \(([^()]*)\)|: ([^/]*))?", fault.where or "", re.DOTALL)
+    assert place is not None  # every part may be missing
+    path, line, key, other_key = place.groups()
+    return Problem(path, fault.message, int(line) if line else None, key or other_key, fault.fix)
+
+
+def _load_models(path: Path, problems: list[Problem]) -> ModelsFile | None:
+    try:
+        return load_models_file(path)
+    except (FileFormatError, StoreError) as exc:
+        problems.append(problem_of(exc))
+        return None
+
+
+def _model_of(models: ModelsFile | None) -> Callable[[str], LayerModel | None]:
+    def model_of(layer: str) -> LayerModel | None:
+        name = models.layers.get(layer) if models else None
+        return models.models[name] if models and name else None
+
+    return model_of
+
+
+def _check_registry(book: RecipeBook, entries: Sequence[RegistryEntry], report: Report) -> None:
+    where = str(book.registry_path)
+    present = {entry.step: entry for entry in entries}
+    for step in STEPS:
+        if entries and step not in present:
+            message = f"the registry has no step {step}, which the pipeline asks for"
+            report(RecipeNotFoundError(message, where=f"{where} ({step})", fix=f"add {step}:"))
+    for entry in entries:
+        if entry.step not in STEPS:
+            message, fix = f"the pipeline has no step {entry.step}", f"steps: {', '.join(STEPS)}"
+            report(RecipeKeyError(message, where=f"{where} ({entry.step})", fix=fix))
+        if not {"any", REQUIRED_MODE} & set(entry.recipes):
+            message = f"the step {entry.step} has no recipe for {REQUIRED_MODE} mode"
+            report(RecipeKeyError(message, where=f"{where} ({entry.step}.recipes)", fix="add chat: or any:"))
+        for mode, key in entry.recipes.items():
+            _check_entry(book, entry.step, mode, key, report)
+
+
+def _check_entry(book: RecipeBook, step: str, mode: str, key: str, report: Report) -> None:
+    where = f"{book.registry_path} ({step}.recipes.{mode})"
+    try:
+        recipe = book.inspect(key, lambda fault: None) if book.path_of(key) else None
+    except StoreError:
+        return  # reported with the recipe itself
+    if book.path_of(key) is None:
+        report(RecipeNotFoundError(f"there is no recipe {key}", where=where, fix="see `panda recipe list`"))
+    elif recipe is not None and recipe.mode not in (None, mode):
+        message = f"{key} is a recipe for {recipe.mode} mode and stands under {mode}"
+        report(RecipeKeyError(message, where=where, fix=f"put it under {recipe.mode}:"))
+
+
+def _check_name(recipe: Recipe, names: dict[str, Recipe], report: Report) -> None:
+    other = names.setdefault(recipe.name, recipe)
+    if other is not recipe:
+        message = f"the name {recipe.name!r} is also that of {other.key}"
+        report(RecipeKeyError(message, where=f"{recipe.path} (name)", fix="give each recipe its own name"))
+
+
+def _unread_files(recipe_dirs: Sequence[Path]) -> list[Path]:
+    found = [path for folder in recipe_dirs for path in folder.rglob("*.y*ml") if path.is_file()]
+    read = {path for folder in recipe_dirs for path in (*folder.glob("*/*.yaml"), folder / "registry.yaml")}
+    return sorted(set(found) - read)

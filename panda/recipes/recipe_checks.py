@@ -1,0 +1,294 @@
+"""What can be said of one recipe without running it: does everything in it fit together."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Protocol
+
+from panda.errors import RecipeBudgetError, RecipeError, RecipeKeyError, RecipeSchemaError
+from panda.models.grammar import compile_schema
+from panda.recipes.book import RecipeBook
+from panda.recipes.choices import prompt_sections, section_items
+from panda.recipes.pack import Request, build_messages
+from panda.recipes.recipe import Recipe
+from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties
+from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
+from panda.recipes.typed_reader import Report
+
+WINDOW_RESERVE_TOKENS = 1000
+"""What a layer's window must leave beside prompt and output, for the query and the least of inputs."""
+
+_VARIABLE = re.compile(r"\{\{(.*?)\}\}")
+
+
+class LayerModel(Protocol):
+    """What is asked of the model of a layer."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def n_ctx(self) -> int: ...
+    @property
+    def writes(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a recipe has to fit."""
+
+    book: RecipeBook
+    """Gives its prompts."""
+    model_of: Callable[[str], LayerModel | None]
+    """Gives the model of a layer; None if it is unset."""
+    tools: Collection[str]
+    """Names of the tools that there are."""
+    count: Callable[[str], int]
+    """Maps a text to budget tokens."""
+
+
+def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report: Report) -> None:
+    """
+    Report every way in which a recipe does not fit together.
+
+    Args:
+        recipe: A recipe whose file could be read.
+        step: Step of the pipeline that it serves; None if none does, and then what its caller gives is
+            not known and not checked.
+        around: What it has to fit.
+        report: Takes the faults.
+    """
+    given = STEPS.get(step) if step else None
+    checks = (_tools, _documents, _variables, _choices, _templates, _grammar, _prompt_budget, _window)
+    for check in checks:
+        for fault in check(recipe, given, around):
+            report(fault)
+
+
+def _fault(recipe: Recipe, key: str, message: str, fix: str | None = None) -> RecipeKeyError:
+    return RecipeKeyError(message, where=f"{recipe.path} ({key})", fix=fix)
+
+
+def _near(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known) or '(none)'}"
+
+
+def _tools(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    for name in recipe.tools_available:
+        if name not in around.tools:
+            message = f"there is no tool {name!r}"
+            yield _fault(recipe, "tools_available", message, _near(name, sorted(around.tools)))
+
+
+def _documents(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    known = (*TURN_DOCUMENTS, *(given.documents if given else ()))
+    for name in recipe.input_docs if given else ():
+        if name not in known:
+            yield _fault(recipe, "input_docs", f"no phase gives the document {name!r}", _near(name, known))
+
+
+def _variables(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    if given is None:
+        return
+    base = (*BASE_VARIABLES, *given.variables)
+    for name, value in recipe.variables.items():
+        yield from _unknown_variables(recipe, f"variables.{name}", value, base)
+    known = (*base, *recipe.variables)
+    for key, text in _prompt_texts(recipe, around):
+        yield from _unknown_variables(recipe, key, text, known)
+    choices = [s.name for s in _specs(recipe) if not s.many]
+    for name, template in recipe.templates.items():
+        for text in template if isinstance(template, list) else [template]:
+            if isinstance(text, str):
+                yield from _unknown_variables(recipe, f"templates.{name}", text, (*known, *choices))
+
+
+def _unknown_variables(recipe: Recipe, key: str, text: str, known: Collection[str]) -> Iterator[RecipeError]:
+    for name in dict.fromkeys(_VARIABLE.findall(text)):
+        if name not in known:
+            yield _fault(recipe, key, f"nothing gives a value to {{{{{name}}}}}", _near(name, known))
+
+
+def _prompt_texts(recipe: Recipe, around: Surroundings) -> list[tuple[str, str]]:
+    """Key and text of everything that goes into the prompt and may hold variables."""
+    found = [("system_prompt", recipe.system_prompt)] if recipe.system_prompt is not None else []
+    texts = [(f"prompt_files: {name}", _prompt(around, name)) for name in recipe.prompt_files]
+    examples = [(f"examples[{n}]", text) for n, text in enumerate(recipe.examples)]
+    return [*found, *((key, text) for key, text in texts if text is not None), *examples]
+
+
+def _prompt(around: Surroundings, name: str) -> str | None:
+    """A prompt file's text; None if it cannot be read, which is reported where the recipe is loaded."""
+    try:
+        return around.book.load_prompt(name, where="")
+    except RecipeError:
+        return None
+
+
+def _specs(recipe: Recipe) -> tuple[ChoiceSpec, ...]:
+    """The choices; their own faults are reported where the recipe is loaded."""
+    return choice_specs(recipe.output_schema, path=recipe.path, report=lambda fault: None)
+
+
+def _choices(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    specs = _specs(recipe)
+    if specs and recipe.output_format != "json":
+        yield _fault(recipe, "output_format", "choices need output_format: json", "set it to json")
+    for spec in specs:
+        key = f"output_schema.properties.{spec.name}"
+        if not spec.values and given and spec.name not in given.options:
+            yield _no_options(recipe, key, spec.name, given.options)
+        for n, one in enumerate(spec.steps):
+            place = f"{key}.x-decide[{n}]"
+            if one.over and given and one.over not in given.options:
+                yield _no_options(recipe, f"{place}.over", one.over, given.options)
+            yield from _scorer_prompt(recipe, spec, one, place, around)
+    if given:
+        for key, source in _sources(recipe.output_schema, "output_schema"):
+            if source not in given.options:
+                yield _no_options(recipe, key, source, given.options)
+
+
+def _no_options(recipe: Recipe, key: str, name: str, known: Collection[str]) -> RecipeKeyError:
+    return _fault(recipe, key, f"no phase gives options called {name!r}", _near(name, known))
+
+
+def _sources(schema: Any, key: str) -> Iterator[tuple[str, str]]:
+    """Every x-from of a schema, with its key."""
+    for name, part in schema.items() if isinstance(schema, Mapping) else ():
+        if name == "x-from":
+            yield f"{key}.x-from", str(part)
+        else:
+            yield from _sources(part, f"{key}.{name}")
+
+
+def _scorer_prompt(
+    recipe: Recipe, spec: ChoiceSpec, step: Step, place: str, around: Surroundings
+) -> Iterator[RecipeError]:
+    text = _prompt(around, step.prompt) if step.prompt else None
+    if text is None or step.scorer not in ("likelihood", "channel"):
+        return
+    try:
+        sections = prompt_sections(text, str(step.prompt))
+    except RecipeKeyError as exc:
+        yield _fault(recipe, f"{place}.prompt", f"{step.prompt}: {exc.message}", "add its sections")
+        return
+    wanted = ["shots", "foreign"] if step.scorer == "likelihood" else []
+    wanted += ["reverse", "unrelated question"] if wanted and step.reverse else []
+    for name in wanted:
+        if not sections.get(name, "").strip():
+            message = f"{step.prompt} has no section `# {name}`, which the scorer likelihood reads"
+            yield _fault(recipe, f"{place}.prompt", message, f"add `# {name}` to the file")
+    if wanted and sections.get("foreign", "").strip() and not section_items(sections["foreign"]):
+        message = f"`# foreign` of {step.prompt} has no line that begins with `- `"
+        yield _fault(recipe, f"{place}.prompt", message, "write each of its texts as a list item")
+    if step.scorer == "channel":
+        yield from _classes(recipe, spec, step, place, sections)
+
+
+def _classes(
+    recipe: Recipe, spec: ChoiceSpec, step: Step, place: str, sections: Mapping[str, str]
+) -> Iterator[RecipeError]:
+    classes = [name for name, text in sections.items() if section_items(text)]
+    for name in sections:
+        if name not in classes:
+            message = f"the class {name!r} of {step.prompt} has no line that begins with `- `"
+            yield _fault(recipe, f"{place}.prompt", message, "write each of its examples as a list item")
+    if step.class_ is not None and step.class_ not in classes:
+        message = f"{step.prompt} has no class {step.class_!r}"
+        yield _fault(recipe, f"{place}.class", message, _near(step.class_, classes))
+    values = [str(value) for value in spec.values] if spec.values and not step.over else classes
+    compared = classes if step.class_ is not None else [name for name in classes if name in values]
+    if len(compared) < 2:
+        message = f"{step.prompt} has examples of {len(compared)} classes to compare; channel needs two"
+        yield _fault(recipe, f"{place}.prompt", message, f"add `# class` sections: {', '.join(values)}")
+    for name in classes if step.class_ is None else ():
+        if name not in values:
+            message = f"the class {name!r} of {step.prompt} is not among the values of {spec.name}"
+            yield _fault(recipe, f"{place}.prompt", message, _near(name, values))
+
+
+def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    texts = text_properties(recipe.output_schema)
+    subsets = [spec.name for spec in _specs(recipe) if spec.many]
+    for name, template in recipe.templates.items():
+        if name not in texts:
+            message = f"{name!r} is no text property of output_schema"
+            yield _fault(recipe, f"templates.{name}", message, _near(name, texts))
+        if isinstance(template, Mapping):
+            spans = template.get("spans")
+            if set(template) != {"spans"} or not isinstance(spans, str):
+                message = "a template is a text, a list of texts, null or {spans: property}"
+                yield _fault(recipe, f"templates.{name}", message)
+            elif spans not in subsets:
+                message = f"{spans!r} is no choice of output_schema with x-options and x-many"
+                yield _fault(recipe, f"templates.{name}.spans", message, _near(spans, subsets))
+        elif not _is_template(template):
+            message = "a template is a text, a list of texts, null or {spans: property}"
+            yield _fault(recipe, f"templates.{name}", message)
+    model = around.model_of(recipe.model_layer)
+    required = recipe.output_schema.get("required", [])
+    for name in required if model is not None and not model.writes and isinstance(required, list) else ():
+        if name in texts and name not in recipe.templates:
+            message = f"the text {name!r} is required, and the model of {recipe.model_layer} does not write"
+            yield _fault(recipe, "templates", message, f"add {name}: to templates, or do not require it")
+
+
+def _is_template(value: object) -> bool:
+    texts = value if isinstance(value, list) else [value]
+    return value is None or all(isinstance(text, str) for text in texts)
+
+
+def _grammar(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    if not recipe.output_schema:
+        if recipe.output_format == "json":
+            message = "a reply in JSON needs an output_schema"
+            yield RecipeSchemaError(message, where=f"{recipe.path} (output_schema)", fix="add output_schema:")
+        return
+    properties = recipe.output_schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        return  # reported where the recipe is loaded
+    required = recipe.output_schema.get("required", [])
+    for name in required if isinstance(required, list) else ():
+        if name not in properties:
+            yield _fault(
+                recipe, "output_schema.required", f"{name!r} is no property", _near(str(name), properties)
+            )
+    try:
+        plain = plain_schema(recipe.output_schema, only=None, options={})
+        compile_schema(plain, where=f"{recipe.path} (output_schema)")
+    except RecipeSchemaError as fault:
+        yield fault
+
+
+def _prompt_budget(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    prompt = "\n\n".join(text for _, text in _prompt_texts(recipe, around))
+    try:
+        blank = dict.fromkeys(_VARIABLE.findall(prompt), "")
+        messages = build_messages(recipe, prompt, Request("", variables=blank), ())
+    except RecipeKeyError:
+        return  # a variable without a value, reported above
+    used = sum(around.count(message.content) for message in messages)
+    room = recipe.token_budget.prompt
+    if used > room:
+        yield RecipeBudgetError(
+            f"prompt, schema and examples have {used} tokens, {used - room} more than the prompt budget of "
+            f"{room}",
+            where=f"{recipe.path} (token_budget.prompt)",
+            fix="raise token_budget.prompt (and total), or shorten the prompt",
+        )
+
+
+def _window(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    model, budget = around.model_of(recipe.model_layer), recipe.token_budget
+    if model is None:
+        return
+    needed = budget.prompt + budget.output + budget.response_reserve + WINDOW_RESERVE_TOKENS
+    if needed > model.n_ctx:
+        yield RecipeBudgetError(
+            f"prompt, output and {WINDOW_RESERVE_TOKENS} tokens of input need {needed} tokens, "
+            f"{needed - model.n_ctx} more than the window of {model.n_ctx} tokens of {model.name}",
+            where=f"{recipe.path} (token_budget)",
+            fix=f"lower prompt or output, or give {recipe.model_layer} a model with a larger window",
+        )

@@ -1,0 +1,50 @@
+"""The steps of the pipeline that ask a recipe, and what each gives to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from panda.storage import layout
+
+BASE_VARIABLES = ("query", "mode", "session_id")
+"""Variables that every call has."""
+
+TURN_DOCUMENTS = (
+    layout.CONTEXT_MD,
+    layout.QUERY_ANALYSIS_JSON,
+    layout.REFLECTION_JSON,
+    layout.RETRIEVAL_PLAN_JSON,
+    layout.GATHERED_CONTEXT_JSON,
+    layout.PLAN_JSON,
+    layout.TOOLRESULTS_MD,
+    layout.RESEARCH_JSON,
+    layout.RESEARCH_MD,
+    layout.RESPONSE_MD,
+)
+"""Files of a turn that input_docs may name."""
+
+
+@dataclass(frozen=True)
+class StepInputs:
+    """What a phase gives to the recipe of one step, besides the turn's files."""
+
+    options: tuple[str, ...] = ()
+    """Names of the options of its choices."""
+    variables: tuple[str, ...] = ()
+    """Names of its variables, besides BASE_VARIABLES."""
+    documents: tuple[str, ...] = ()
+    """Documents that are no files of the turn."""
+
+
+STEPS: Mapping[str, StepInputs] = {
+    "phase0_query_analyzer": StepInputs(("content_reference",), ("names",), ("raw_query", "turn_summaries")),
+    "phase1_reflection": StepInputs(documents=("turn_summaries",)),
+    "phase2_1_retrieval": StepInputs(("relevant",)),
+    "phase2_2_synthesis": StepInputs(("lines",)),
+    "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
+    "phase3_planner": StepInputs(("tools", "evidence"), ("tools",)),
+    "phase4_coordinator": StepInputs(("tool", "results")),
+    "phase5_synthesizer": StepInputs(("answer", "sources")),
+    "phase6_validator": StepInputs(("answer",)),
+    "phase7_summarizer": StepInputs(("topics",), ("line",)),
+}
+"""Every step that the phases ask for; a test holds it to their code."""
