@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from panda.compression.fitting import InputDocument
-from panda.documents.context import render_section
-from panda.documents.sections import SECTIONS
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
+from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.pack import Request
-from panda.recipes.recipe import Recipe
 
 
 def ask(
@@ -40,7 +37,7 @@ def ask(
     recipe = executor.book.recipe_for(step, turn.mode)
     request = Request(
         query=turn.query,
-        documents=_documents(recipe, turn, extra or {}),
+        documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=extra or {}),
         options=options or {},
         variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
         guidance=guidance,
@@ -49,19 +46,3 @@ def ask(
     for cut in reply.cuts:
         turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     return reply
-
-
-def _documents(recipe: Recipe, turn: Turn, extra: Mapping[str, str]) -> list[InputDocument]:
-    documents = []
-    for number in recipe.input_sections:
-        section = turn.context.section(number)
-        if section is not None:
-            title = f"§{number} {SECTIONS[number].title}"
-            documents.append(InputDocument(title, render_section(section), protected=number == 0))
-    for name in recipe.input_docs:
-        if name == "context.md":
-            continue
-        text = extra[name] if name in extra else turn.file_text(name)
-        if text:
-            documents.append(InputDocument(name, text))
-    return documents

@@ -1,0 +1,115 @@
+"""What a recipe would send to a model that writes, without sending it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from panda.compression.fitting import Cut, InputDocument, fit_documents
+from panda.documents.context import ContextDocument
+from panda.models.contract import Message
+from panda.recipes.book import RecipeBook
+from panda.recipes.choices import Option
+from panda.recipes.documents import recipe_documents
+from panda.recipes.pack import Request, build_messages, render_options
+from panda.recipes.recipe import Recipe
+from panda.recipes.steps import BASE_VARIABLES, STEPS
+
+
+@dataclass(frozen=True)
+class TurnFiles:
+    """A saved turn, as far as a preview needs it."""
+
+    query: str
+    """The user's query."""
+    mode: str
+    """chat or code."""
+    session_id: str
+    """Its session."""
+    context: ContextDocument
+    """context.md."""
+    file_text: Callable[[str], str]
+    """Gives a file as text; "" if it is not there."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The messages of one call and their size."""
+
+    messages: tuple[Message, ...]
+    """As they would be sent, with `<…>` in the place of what only the running phase knows."""
+    prompt_tokens: int
+    """Budget tokens of what never changes: prompt, schema, examples."""
+    input_tokens: int
+    """Budget tokens of query, documents and options."""
+    cuts: tuple[Cut, ...]
+    """What fitting took from the documents."""
+
+
+def preview_recipe(
+    book: RecipeBook, recipe: Recipe, turn: TurnFiles | None, *, count: Callable[[str], int]
+) -> Preview:
+    """
+    The messages of a recipe for a saved turn, or with placeholders.
+
+    Args:
+        book: Gives prompts, and the step that the recipe serves.
+        recipe: The recipe.
+        turn: Gives the documents; None puts a placeholder for each.
+        count: Maps a text to budget tokens.
+
+    Raises:
+        BudgetExceededError: What is protected does not fit the input budget.
+        RecipeError: A prompt is missing, or a variable has no value.
+    """
+    served = {key: entry.step for entry in book.registry() for key in entry.recipes.values()}
+    given = STEPS.get(served.get(recipe.key, ""))
+    texts = [book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
+    prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
+    query = turn.query if turn else "<query>"
+    variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *(given.variables if given else ()))}
+    if turn:
+        variables |= {"query": query, "mode": turn.mode, "session_id": turn.session_id}
+    names = dict.fromkeys(_option_names(recipe.output_schema, ""))
+    options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
+    documents, cuts = fit_documents(
+        _documents(recipe, turn, given.documents if given else ()),
+        room_tokens=recipe.token_budget.input - count(query),
+        count=count,
+    )
+    request = Request(query, documents, options, variables)
+    messages = build_messages(recipe, prompt, request, documents)
+    inputs = [query, *(d.text for d in documents), *(render_options(n, o) for n, o in options.items())]
+    bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), ())
+    return Preview(
+        tuple(messages),
+        sum(count(message.content) for message in bare),
+        sum(count(text) for text in inputs),
+        tuple(cuts),
+    )
+
+
+def _documents(recipe: Recipe, turn: TurnFiles | None, by_phase: tuple[str, ...]) -> list[InputDocument]:
+    extra = {name: f"<{name}, given by the phase>" for name in by_phase}
+    if turn is not None:
+        extra |= {"raw_query": turn.query} if "raw_query" in extra else {}
+        return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=extra)
+    sections = [InputDocument(f"§{n}", f"<section {n} of context.md>", n == 0) for n in recipe.input_sections]
+    names = [name for name in recipe.input_docs if name != "context.md"]
+    return sections + [InputDocument(name, extra.get(name, f"<{name}>")) for name in names]
+
+
+def _option_names(schema: Any, name: str) -> list[str]:
+    """Names of all options that a schema looks at: of properties, nested ones, and those under `over`."""
+    if isinstance(schema, list):
+        return [found for item in schema for found in _option_names(item, name)]
+    if not isinstance(schema, Mapping):
+        return []
+    own = [str(schema.get("x-from", name))] if "x-options" in schema else []
+    steps = schema.get("x-decide", ())
+    own += [str(step["over"]) for step in steps if step.get("over")]
+    properties = schema.get("properties", {})
+    inner = [(key, part) for key, part in schema.items() if key not in ("properties", "x-decide")]
+    return own + [
+        found for key, part in [*properties.items(), *((name, part) for _, part in inner)]
+        for found in _option_names(part, key)
+    ]  # fmt: skip
