@@ -1,7 +1,7 @@
 """`panda turn`: answer a query from the store."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,12 @@ from panda.cli.contract import Invocation, Markdown, Result
 from panda.cli.input_text import read_argument
 from panda.errors import HaltError, NotApprovedError, PandaError
 from panda.storage.layout import METRICS_JSON, RESPONSE_MD
+from panda.storage.turn_folder import TurnFolder
+
+if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phases
+    from panda.app import App
+    from panda.phases.contract import Phase
+    from panda.phases.turn import Turn
 
 _CLARIFY = 21
 
@@ -28,15 +34,19 @@ def turn(
     Example: panda turn "How much does the Lenovo LOQ 15 cost?" --user demo
     """
     from panda.app import build
-    from panda.phases.contract import Phase
 
     text = read_argument(query, invocation.stdin)
     text = text.rstrip("\r\n") if query == "-" else text
     app = build(invocation.settings, invocation.store_for_writing(), invocation.environ)
     running = app.start_turn(text, mode)
     invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
+    return run_turn(invocation, app, running)
 
-    def watch(phase: Phase) -> None:
+
+def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
+    """Take a turn to its end, telling of each phase, and give what came of it."""
+
+    def watch(phase: "Phase") -> None:
         invocation.reporter.step(f"phase {phase.number}: {phase.name} ({phase.layer})")
 
     error: PandaError | None = None
@@ -46,11 +56,10 @@ def turn(
         error = exc
     for warning in running.warnings:
         invocation.reporter.warn(warning)
-    data = turn_data(running.folder)
-    return _result(invocation, data, error)
+    return _result(invocation, turn_data(running.folder), error)
 
 
-def turn_data(folder: Any) -> dict[str, Any]:
+def turn_data(folder: TurnFolder) -> dict[str, Any]:
     """What `turn --json` says of a turn, from its files."""
     metadata = folder.read_metadata()
     answer = folder.read_context().section(5)

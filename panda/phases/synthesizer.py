@@ -79,9 +79,8 @@ class Synthesizer:
         if not analysis["data_requirements"]["needs_current_prices"]:
             return spans
         current = {p for span in spans if span.node_ids[0].startswith(_CURRENT) for p in _prices(span)}
-        return [
-            s for s in spans if not s.node_ids[0].startswith("turn:") or not current or _prices(s) <= current
-        ]
+        said = {span.id for span in spans if span.node_ids[0].startswith("turn:")}
+        return [span for span in spans if span.id not in said or not current or _prices(span) <= current]
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":

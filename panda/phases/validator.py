@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
+from panda.documents.questions import is_question
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
@@ -13,6 +14,7 @@ from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import find_names
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -67,12 +69,16 @@ class Validator:
         issues, rejected = [], []
         for item in items:
             sources = [self._text_of(turn, node_id) for node_id in item.node_ids]
-            missing = check_evidence(item.text, [text for text in sources if text])
-            if not any(sources):
+            found = "\n".join(text for text in sources if text)
+            missing = [claim.text for claim in check_evidence(item.text, [found])]
+            missing += [name for name in find_names(item.text) if name.lower() not in found.lower()]
+            if not found:
                 issues.append(f"{item.text!r:.80} cites nothing that exists")
             elif missing:
-                names = ", ".join(claim.text for claim in missing)
+                names = ", ".join(missing)
                 issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
+            elif is_question(item.text):
+                issues.append(f"{item.text!r:.80} asks instead of answering")
             else:
                 continue
             rejected.append(item.text)
