@@ -28,6 +28,8 @@ _SOMETIMES_LAST = frozenset(
 )
 _ABBREVIATIONS = _NEVER_LAST | _MONTHS | _SOMETIMES_LAST
 _END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”]*")
+_SPAN_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
+_LOOK_CHARS = 60
 _CITATION = re.compile(
     r"(?:(?<=[.!?,;:)\"”'])|[ \t]+)\[\d{1,3}(?:\s*,\s*\d{1,3})*\](?:[ \t]*\[\d{1,3}\])*(?=[\s.,;:!?)]|$)"
 )
@@ -77,6 +79,39 @@ def split_sentences(text: str) -> list[str]:
     if line[start:].strip():
         sentences.append(line[start:].strip())
     return sentences
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """
+    Where the sentences of running text begin and end, for callers that must not change a character.
+
+    Args:
+        text: One paragraph, line breaks as they are; of any length, read in linear time.
+
+    Returns:
+        Start and end of each sentence, white space around it left out.
+
+    >>> text = "It costs $697.00.\\n Why? See a.io"
+    >>> [text[start:end] for start, end in sentence_spans(text)]
+    ['It costs $697.00.', 'Why?', 'See a.io']
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _SPAN_END.finditer(text):
+        before = text[max(start, end.start() - _LOOK_CHARS) : end.start()]
+        after = text[end.end() : end.end() + _LOOK_CHARS].lstrip()
+        if _ends_sentence(before, end.group(), after):
+            spans.append((start, end.end()))
+            start = end.end()
+    spans.append((start, len(text)))
+    trimmed = []
+    for first, last in spans:
+        inner = text[first:last]
+        if inner.strip():
+            trimmed.append(
+                (first + len(inner) - len(inner.lstrip()), last - len(inner) + len(inner.rstrip()))
+            )
+    return trimmed
 
 
 def _ends_sentence(before: str, mark: str, after: str) -> bool:

@@ -92,6 +92,20 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class TokenScores:
+    """Log-probability of each token of one text."""
+
+    logprobs: tuple[float, ...]
+    """Natural logarithm of each token's probability, given everything before it, in order."""
+    ends: tuple[int, ...]
+    """Index in the text behind each token's last character, in order; the last is the length of the text."""
+    usage: Usage
+    """Tokens of this call."""
+    seconds: float
+    """Wall clock."""
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
@@ -145,5 +159,15 @@ class Model(Protocol):
         Raises:
             ModelTimeoutError: It took longer than params.timeout_seconds.
             HaltError: A case does not fit the context window, or info.scores is false.
+        """
+        ...
+
+    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
+        """
+        Log-probability of each token of a text after a prefix, in one pass over both.
+
+        Raises:
+            ModelTimeoutError: It took longer than params.timeout_seconds.
+            HaltError: Both do not fit the context window together, or info.scores is false.
         """
         ...

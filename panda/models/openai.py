@@ -19,6 +19,7 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
     Scores,
+    TokenScores,
     Usage,
 )
 from panda.models.grammar import compile_schema, strip_schema
@@ -95,7 +96,14 @@ class OpenAiModel:
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """Always refused: the protocol gives no log-probabilities of given text."""
-        raise HaltError(
+        raise self._cannot_score()
+
+    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
+        """Always refused, as score is."""
+        raise self._cannot_score()
+
+    def _cannot_score(self) -> HaltError:
+        return HaltError(
             f"the model {self._info.name} cannot score options",
             where=f"models.{self._info.name}.scores",
             fix="choose by constrained generation, or give the layer a llama_cpp model",

@@ -14,6 +14,7 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
     Scores,
+    TokenScores,
     Usage,
 )
 from panda.models.grammar import compile_schema
@@ -147,6 +148,18 @@ class ScriptedModel:
         assert len(reply) == len(cases), f"{len(reply)} scripted values for {len(cases)} cases"
         usage = Usage(prompt=shared + sum(contexts), reused=0, output=sum(counts))
         return Scores(tuple(map(float, reply)), tuple(counts), usage, 0.0)
+
+    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
+        """
+        The scripted log-probabilities, one a word; the call looks like a score of one case.
+
+        Raises:
+            AssertionError: There is no reply to this call, or not one number a word.
+        """
+        words = _words(text)
+        scores = self.score(prefix, [ScoreCase("", word) for word in words], params)
+        ends = tuple(sum(len(word) for word in words[: n + 1]) for n in range(len(words)))
+        return TokenScores(scores.logprobs, ends, scores.usage, scores.seconds)
 
     def _reply(self, asked: Asked) -> str | Completion | Scores | Sequence[float]:
         self.asked.append(asked)

@@ -195,6 +195,24 @@ class LlamaContext:
             rows += [self._logits(i) for i in range(len(chunk))]
         return rows
 
+    def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline) -> list[float]:
+        """
+        Append tokens to the window; the log-probability of each but the first.
+
+        Raises:
+            ModelTimeoutError: The time is over. The window is then empty.
+        """
+        found: list[float] = []
+        for start in range(0, len(tokens), CHUNK_TOKENS):
+            chunk = tokens[start : start + CHUNK_TOKENS]
+            following = tokens[start + 1 : start + 1 + len(chunk)]
+            self._decode(chunk, range(len(following)), deadline)
+            for i, token in enumerate(following):
+                row = self._row(i)
+                top = row.max()
+                found.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
+        return found
+
     def cut(self, position: int) -> None:
         """Forget everything from *position* on; at least the prefix must stay."""
         if not self._cut(position):
@@ -251,8 +269,12 @@ class LlamaContext:
             return True
 
     def _logits(self, index: int) -> NDArray[np.float32]:
+        return self._row(index).copy()
+
+    def _row(self, index: int) -> NDArray[np.float32]:
+        """Logits where llama.cpp keeps them, until the next computation."""
         pointer = self._lib.llama_get_logits_ith(self._ctx, index)
-        return np.ctypeslib.as_array(pointer, shape=(self.weights.n_vocab,)).copy()
+        return np.ctypeslib.as_array(pointer, shape=(self.weights.n_vocab,))
 
     def _save(self) -> bytes:
         size = self._lib.llama_state_seq_get_size(self._ctx, _SEQUENCE)

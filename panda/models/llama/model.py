@@ -11,6 +11,7 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
     Scores,
+    TokenScores,
     Usage,
 )
 from panda.models.grammar import compile_schema
@@ -90,18 +91,10 @@ class LlamaCppModel:
         Computed in three parts with fixed borders: the prefix but for its last token; that token and the
         context; the continuation. Cases that follow each other with the same context share the first two.
         """
-        if not self._info.scores:
-            raise HaltError(
-                f"the model {self._info.name} is set not to score options",
-                where=f"models.{self._info.name}.scores",
-                fix="set scores: true in models.yaml, or give the layer another model",
-            )
+        self._check_scores()
         deadline = Deadline(params.timeout_seconds)
         weights = self._load_weights()
-        start = weights.tokenise(prefix)
-        if weights.adds_bos or not start:
-            # Nothing can be predicted from nothing: an empty prefix is the start of a document.
-            start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
+        start = _tokenise_start(weights, prefix)
         kept, tail = start[:-1], start[-1:]
         tokens = [(weights.tokenise(c.context), weights.tokenise(c.continuation)) for c in cases]
         for before, after in tokens:
@@ -131,6 +124,33 @@ class LlamaCppModel:
             seconds=deadline.elapsed_seconds,
         )
 
+    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
+        """Log-probability of each token of a text after a prefix, in one pass over both."""
+        self._check_scores()
+        deadline = Deadline(params.timeout_seconds)
+        weights = self._load_weights()
+        start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)
+        self._check_room(len(start), len(tokens))
+        context = self._load_context()
+        context.enter_prefix([], deadline)  # documents differ: nothing of this is worth keeping
+        if start[:-1]:
+            context.compute(start[:-1], deadline, logits=False)
+        logprobs = context.compute_logprobs([start[-1], *tokens], deadline)
+        return TokenScores(
+            logprobs=tuple(logprobs),
+            ends=_ends(text, [weights.piece(token) for token in tokens]),
+            usage=Usage(prompt=len(start), reused=0, output=len(tokens)),
+            seconds=deadline.elapsed_seconds,
+        )
+
+    def _check_scores(self) -> None:
+        if not self._info.scores:
+            raise HaltError(
+                f"the model {self._info.name} is set not to score options",
+                where=f"models.{self._info.name}.scores",
+                fix="set scores: true in models.yaml, or give the layer another model",
+            )
+
     def _check_room(self, prompt: int, output: int) -> None:
         n_ctx = self._info.n_ctx
         if prompt + output > n_ctx:
@@ -142,6 +162,29 @@ class LlamaCppModel:
                 expected=f"at most {n_ctx:,} model tokens",
                 received=f"{prompt + output:,} model tokens",
             )
+
+
+def _tokenise_start(weights: Weights, prefix: str) -> list[int]:
+    """The tokens of a prefix, at least one: nothing can be predicted from nothing."""
+    start = weights.tokenise(prefix)
+    if weights.adds_bos or not start:
+        start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)
+    return start
+
+
+def _ends(text: str, pieces: Sequence[bytes]) -> tuple[int, ...]:
+    """Index of characters behind each token; one that ends inside a character ends behind it."""
+    if not pieces:
+        return ()
+    byte = 0
+    behind = [0]
+    for chars, char in enumerate(text, 1):
+        behind += [chars] * len(char.encode("utf-8", "surrogatepass"))
+    ends = []
+    for piece in pieces:
+        byte = min(byte + len(piece), len(behind) - 1)
+        ends.append(behind[byte])
+    return (*ends[:-1], len(text))
 
 
 def _write(
