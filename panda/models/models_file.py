@@ -6,8 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from panda.documents.yaml_values import YamlTextError, parse_yaml
 from panda.errors import ModelFileError, StoreError
 
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
@@ -96,14 +95,10 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
         ModelFileError: As load_models_file.
     """
     try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
-        problem = getattr(exc, "problem", None) or "it cannot be parsed"
-        raise ModelFileError(
-            f"{path.name} is not valid YAML: {problem}", where=where, fix="correct that line"
-        ) from exc
+        raw = parse_yaml(text)
+    except YamlTextError as exc:
+        where = f"{path}:{exc.line}" if exc.line is not None else str(path)
+        raise ModelFileError(f"{path.name}: {exc}", where=where, fix="correct that line") from exc
     top = _mapping(path, "(top)", raw)
     _check_names(path, "", top, ("models", "layers"), "key")
     models = {

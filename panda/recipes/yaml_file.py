@@ -56,11 +56,12 @@ def parse_yaml_text(text: str, *, path: Path) -> object:
     """
     loader = None
     try:
+        _check_shape(text, path)
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return None
-        _check_node(node, path, set(), 0)
+        _check_keys(node, path)
         return plain_value(loader.construct_document(node))
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
@@ -77,17 +78,27 @@ def parse_yaml_text(text: str, *, path: Path) -> object:
             loader.dispose()
 
 
-def _check_node(node: yaml.Node, path: Path, seen: set[int], depth: int) -> None:
-    if id(node) in seen:
-        raise _fault(path, node.start_mark, "an alias (*name) is not allowed here")
-    if depth > _MOST_DEPTH:
-        raise _fault(path, node.start_mark, f"nested more than {_MOST_DEPTH} deep")
-    seen.add(id(node))
+def _check_shape(text: str, path: Path) -> None:
+    """Refuse aliases and deep nesting before a tree is built, where they crash the library or never end."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise _fault(path, event.start_mark, "an alias (*name) is not allowed here")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _MOST_DEPTH:
+            raise _fault(path, event.start_mark, f"nested more than {_MOST_DEPTH} deep")
+
+
+def _check_keys(node: yaml.Node, path: Path) -> None:
+    """Refuse keys that are no text or stand twice; a date becomes the text that stands there."""
     if node.tag == "tag:yaml.org,2002:timestamp":
         node.tag = _TEXT
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            _check_node(item, path, seen, depth + 1)
+            _check_keys(item, path)
     elif isinstance(node, yaml.MappingNode):
         keys: set[str] = set()
         for key, value in node.value:
@@ -97,7 +108,7 @@ def _check_node(node: yaml.Node, path: Path, seen: set[int], depth: int) -> None
             if key.value in keys:
                 raise _fault(path, key.start_mark, f"the key {key.value!r} stands twice")
             keys.add(key.value)
-            _check_node(value, path, seen, depth + 1)
+            _check_keys(value, path)
 
 
 def _fault(path: Path, mark: Any, message: str) -> RecipeError:

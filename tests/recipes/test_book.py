@@ -1,0 +1,154 @@
+"""Recipes and prompts by name."""
+
+from pathlib import Path
+
+import pytest
+
+from panda.errors import (
+    PandaError,
+    PromptNotFoundError,
+    RecipeError,
+    RecipeKeyError,
+    RecipeNotFoundError,
+)
+from panda.recipes.book import RecipeBook
+from panda.recipes.yaml_file import load_yaml, parse_yaml_text
+from tests.recipes.books import schema_of, write_book, write_recipe
+
+REGISTRY = "judge:\n  recipes: {chat: tests/judge}\n  purpose: judge\n  risk: low\n"
+
+
+def test_own_recipe_hides_the_packaged_one(tmp_path: Path) -> None:
+    """File by file, the first folder that has it counts."""
+    write_book(tmp_path / "packaged")
+    write_recipe(tmp_path / "packaged", "other", name="other")
+    write_recipe(tmp_path / "own", description="My own.")
+    folders = [tmp_path / place / "recipes" for place in ("own", "packaged")]
+    book = RecipeBook(folders, [tmp_path / "packaged" / "prompts"])
+    assert book.load_recipe("tests/judge").description == "My own."
+    assert book.recipe_keys() == ["tests/judge", "tests/other"]
+    assert book.load_recipe("tests/other").path == folders[1] / "tests" / "other.yaml"
+
+
+def test_missing_recipe(tmp_path: Path) -> None:
+    """A recipe that is not there is an error that names the nearest one."""
+    with pytest.raises(RecipeNotFoundError) as caught:
+        write_book(tmp_path).load_recipe("tests/jugde")
+    assert caught.value.fix == "did you mean tests/judge?"
+
+
+def test_missing_prompt(tmp_path: Path) -> None:
+    """A prompt file that is not there is named, with recipe and key."""
+    book = write_book(tmp_path, prompt_files=["prompts/tests/judge.md", "tests/gone.md"])
+    with pytest.raises(PromptNotFoundError, match=r"tests/gone\.md") as caught:
+        book.load_recipe("tests/judge")
+    assert caught.value.where == f"{tmp_path}/recipes/tests/judge.yaml (prompt_files)"
+
+
+def test_missing_scorer_prompt(tmp_path: Path) -> None:
+    """So is one that a choice's step names."""
+    schema = schema_of(ok={"type": "boolean", "x-decide": [{"scorer": "channel", "prompt": "tests/no.md"}]})
+    with pytest.raises(PromptNotFoundError) as caught:
+        write_book(tmp_path, output_schema=schema).load_recipe("tests/judge")
+    assert str(caught.value.where).endswith("(output_schema.properties.ok.x-decide)")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 5000, "../" * 50, "tests"])
+def test_impossible_prompt_name(tmp_path: Path, name: str) -> None:
+    """A name that no file can have is a prompt that is not there."""
+    with pytest.raises(PromptNotFoundError):
+        write_book(tmp_path).load_prompt(name, where="here")
+
+
+def test_router(tmp_path: Path) -> None:
+    """Step and mode lead to the recipe; a mode without one and an unknown step are errors."""
+    book = write_book(tmp_path)
+    (tmp_path / "recipes" / "registry.yaml").write_text(REGISTRY, encoding="utf-8")
+    assert book.recipe_for("judge", "chat").key == "tests/judge"
+    with pytest.raises(RecipeNotFoundError, match="no recipe for judge in code mode"):
+        book.recipe_for("judge", "code")
+    with pytest.raises(RecipeNotFoundError, match="no step guess"):
+        book.recipe_for("guess", "chat")
+
+
+def test_no_registry(tmp_path: Path) -> None:
+    """A missing registry is an error with its place."""
+    with pytest.raises(RecipeNotFoundError) as caught:
+        write_book(tmp_path).registry()
+    assert caught.value.where == str(tmp_path / "recipes" / "registry.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[]", "top level"),
+        ("judge: 1", "judge"),
+        (REGISTRY + "  extra: 1\n", "judge.extra"),
+        (REGISTRY.replace("low", "none"), "judge.risk"),
+        (REGISTRY.replace("chat:", "talk:"), "judge.recipes.talk"),
+        (REGISTRY.replace("tests/judge", "[a]"), "judge.recipes.chat"),
+    ],
+)
+def test_broken_registry(tmp_path: Path, text: str, key: str) -> None:
+    """A fault of the registry is named by its key."""
+    book = write_book(tmp_path)
+    (tmp_path / "recipes" / "registry.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(RecipeKeyError) as caught:
+        book.registry()
+    assert caught.value.where == f"{book.registry_path} ({key})"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("a: 1\nb: [", None, "not readable as YAML"),
+        ("a: 1\n\tb: 2", 2, "not readable as YAML"),
+        ("a: 1\na: 2", 2, "the key 'a' stands twice"),
+        ("a: &x [1]\nb: *x", 2, "alias"),
+        ("a: &x [*x]", 1, "alias|not readable"),
+        ("a: 1\n1: b", 2, "the key 1 is no text"),
+        ("a: 1\non: b", 2, "the key on is no text"),
+        ("? [a]\n: b", 1, "is no text"),
+        ("a: 1\n---\nb: 2", 2, "not readable"),
+        ("a: !!python/object:os.system x", 1, "not readable"),
+        ("a: !!bool x", None, "not readable"),
+        ("a: !!binary aGk=", None, "not readable"),
+        ("a: .nan", None, "not readable"),
+        ("a: \x01", None, "not readable"),
+        ("[" * 100 + "]" * 100, 1, "nested more than"),
+        ("[" * 100_000, 1, "nested more than"),
+        ("a: " + "9" * 5000, None, "not readable"),
+    ],
+)
+def test_broken_yaml(text: str, line: int | None, says: str) -> None:
+    """YAML that is broken, clever or endless is one error, with its line where that is known."""
+    with pytest.raises(RecipeError, match=says) as caught:
+        parse_yaml_text(text, path=Path("r.yaml"))
+    assert line is None or caught.value.where == f"r.yaml:{line}"
+
+
+def test_dates_stay_text() -> None:
+    """A date in a recipe is the text that stands there."""
+    assert parse_yaml_text("a: 2026-13-45\nb: 2026-01-04", path=Path("r")) == {
+        "a": "2026-13-45",
+        "b": "2026-01-04",
+    }
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    """A recipe or prompt that is not UTF-8 is a recipe error with its line."""
+    book = write_book(tmp_path)
+    (tmp_path / "prompts" / "tests" / "judge.md").write_bytes(b"You\n\xff")
+    with pytest.raises(RecipeError, match="not UTF-8") as caught:
+        book.load_recipe("tests/judge")
+    assert str(caught.value.where).endswith("judge.md:2")
+    (tmp_path / "x.yaml").write_bytes(b"\xff")
+    with pytest.raises(RecipeError, match="not UTF-8"):
+        load_yaml(tmp_path / "x.yaml")
+
+
+def test_unreadable_recipe(tmp_path: Path) -> None:
+    """A recipe that is a directory is not there."""
+    (tmp_path / "recipes" / "tests" / "judge.yaml").mkdir(parents=True)
+    with pytest.raises(PandaError):
+        RecipeBook([tmp_path / "recipes"], [tmp_path]).load_recipe("tests/judge")
