@@ -191,6 +191,7 @@ class _Execution:
             received, error = self._generate(messages, names)
             if error is None:
                 values, error = parse_object(received)
+            error = error or self._fault(values, names)
         else:
             error = None
         if error:
@@ -203,7 +204,7 @@ class _Execution:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
         if not info.writes:
             values |= fill_templates(recipe, self.request, choices, values)
-        error = self._fault(values)
+        error = self._fault(values, None)
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
         return received, self._reply(values, choices), None
@@ -223,7 +224,9 @@ class _Execution:
             timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
             schema=schema,
         )
-        completion = self.model.generate(messages, params)
+        digest = self.model.info.digest
+        recorded = self.journal.recordings.completion(recipe.key, digest, messages, params)
+        completion = recorded or self.model.generate(messages, params)
         self.writer.write_generate(messages, params, completion, self.attempts)
         if completion.finish_reason == "length":
             return completion.text, f"the reply was cut after {params.max_tokens} tokens; be shorter"
@@ -244,6 +247,10 @@ class _Execution:
     def _score(self, name: str, prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
         memo, digest = self.executor._memo, self.model.info.digest
         keys = [(digest, prefix, case.context, case.continuation) for case in cases]
+        for key, case in zip(keys, cases, strict=True):
+            if key not in memo:
+                recorded = self.journal.recordings.score(self.recipe.key, digest, prefix, case)
+                memo |= {key: recorded} if recorded else {}
         todo = list(dict.fromkeys(key for key in keys if key not in memo))
         seconds, usage = 0.0, Usage(0, 0, 0)
         if todo:
@@ -256,10 +263,11 @@ class _Execution:
         self.writer.write_choose(name, prefix, cases, found, known, usage, seconds, self.attempts)
         return found
 
-    def _fault(self, values: Mapping[str, Any]) -> str | None:
+    def _fault(self, values: Mapping[str, Any], names: Sequence[str] | None) -> str | None:
+        """What is wrong with the values so far; with names, those properties alone are looked at."""
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
-        schema = plain_schema(self.recipe.output_schema, only=None, options=self._ids())
+        schema = plain_schema(self.recipe.output_schema, only=names, options=self._ids())
         return find_fault(values, schema, optional=sorted(self.sources))
 
     def _ids(self) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
+from panda.recipes.recordings import Recordings
 
 
 class Journal(Protocol):
@@ -23,6 +24,11 @@ class Journal(Protocol):
 
     @property
     def phase(self) -> int: ...
+
+    @property
+    def recordings(self) -> Recordings:
+        """Answers that need not be asked for again."""
+        ...
 
     def seed(self, recipe: str, attempt: int) -> int:
         """Seed of one attempt, the same whenever the turn is run again."""
@@ -99,7 +105,7 @@ class CallWriter:
             {
                 "context": case.context,
                 "continuation": case.continuation,
-                "logprob": round(value, 6),
+                "logprob": value,
                 "tokens": count,
             }
             | ({"known": True} if before else {})

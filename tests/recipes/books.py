@@ -1,11 +1,10 @@
 """Small recipe books in a temporary directory, and a journal that keeps what it is told."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from panda.errors import HaltError
 from panda.models.contract import Model
@@ -76,7 +75,7 @@ def write_recipe(root: Path, name: str = "judge", /, **changes: object) -> Path:
     """Write recipes/tests/{name}.yaml below *root* and return it."""
     path = root / "recipes" / "tests" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(recipe_values(**changes), allow_unicode=True), encoding="utf-8")
+    path.write_text(json.dumps(recipe_values(**changes), indent=1, ensure_ascii=False), encoding="utf-8")
     return path
 
 
