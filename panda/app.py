@@ -1,11 +1,15 @@
 """The composition root: from settings to a pipeline that can run a turn. Shows what each phase touches."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
-from panda.errors import HaltError, QueryError, RecipeError
+from panda.documents.times import Clock
+from panda.errors import HaltError, QueryError, RecipeError, UsageError
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -23,12 +27,15 @@ from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
 from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.recordings import Recordings
 from panda.retrieval.candidates import Retriever
+from panda.retrieval.recent import recent_turns
 from panda.settings import Settings
-from panda.storage.files import append_json_line
+from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import Layout
+from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
 
@@ -43,6 +50,8 @@ class App:
     """The store."""
     book: RecipeBook
     """Recipes and prompts."""
+    layers: ExecutorLayers
+    """Models by layer."""
     executor: RecipeExecutor
     """Asks the models."""
     store: TurnStore
@@ -51,14 +60,17 @@ class App:
     """The derived index."""
     pipeline: Pipeline
     """The phases in order."""
+    now: "TurnClock"
+    """The instant that a running turn counts from."""
 
-    def start_turn(self, query: str, mode: str) -> Turn:
+    def start_turn(self, query: str, mode: str, *, recordings: Recordings | None = None) -> Turn:
         """
         Claim a number for a query.
 
         Args:
             query: Any text.
             mode: chat or code.
+            recordings: Answers to use instead of asking a model.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -68,7 +80,62 @@ class App:
         self._check_recipes(mode)
         settings = self.settings
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
-        return Turn(folder, self.layout, query, seed=settings.seed)
+        return self._taken_up(folder, recordings)
+
+    def resume_turn(self, number: int) -> Turn:
+        """
+        Take up a turn where it stopped: halted, interrupted or killed.
+
+        Args:
+            number: The turn.
+
+        Raises:
+            NotFoundError: There is no such turn.
+            UsageError: It has ended, or a later turn of its session is saved.
+        """
+        folder = self.store.open(number)
+        metadata = folder.read_metadata()
+        place = str(folder.paths.directory)
+        if metadata.next is None:
+            raise UsageError(
+                f"turn {number} has ended with status {metadata.status}",
+                where=place,
+                fix="ask it as a new turn",
+            )
+        head = recent_turns(
+            self.layout, self.settings.user, metadata.session_id, self.store.highest() + 1, limit=1
+        )
+        if head and head[0][0] > number:
+            raise UsageError(
+                f"turn {number} cannot go on: its session has turn {head[0][0]} since",
+                where=place,
+                fix="ask it as a new turn",
+            )
+        self._check_recipes(metadata.mode)
+        folder.clear_temporary()
+        folder.write_metadata(replace(metadata, status="running", intervention=None))
+        return self._taken_up(folder, None)
+
+    def _taken_up(self, folder: TurnFolder, recordings: Recordings | None) -> Turn:
+        self.now.pin(folder.read_metadata().created_at)
+        return Turn(folder, self.layout, recordings=recordings)
+
+    def hold_session(
+        self, session: str, on_wait: Callable[[str], None] = lambda holder: None
+    ) -> AbstractContextManager[None]:
+        """
+        The lock under which the turns of one session follow each other.
+
+        Args:
+            session: Session id.
+            on_wait: Told who holds it, if waiting is needed.
+        """
+        return held_lock(
+            self.layout.session_lock(self.settings.user, session),
+            holder=f"panda turn (pid {os.getpid()})",
+            wait_seconds=self.settings.wait_seconds,
+            on_wait=on_wait,
+        )
 
     def _check_recipes(self, mode: str) -> None:
         try:
@@ -85,6 +152,27 @@ class App:
                 recipe=None,
             )
             raise
+
+
+class TurnClock:
+    """
+    The clock of a turn: all its phases read the instant at which it was claimed, however long they take and
+    however often it is resumed or replayed. Before a turn begins it is the clock of the process.
+
+    Args:
+        clock: The clock of the process.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._pinned: datetime | None = None
+
+    def pin(self, moment: datetime) -> None:
+        """Stand still at an instant."""
+        self._pinned = moment
+
+    def __call__(self) -> datetime:
+        return self._pinned or self._clock()
 
 
 def check_query(query: str) -> None:
@@ -127,6 +215,7 @@ def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
     clock, user = settings.clock, settings.user
+    now = TurnClock(clock)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
 
     def log(record: Mapping[str, object]) -> None:
@@ -134,8 +223,8 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
     index = Index(layout)
-    retriever, reader = Retriever(index, user), NodeReader(layout, user, clock)
-    tools = ToolContext(layout, user, 0, "", reader, retriever, clock)
+    retriever, reader = Retriever(index, user), NodeReader(layout, user, now)
+    tools = ToolContext(layout, user, 0, "", reader, retriever, now)
 
     def tools_of(turn: Turn) -> ToolContext:
         return replace(tools, turn=turn.turn, query=turn.query)
@@ -143,12 +232,12 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
         Reflection(executor),
-        ContextGatherer(executor, retriever, reader, clock),
+        ContextGatherer(executor, retriever, reader, now),
         Planner(executor),
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
         Validator(executor, reader),
-        Save(executor, layout, clock, settings.wait_seconds),
+        Save(executor, layout, now, settings.wait_seconds),
     )
 
     def on_halt(turn: Turn, phase: Phase, error: HaltError) -> str:
@@ -158,4 +247,4 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         )
 
     store = TurnStore(layout, user, clock)
-    return App(settings, layout, book, executor, store, index, Pipeline(phases, on_halt))
+    return App(settings, layout, book, layers, executor, store, index, Pipeline(phases, on_halt), now)

@@ -48,16 +48,19 @@ class Pipeline:
             watch(phase)
             started = time.monotonic()
             try:
+                _drop_sections(turn, phase.number)
                 outcome = phase.run(turn)
+                seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
+                self._apply(turn, phase, outcome, seconds)
             except HaltError as exc:
                 intervention = self._on_halt(turn, phase, exc)
                 turn.folder.write_metadata(replace(metadata, status="halted", intervention=intervention))
                 raise
-            seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
-            self._apply(turn, phase, outcome)
-        turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
+            except KeyboardInterrupt:
+                turn.folder.write_metadata(replace(turn.folder.read_metadata(), status="interrupted"))
+                raise
 
-    def _apply(self, turn: Turn, phase: Phase, outcome: Outcome) -> None:
+    def _apply(self, turn: Turn, phase: Phase, outcome: Outcome, seconds: Mapping[int, float]) -> None:
         metadata = turn.folder.read_metadata()
         assert metadata.next is not None
         for name, value in getattr(outcome, "files", {}).items():
@@ -69,6 +72,8 @@ class Pipeline:
             case Advance():
                 following = outcome.to if outcome.to is not None else phase.number + 1
                 done = phase.number == self._last
+                if done:
+                    turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
                 ending = metadata.ending or ("approved" if following == self._last else None)
                 turn.folder.write_metadata(
                     replace(
@@ -95,9 +100,12 @@ class Pipeline:
                     )
                 )
             case Retry():
-                self._supersede(turn, outcome.to)
-                again = metadata.next.attempt + 1 if outcome.to == phase.number - 1 else 0
-                round_ = metadata.next.round + (outcome.to != phase.number - 1)
+                numbers = [
+                    section.number for section in turn.context.sections if section.number >= outcome.to
+                ]
+                turn.folder.supersede(numbers, metadata.next.round + metadata.next.attempt + 1)
+                near = outcome.to == phase.number - 1
+                again, round_ = metadata.next.attempt + near, metadata.next.round + (not near)
                 turn.folder.write_metadata(
                     replace(
                         metadata,
@@ -106,14 +114,6 @@ class Pipeline:
                         reason=outcome.reason,
                     )
                 )
-
-    def _supersede(self, turn: Turn, first: int) -> None:
-        numbers = [section.number for section in turn.context.sections if section.number >= first]
-        turn.folder.supersede(numbers, len(turn.superseded()) + 1)
-        document = turn.context
-        for number in numbers:
-            document = document.without(number)
-        turn.write_context(document)
 
     def _metrics(self, turn: Turn, seconds: Mapping[int, float]) -> dict[str, object]:
         phases, total = [], Usage(0, 0, 0)
@@ -141,3 +141,13 @@ class Pipeline:
 
 def _tokens(usage: Usage) -> dict[str, int | None]:
     return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
+
+
+def _drop_sections(turn: Turn, first: int) -> None:
+    """Take out what an earlier run of this phase or of later ones left in context.md."""
+    document = turn.context
+    for section in turn.context.sections:
+        if section.number >= first:
+            document = document.without(section.number)
+    if document != turn.context:
+        turn.write_context(document)

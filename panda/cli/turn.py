@@ -1,13 +1,13 @@
 """`panda turn`: answer a query from the store."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from panda.cli.contract import Invocation, Markdown, Result
+from panda.cli.contract import Invocation, Markdown, Result, Table
 from panda.cli.input_text import read_argument
-from panda.errors import HaltError, NotApprovedError, PandaError
+from panda.errors import HaltError, NotApprovedError, PandaError, UsageError
 from panda.storage.layout import METRICS_JSON, RESPONSE_MD
 from panda.storage.turn_folder import TurnFolder
 
@@ -22,11 +22,15 @@ _CLARIFY = 21
 def turn(
     invocation: Invocation,
     query: Annotated[
-        str, typer.Argument(help="The query; - reads it from standard input.", metavar="QUERY|-")
-    ],
+        str | None, typer.Argument(help="The query; - reads it from standard input.", metavar="QUERY|-")
+    ] = None,
     session: Annotated[str | None, typer.Option(help="Session of the turn.", metavar="ID")] = None,
     mode: Annotated[str, typer.Option(help="chat; code comes with its recipes.", metavar="MODE")] = "chat",
     seed: Annotated[int | None, typer.Option(help="Seed of every model call.", metavar="N")] = None,
+    resume: Annotated[
+        int | None, typer.Option(help="Go on with a turn that stopped.", min=1, metavar="TURN")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")] = False,
 ) -> Result:
     """
     Answer a query from the store.
@@ -35,12 +39,51 @@ def turn(
     """
     from panda.app import build
 
-    text = read_argument(query, invocation.stdin)
-    text = text.rstrip("\r\n") if query == "-" else text
-    app = build(invocation.settings, invocation.store_for_writing(), invocation.environ)
-    running = app.start_turn(text, mode)
-    invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
-    return run_turn(invocation, app, running)
+    _check_usage(query, resume, dry_run=dry_run)
+    store = invocation.store() if dry_run else invocation.store_for_writing()
+    app = build(invocation.settings, store, invocation.environ)
+    if resume is not None:
+        return _resume(invocation, app, resume)
+    text = read_query(query or "", invocation.stdin)
+    if dry_run:
+        return _show_plan(app, text, mode)
+    with app.hold_session(invocation.settings.session, _waiting(invocation)):
+        return run_turn(invocation, app, app.start_turn(text, mode))
+
+
+def read_query(argument: str, stdin: BinaryIO) -> str:
+    """The query as given; from standard input without the line break at its end."""
+    text = read_argument(argument, stdin)
+    return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
+
+
+def _check_usage(query: str | None, resume: int | None, *, dry_run: bool) -> None:
+    if (query is None) == (resume is None):
+        raise UsageError(
+            "give a query or --resume TURN, one of the two", where="QUERY|-", fix='as in panda turn "What …?"'
+        )
+    if dry_run and resume is not None:
+        raise UsageError("--dry-run goes with a query", where="--dry-run", fix="leave out --resume")
+
+
+def _waiting(invocation: Invocation) -> Callable[[str], None]:
+    return lambda holder: invocation.reporter.step(f"waiting for {holder}")
+
+
+def _resume(invocation: Invocation, app: "App", number: int) -> Result:
+    session = app.store.open(number).read_metadata().session_id
+    with app.hold_session(session, _waiting(invocation)):
+        return run_turn(invocation, app, app.resume_turn(number))
+
+
+def _show_plan(app: "App", query: str, mode: str) -> Result:
+    from panda.dry_run import PLAN_COLUMNS, plan_turn
+
+    plan = plan_turn(app, query, mode)
+    rows = [
+        [" ".join(map(str, v)) if isinstance(v := row[c], list) else v for c in PLAN_COLUMNS] for row in plan
+    ]
+    return Result({"query": query, "mode": mode, "calls": plan}, Table(PLAN_COLUMNS, rows))
 
 
 def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
@@ -49,6 +92,7 @@ def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
     def watch(phase: "Phase") -> None:
         invocation.reporter.step(f"phase {phase.number}: {phase.name} ({phase.layer})")
 
+    invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
     error: PandaError | None = None
     try:
         app.pipeline.run(running, watch)

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.context import ContextDocument
 from panda.errors import HaltError
+from panda.recipes.recordings import Recordings
 from panda.storage.layout import Layout
 from panda.storage.turn_folder import Metadata, TurnFolder
 
@@ -20,24 +22,31 @@ class Turn:
     Args:
         folder: Its directory.
         layout: The store it belongs to.
-        query: The user's query as given.
-        seed: Seed that every call's seed derives from; None derives it from user and turn.
+        recordings: Answers that need not be asked for again; None takes those in the turn's calls.jsonl.
     """
 
-    def __init__(self, folder: TurnFolder, layout: Layout, query: str, *, seed: int | None = None) -> None:
+    def __init__(self, folder: TurnFolder, layout: Layout, *, recordings: Recordings | None = None) -> None:
         metadata = folder.read_metadata()
         self.folder = folder
         self.layout = layout
-        self.query = query
+        self.query = metadata.query
         self.user_id = metadata.user_id
         self.session_id = metadata.session_id
         self.mode = metadata.mode
         self.take_up(metadata)
         self.warnings: list[str] = []
-        self._seed = seed
+        self._seed = metadata.seed
         self._context = folder.read_context()
         self._calls: list[Mapping[str, Any]] = list(folder.calls())
-        self._executions = 0
+        self.recordings = recordings or Recordings(self._calls)
+        self._made = Counter(_identity(record) for record in self._calls if self._is_current(record))
+        self._executions = len(
+            {
+                tuple(record[key] for key in ("phase", "round", "revision", "recipe", "attempt"))
+                for record in self._calls
+                if not self._is_current(record)
+            }
+        )
         self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
 
     def take_up(self, metadata: Metadata) -> None:
@@ -66,6 +75,13 @@ class Turn:
         self.folder.write_context(document)
         self._context = document
 
+    def _is_current(self, record: Mapping[str, Any]) -> bool:
+        return (record["phase"], record["round"], record["revision"]) == (
+            self.phase,
+            self.round,
+            self.attempt,
+        )
+
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the turn that an earlier phase wrote."""
         return self.folder.read_json(name)
@@ -87,7 +103,7 @@ class Turn:
 
     def superseded(self) -> list[ContextDocument]:
         """The sections that earlier attempts of this turn left, oldest first."""
-        return self.folder.superseded()
+        return self.folder.superseded()[: self.round + self.attempt]
 
     def steps(self) -> list[dict[str, Any]]:
         """The tool steps made so far, in order."""
@@ -119,16 +135,31 @@ class Turn:
             )
 
     def add_call(self, record: Mapping[str, object]) -> None:
-        """Append one line to calls.jsonl."""
-        numbered = {"n": len(self._calls) + 1, **record}
-        self.folder.append_call(numbered)
-        self._calls.append(json.loads(json.dumps(numbered)))
+        """Append one line to calls.jsonl, unless a killed run of this phase has written it already."""
+        placed = {"n": len(self._calls) + 1, "round": self.round, "revision": self.attempt, **record}
+        identity = _identity(placed)
+        if self._made[identity]:
+            self._made[identity] -= 1
+            return
+        self.folder.append_call(placed)
+        self._calls.append(json.loads(json.dumps(placed)))
 
     def knows_prefix(self, digest: str) -> bool:
         """Whether a prefix was written down before; from now on it counts as written."""
         known = digest in self._prefixes
         self._prefixes.add(digest)
         return known
+
+
+def _identity(record: Mapping[str, Any]) -> str:
+    """What makes a call the same again: everything but number, time, tokens and what was known before."""
+    kept = {name: value for name, value in record.items() if name not in ("n", "usage", "seconds")}
+    for name in ("prefix", "messages"):
+        parts = kept.get(name) or ()
+        parts = [parts] if isinstance(parts, Mapping) else parts
+        kept[name] = [{**part, "content": None} if "sha256" in part else part for part in parts]
+    kept["options"] = [{**option, "known": None} for option in kept.get("options") or ()]
+    return json.dumps(kept, sort_keys=True)
 
 
 def _prefixes(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

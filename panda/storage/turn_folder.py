@@ -10,9 +10,11 @@ from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError
 from panda.storage.files import (
     append_json_line,
+    is_temporary,
     parse_json,
     read_json_lines,
     read_text,
+    store_errors,
     write_atomic,
     write_json,
 )
@@ -236,6 +238,13 @@ class TurnFolder:
             FileFormatError: A line is not JSON; names it.
         """
         return read_json_lines(self.paths / CALLS_JSONL) if self.has(CALLS_JSONL) else []
+
+    def clear_temporary(self) -> None:
+        """Removes what a killed process left half written; nobody else may be at work on the turn."""
+        for path in self.paths.directory.rglob("*"):
+            if is_temporary(path) and path.is_file():
+                with store_errors(path, "remove"):
+                    path.unlink(missing_ok=True)
 
     def superseded(self) -> list[ContextDocument]:
         """
