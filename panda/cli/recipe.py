@@ -20,7 +20,8 @@ from panda.storage.turns import TurnStore
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
 
 
-def _complete(incomplete: str) -> list[str]:
+def complete_names(incomplete: str) -> list[str]:
+    """Names of recipes that begin so, for the shell's completion."""
     settings = load_settings({}, process_environment(), Path.cwd())
     keys = RecipeBook(settings.recipe_dirs, settings.prompt_dirs).recipe_keys()
     return [key for key in keys if key.startswith(incomplete)]
@@ -29,7 +30,7 @@ def _complete(incomplete: str) -> list[str]:
 _Name = Annotated[
     str,
     typer.Argument(
-        help="A recipe, such as pipeline/phase1_reflection.", metavar="NAME", autocompletion=_complete
+        help="A recipe, such as pipeline/phase1_reflection.", metavar="NAME", autocompletion=complete_names
     ),
 ]
 

@@ -59,7 +59,7 @@ def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report:
         report: Takes the faults.
     """
     given = STEPS.get(step) if step else None
-    checks = (_tools, _documents, _variables, _choices, _templates, _grammar, _prompt_budget, _window)
+    checks = (_tools, _documents, _variables, _choices, _grammar, _templates, _prompt_budget, _window)
     for check in checks:
         for fault in check(recipe, given, around):
             report(fault)

@@ -123,7 +123,10 @@ def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
     >>> text_properties({"properties": {"why": {"type": "string"}, "ok": {"type": "boolean"}}})
     ('why',)
     """
-    return tuple(name for name, value in schema.get("properties", {}).items() if not is_choice(value))
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping):
+        return ()
+    return tuple(n for n, value in properties.items() if isinstance(value, Mapping) and not is_choice(value))
 
 
 def plain_schema(

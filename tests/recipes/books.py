@@ -12,6 +12,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.pack import Request
 from panda.recipes.recipe import Recipe, parse_recipe
+from panda.recipes.recordings import Recordings
 from tests.builders import still_clock
 
 EVIDENCE = """# shots
@@ -101,6 +102,7 @@ class ListJournal:
     calls: list[Mapping[str, Any]] = field(default_factory=list)
     executions: list[str] = field(default_factory=list)
     prefixes: set[str] = field(default_factory=set)
+    recordings: Recordings = field(default_factory=lambda: Recordings([]))
 
     def seed(self, recipe: str, attempt: int) -> int:
         """Another seed for each attempt."""

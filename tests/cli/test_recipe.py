@@ -1,0 +1,165 @@
+"""recipe list, show and render, and validate on recipes, run in this process."""
+
+from pathlib import Path
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.storage.assets import asset
+from tests.cli.programs import Ended, run_words
+
+PLANNER = "pipeline/phase3_planner_chat"
+
+
+class Project:
+    """Runs commands in a project directory of its own."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root = root
+        self.capsys = capsys
+        self("init", "--demo")
+
+    def __call__(self, *words: str) -> Ended:
+        words = (*words, "--root", str(self.root / "store"))
+        return run_words(build_program(), words, self.capsys, {"PANDA_NOW": "2026-01-05T00:00:00Z"})
+
+    def write(self, name: str, text: str) -> Path:
+        """Put a file into the project."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Commands in a project with a copy of the demo store."""
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path, capsys)
+
+
+def packaged(key: str) -> str:
+    """Text of a packaged recipe."""
+    return (asset("recipes") / f"{key}.yaml").read_text(encoding="utf-8")
+
+
+def test_list(panda: Project) -> None:
+    """`recipe list` has a row a recipe: name, layer, mode, budgets, risk and purpose."""
+    rows = [line.split("\t") for line in panda("recipe", "list").out.splitlines()]
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    (row,) = [row for row in rows if row[0] == PLANNER]
+    assert row[1:3] == ["MIND", "chat"]
+    assert sum(int(part) for part in row[4:7]) <= int(row[3])
+    assert row[7] == "high"
+
+
+def test_list_data(panda: Project) -> None:
+    """--json says which file and step it is, too."""
+    recipes = panda("recipe", "list", "--json").value["data"]["recipes"]
+    (found,) = [recipe for recipe in recipes if recipe["recipe"] == PLANNER]
+    assert (found["step"], found["token_budget"]["response_reserve"]) == ("phase3_planner", 0)
+    assert Path(found["path"]).is_file()
+
+
+def test_list_with_a_broken_recipe(panda: Project) -> None:
+    """A broken recipe is a warning, and the others are listed."""
+    panda.write(f"recipes/{PLANNER}.yaml", "name: [")
+    ended = panda("recipe", "list")
+    assert ended.code == 0
+    assert PLANNER not in ended.out
+    assert "pipeline/phase6_validator" in ended.out
+    assert f"recipes/{PLANNER}.yaml" in ended.err
+
+
+def test_show(panda: Project) -> None:
+    """`recipe show` prints the file as it is; --json the values, defaults included."""
+    assert panda("recipe", "show", PLANNER).out == packaged(PLANNER)
+    data = panda("recipe", "show", PLANNER, "--json").value["data"]
+    assert (data["mode"], data["quality_gates"]["max_retries"]) == ("chat", 2)
+    assert data["output_schema"]["properties"]["next_step"]["enum"] == ["coordinator", "synthesis", "clarify"]
+
+
+def test_show_own(panda: Project) -> None:
+    """A project's own recipe is shown instead of the packaged one, even if it is broken."""
+    panda.write(f"recipes/{PLANNER}.yaml", "name: [\n")
+    ended = panda("recipe", "show", PLANNER)
+    assert (ended.code, ended.out) == (0, "name: [\n")
+
+
+@pytest.mark.parametrize("command", ["show", "render"])
+def test_unknown_recipe(panda: Project, command: str) -> None:
+    """An unknown name is an error that names the nearest recipe."""
+    ended = panda("recipe", command, "phase3_planner_chat")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"fix: did you mean {PLANNER}?" in ended.err
+
+
+def test_render_without_turn(panda: Project) -> None:
+    """`recipe render` shows the messages with placeholders, and their size against the budget on stderr."""
+    ended = panda("recipe", "render", PLANNER)
+    assert ended.code == 0
+    assert ended.out.startswith("===== system =====\n")
+    for part in (
+        "<section 2 of context.md>",
+        "User query: <query>",
+        "<options of evidence, given by the phase>",
+    ):
+        assert part in ended.out
+    assert ended.err.startswith("prompt: ")
+    assert "of 1540 tokens" in ended.err
+
+
+def test_render_turn(panda: Project) -> None:
+    """With --turn the documents are those of a saved turn."""
+    words = ["recipe", "render", PLANNER, "--turn", "811", "--user", "demo"]
+    ended = panda(*words)
+    assert "## 2. Gathered Context" in ended.out
+    assert "User query: Compare RTX 4050 laptops" in ended.out
+    data = panda(*words, "--json").value["data"]
+    assert [message["role"] for message in data["messages"]] == ["system", "user"]
+    assert 0 < data["prompt_tokens"] <= data["token_budget"]["prompt"]
+    assert data["cuts"] == []
+
+
+@pytest.mark.parametrize("path", sorted((asset("recipes") / "pipeline").glob("*.yaml")), ids=lambda p: p.stem)
+def test_render_all(panda: Project, path: Path) -> None:
+    """Every packaged recipe can be rendered, with and without a turn."""
+    name = f"pipeline/{path.stem}"
+    assert panda("recipe", "render", name).code == 0
+    assert panda("recipe", "render", name, "--turn", "811", "--user", "demo").code == 0
+
+
+def test_render_unknown_turn(panda: Project) -> None:
+    """A turn that does not exist is an error."""
+    assert panda("recipe", "render", PLANNER, "--turn", "5", "--user", "demo").code == 2
+
+
+def test_render_cuts(panda: Project) -> None:
+    """Documents over the input budget are cut as they would be, and a warning says so."""
+    panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER).replace("input: 2800", "input: 300"))
+    ended = panda("recipe", "render", PLANNER, "--turn", "811", "--user", "demo")
+    assert "[…]" in ended.out
+    assert "§2 Gathered Context is cut from" in ended.err
+
+
+def test_completion(panda: Project) -> None:
+    """The shell completes recipe names."""
+    from panda.cli.recipe import complete_names
+
+    assert complete_names("pipeline/phase3") == [PLANNER]
+
+
+def test_validate_recipes(panda: Project) -> None:
+    """`validate` finds what is wrong with recipes in force, by file and key, and ends with 3."""
+    path = panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER) + "qualty_gates: {}\n")
+    ended = panda("validate")
+    assert ended.code == 3
+    assert f"{path} (qualty_gates): unknown key 'qualty_gates'\n  fix: did you mean" in ended.out
+
+
+def test_validate_one_recipe(panda: Project) -> None:
+    """`validate PATH` of one recipe leaves the others out."""
+    path = panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER))
+    panda.write("recipes/pipeline/phase6_validator.yaml", "x: [")
+    assert panda("validate", str(path)).code == 0
+    assert panda("validate", str(panda.root / "recipes")).code == 3
