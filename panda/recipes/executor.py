@@ -198,7 +198,9 @@ class _Execution:
             return received, None, error
         for spec in specs if info.scores else ():
             choices[spec.name] = self._choose(spec, messages)
-        choices |= {spec.name: _drawn(spec, values[spec.name]) for spec in drawn if spec.name in values}
+        for spec in specs if not info.scores else ():
+            if spec.name in values or spec.many:  # a subset of no options is empty
+                choices[spec.name] = _drawn(spec, values.get(spec.name, []))
         for name, choice in choices.items():
             if choice.value is not None:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
