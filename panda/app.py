@@ -25,6 +25,7 @@ from panda.phases.turn import Turn
 from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
+from panda.recipes.checking import check_recipes_of_mode
 from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
@@ -38,6 +39,7 @@ from panda.storage.layout import Layout
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
+from panda.tools.table import TOOLS
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,20 @@ class App:
         folder.write_metadata(replace(metadata, status="running", intervention=None))
         return self._taken_up(folder, None)
 
+    def run_turn(self, turn: Turn, watch: Callable[[Phase], None] = lambda phase: None) -> None:
+        """
+        Take a turn to its end and put it into the index.
+
+        Args:
+            turn: As start_turn or resume_turn gave it.
+            watch: Told of each phase before it runs.
+
+        Raises:
+            HaltError: It cannot go on; an intervention is written.
+        """
+        self.pipeline.run(turn, watch)
+        self.index.sync(self.settings.user)
+
     def _taken_up(self, folder: TurnFolder, recordings: Recordings | None) -> Turn:
         self.now.pin(folder.read_metadata().created_at)
         return Turn(folder, self.layout, recordings=recordings)
@@ -139,8 +155,9 @@ class App:
 
     def _check_recipes(self, mode: str) -> None:
         try:
-            for entry in self.book.registry():
-                self.book.recipe_for(entry.step, mode)
+            check_recipes_of_mode(
+                self.book, mode, model_of=lambda layer: self.layers.model(layer).info, tools=TOOLS
+            )
         except RecipeError as exc:
             write_intervention(
                 self.layout,

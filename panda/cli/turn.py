@@ -95,7 +95,7 @@ def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
     invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
     error: PandaError | None = None
     try:
-        app.pipeline.run(running, watch)
+        app.run_turn(running, watch)
     except HaltError as exc:
         error = exc
     for warning in running.warnings:

@@ -1,0 +1,181 @@
+"""
+Saved turns run again with their recorded answers: no model is called.
+
+The store is set back to what it was when the turn began, in a temporary directory: earlier turns are linked,
+memory that the turn or later ones wrote is taken back, the index is built anew, and the clock stands where it
+stood. What then differs from the saved turn comes from changed code, prompts or recipes.
+"""
+
+import difflib
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from panda.app import App, build_with
+from panda.errors import HaltError, UsageError
+from panda.memory.as_of import memory_file_as_of
+from panda.memory.assertions import load_assertions
+from panda.memory.staging import Kind
+from panda.recipes.executor import Layers
+from panda.recipes.recordings import Miss, Replay
+from panda.settings import Settings
+from panda.storage.files import read_text, write_atomic
+from panda.storage.layout import (
+    CALLS_JSONL,
+    METADATA_JSON,
+    METRICS_JSON,
+    Layout,
+)
+from panda.storage.records import turn_directories
+from panda.storage.turns import TurnFolder, TurnStore
+
+_SHOWN_LINES = 30
+_LIVE = {"seconds"}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What came of one turn that was run again."""
+
+    turn: int
+    """Its number."""
+    same: tuple[str, ...]
+    """Documents that are byte for byte the same (steps: but for their seconds)."""
+    different: dict[str, str]
+    """Documents that differ, with the difference."""
+    misses: tuple[Miss, ...]
+    """Calls that no recording answers."""
+    halted: str | None
+    """Why it could not go on, if so."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.different and not self.misses and self.halted is None
+
+
+def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) -> Simulation:
+    """
+    Run a saved turn again with its recorded answers.
+
+    Args:
+        settings: Settings in force; user, recipes and prompts are taken from them.
+        layout: The store; nothing is written to it.
+        layers: Models by layer: for their tokenizers and what they can do, never for an answer.
+        number: The turn.
+
+    Raises:
+        NotFoundError: There is no such turn.
+        UsageError: It is not saved, or has no recorded calls.
+    """
+    saved = TurnStore(layout, settings.user, settings.clock).open(number)
+    metadata = saved.read_metadata()
+    if metadata.next is not None or not saved.has(CALLS_JSONL):
+        raise UsageError(
+            f"turn {number} ({metadata.status}) has no recorded run",
+            where=str(saved.paths.directory),
+            fix="replay turns that `panda turn` has run to their end",
+        )
+    recordings = Replay(saved.calls())
+    with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
+        past = Layout(Path(directory) / "panda-system-docs")
+        _set_back(layout, past, settings.user, number)
+        then = replace(
+            settings, root=past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
+        )
+        app = build_with(then, past, layers)
+        halted = _run(app, metadata.query, metadata.mode, recordings)
+        again = app.store.open(number)
+        same, different = _compare(saved, again)
+        app.index.close()
+    return Simulation(number, same, different, tuple(recordings.misses), halted)
+
+
+def _run(app: App, query: str, mode: str, recordings: Replay) -> str | None:
+    turn = app.start_turn(query, mode, recordings=recordings)
+    try:
+        app.pipeline.run(turn)
+    except HaltError as exc:
+        return exc.message
+    return None
+
+
+def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
+    """Build the store as it was when the turn was claimed."""
+    past.turns(user).mkdir(parents=True)
+    for earlier, directory in turn_directories(layout.turns(user)):
+        if earlier < number:
+            past.turn(user, earlier).directory.symlink_to(directory.resolve(), target_is_directory=True)
+    write_atomic(past.turn_counter(user), f"{number - 1}\n")
+    if layout.knowledge(user).is_dir():
+        past.knowledge(user).symlink_to(layout.knowledge(user).resolve(), target_is_directory=True)
+    log = load_assertions(layout.memory_log(user))
+    kinds: tuple[tuple[Kind, Callable[[str], Path], Callable[[str], Path]], ...] = (
+        ("preference", layout.preferences, past.preferences),
+        ("fact", layout.facts, past.facts),
+    )
+    for kind, source_of, target_of in kinds:
+        if source_of(user).exists():
+            text = read_text(source_of(user))
+            where = str(source_of(user))
+            write_atomic(
+                target_of(user),
+                memory_file_as_of(text, log, kind=kind, user=user, turn=number, where=where),
+            )
+    if layout.memory_log(user).exists():
+        lines = [one for one in log if one.source_turn is None or one.source_turn < number]
+        text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in lines)
+        write_atomic(past.memory_log(user), text)
+
+
+def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:
+    same, different = [], {}
+    for name in sorted(_documents(saved.paths.directory) | _documents(again.paths.directory)):
+        before, after = _content(saved.paths / name), _content(again.paths / name)
+        if before == after:
+            same.append(name)
+        else:
+            different[name] = _difference(before or "", after or "")
+    return tuple(same), different
+
+
+def _documents(directory: Path) -> set[str]:
+    """The files of a turn that its query, memory and answers decide; times and measurements are left out."""
+    live = {CALLS_JSONL, METADATA_JSON, METRICS_JSON}
+    names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
+    return {
+        name for name in names if name not in live and not name.startswith(("webpage_cache/", "research."))
+    }
+
+
+def _content(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    text = read_text(path)
+    if path.parent.name != "steps":
+        return text
+    value: dict[str, Any] = {key: part for key, part in json.loads(text).items() if key not in _LIVE}
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _difference(before: str, after: str) -> str:
+    lines = list(
+        difflib.unified_diff(before.splitlines(), after.splitlines(), "saved", "now", lineterm="", n=1)
+    )
+    more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
+    return "\n".join(lines[:_SHOWN_LINES] + more)
+
+
+def simulation_data(simulation: Simulation) -> dict[str, object]:
+    """A simulation as plain JSON values."""
+    return {
+        "turn": simulation.turn,
+        "ok": simulation.ok,
+        "same": list(simulation.same),
+        "different": simulation.different,
+        "misses": [vars(miss) for miss in simulation.misses],
+        "halted": simulation.halted,
+    }
