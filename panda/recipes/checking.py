@@ -1,7 +1,7 @@
 """Checks of all recipes, prompts, the registry and models.yaml, without a model (S3 §18.2)."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from panda.compression.tokens import count_tokens
@@ -48,18 +48,15 @@ def check_recipes(
     except StoreError as exc:
         report(exc)
         entries = ()
-    _check_registry(book, entries, report)
     served = {key: entry.step for entry in entries for key in entry.recipes.values()}
-    names: dict[str, Recipe] = {}
+    recipes: dict[str, Recipe] = {}
     for key in book.recipe_keys():
-        try:
-            recipe = book.inspect(key, report)
-        except StoreError as exc:
-            report(exc)
-            continue
+        recipe = _inspect(book, key, report)
         if recipe is not None:
+            recipes[key] = recipe
             check_recipe(recipe, served.get(key), around, report)
-            _check_name(recipe, names, report)
+    _check_registry(book, entries, recipes, report)
+    _check_names(recipes.values(), report)
     for path in _unread_files(recipe_dirs):
         problems.append(Problem(str(path), "this file is not read", fix="name it {category}/{name}.yaml"))
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.key or ""))
@@ -117,7 +114,17 @@ def _model_of(models: ModelsFile | None) -> Callable[[str], LayerModel | None]:
     return model_of
 
 
-def _check_registry(book: RecipeBook, entries: Sequence[RegistryEntry], report: Report) -> None:
+def _inspect(book: RecipeBook, key: str, report: Callable[[PandaError], None]) -> Recipe | None:
+    try:
+        return book.inspect(key, report)
+    except StoreError as exc:
+        report(exc)
+        return None
+
+
+def _check_registry(
+    book: RecipeBook, entries: Sequence[RegistryEntry], recipes: Mapping[str, Recipe], report: Report
+) -> None:
     where = str(book.registry_path)
     present = {entry.step: entry for entry in entries}
     for step in STEPS:
@@ -132,27 +139,23 @@ def _check_registry(book: RecipeBook, entries: Sequence[RegistryEntry], report: 
             message = f"the step {entry.step} has no recipe for {REQUIRED_MODE} mode"
             report(RecipeKeyError(message, where=f"{where} ({entry.step}.recipes)", fix="add chat: or any:"))
         for mode, key in entry.recipes.items():
-            _check_entry(book, entry.step, mode, key, report)
+            place = f"{where} ({entry.step}.recipes.{mode})"
+            if book.path_of(key) is None:
+                fix = "see `panda recipe list`"
+                report(RecipeNotFoundError(f"there is no recipe {key}", where=place, fix=fix))
+            elif key in recipes and recipes[key].mode not in (None, mode):
+                message = f"{key} is a recipe for {recipes[key].mode} mode and stands under {mode}"
+                report(RecipeKeyError(message, where=place, fix=f"put it under {recipes[key].mode}:"))
 
 
-def _check_entry(book: RecipeBook, step: str, mode: str, key: str, report: Report) -> None:
-    where = f"{book.registry_path} ({step}.recipes.{mode})"
-    try:
-        recipe = book.inspect(key, lambda fault: None) if book.path_of(key) else None
-    except StoreError:
-        return  # reported with the recipe itself
-    if book.path_of(key) is None:
-        report(RecipeNotFoundError(f"there is no recipe {key}", where=where, fix="see `panda recipe list`"))
-    elif recipe is not None and recipe.mode not in (None, mode):
-        message = f"{key} is a recipe for {recipe.mode} mode and stands under {mode}"
-        report(RecipeKeyError(message, where=where, fix=f"put it under {recipe.mode}:"))
-
-
-def _check_name(recipe: Recipe, names: dict[str, Recipe], report: Report) -> None:
-    other = names.setdefault(recipe.name, recipe)
-    if other is not recipe:
-        message = f"the name {recipe.name!r} is also that of {other.key}"
-        report(RecipeKeyError(message, where=f"{recipe.path} (name)", fix="give each recipe its own name"))
+def _check_names(recipes: Iterable[Recipe], report: Report) -> None:
+    names: dict[str, Recipe] = {}
+    for recipe in recipes:
+        other = names.setdefault(recipe.name, recipe)
+        if other is not recipe:
+            message = f"the name {recipe.name!r} is also that of {other.key}"
+            fix = "give each recipe its own name"
+            report(RecipeKeyError(message, where=f"{recipe.path} (name)", fix=fix))
 
 
 def _unread_files(recipe_dirs: Sequence[Path]) -> list[Path]:

@@ -246,7 +246,7 @@ def test_not_a_recipe(project: Project, text: str) -> None:
         project.first_fault()
 
 
-@pytest.mark.parametrize("value", [None, 1, "x", [], {}, True, [1], {"a": {"b": []}}, "{{a}}", -1, 1e300])
+@pytest.mark.parametrize("value", [None, -1, "{{a}}", [1], {"a": {"b": []}}])
 @pytest.mark.parametrize(
     "key", sorted(yaml.safe_load((asset("recipes") / f"{REFLECTION}.yaml").read_bytes()))
 )
@@ -257,7 +257,7 @@ def test_any_value(project: Project, key: str, value: object) -> None:
     assert {problem.path for problem in project.problems()} <= {str(path)}
 
 
-@pytest.mark.parametrize("value", [None, 1, "x", [], {}, True, [1], {"a": 1}])
+@pytest.mark.parametrize("value", [None, 1, "x", [1], {"a": 1}])
 @pytest.mark.parametrize(
     "place",
     [
