@@ -10,6 +10,7 @@ from pathlib import Path
 
 from panda.documents.times import parse_time
 from panda.errors import SettingError, UsageError
+from panda.models.models_file import LAYERS
 from panda.storage.assets import asset, search_path
 from panda.storage.names import check_id
 
@@ -40,6 +41,8 @@ class Settings:
     """Where prompts are looked for, the project's own directory first."""
     cache_dir: Path
     """Where files go that can be made again, and reports of bugs."""
+    compression_model_layer: str
+    """Layer whose model weighs and words anew what is compressed."""
     project_dir: Path
     """The directory of panda.toml, or the current one."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -119,6 +122,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "now": None,
         "seed": None,
         "wait_seconds": 600.0,
+        "compression_model_layer": "NERVES",
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
         "cache_dir": _home(environ, "XDG_CACHE_HOME", ".cache") / "panda",
     }
@@ -238,6 +242,12 @@ def _seconds(given: _Given, environ: Mapping[str, str]) -> float:
     return number
 
 
+def _layer(given: _Given, environ: Mapping[str, str]) -> str:
+    if given.value not in LAYERS:
+        raise _wrong(given, f"a layer: {', '.join(LAYERS)}")
+    return str(given.value)
+
+
 _CHECKS: Mapping[str, Callable[[_Given, Mapping[str, str]], object]] = {
     "root": _path,
     "user": _identifier("user"),
@@ -247,6 +257,7 @@ _CHECKS: Mapping[str, Callable[[_Given, Mapping[str, str]], object]] = {
     "wait_seconds": _seconds,
     "models_file": _path,
     "cache_dir": _path,
+    "compression_model_layer": _layer,
 }
 
 SETTING_NAMES = tuple(_CHECKS)

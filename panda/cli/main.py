@@ -19,10 +19,12 @@ from panda.settings import process_environment
 COMMANDS = (
     Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
+    Entry("replay", "panda.cli.replay:replay", "Run saved turns again with their recorded answers."),
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
     Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
     Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),
     Entry("validate", "panda.cli.validate:validate", "Check the store, recipes, prompts and models.yaml."),
+    Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
     Entry(

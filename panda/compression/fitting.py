@@ -1,11 +1,14 @@
-"""Bring the documents of a call down to the room they have, whole lines at a time, every cut marked."""
+"""Bring the documents of a call down to the room they have, the least important first, every cut marked."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from panda.compression.compressing import Surprise, compress, least_tokens
+from panda.compression.content_types import detect_content_type
+from panda.compression.pieces import MARK
 from panda.errors import BudgetExceededError
 
-MARK = "[…]"
+__all__ = ["MARK", "Cut", "InputDocument", "fit_documents"]
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,18 @@ class Cut:
     before_tokens: int
     """Budget tokens it had."""
     after_tokens: int
-    """Budget tokens it kept, the mark included."""
+    """Budget tokens it kept, the marks included."""
+    method: str = "lexical"
+    """How it was compressed: whole pieces, lexical or model."""
 
 
 def fit_documents(
-    documents: Sequence[InputDocument], *, room_tokens: int, count: Callable[[str], int]
+    documents: Sequence[InputDocument],
+    *,
+    room_tokens: int,
+    count: Callable[[str], int],
+    query: str | None = None,
+    surprise: Surprise | None = None,
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
     Documents that fit the room together.
@@ -42,17 +52,20 @@ def fit_documents(
         documents: n documents, most important first.
         room_tokens: Budget tokens for all of them.
         count: Maps a text to budget tokens.
+        query: The user's query, so that what answers it is kept first.
+        surprise: Asks the NERVES model where there is no query; None decides by words alone.
 
     Returns:
-        The n documents in order, lines dropped from the end of the least important unprotected ones, with
-        `[…]` in the place of what was dropped; and the cuts. Within room, the documents as given.
+        The n documents in order, the least important unprotected ones compressed first, with `[…]` in the
+        place of what was dropped; and the cuts. Within room, the documents as given.
 
     Raises:
-        BudgetExceededError: The protected documents alone do not fit.
+        BudgetExceededError: What is protected, error messages in the documents included, does not fit.
 
-    >>> fitted, cuts = fit_documents([InputDocument("a", "xx\\nyy\\nzz")], room_tokens=6, count=len)
-    >>> fitted[0].text, cuts[0].before_tokens
-    ('xx\\n[…]', 8)
+    >>> given = [InputDocument("a", "One is here. Two is far away. Three is nowhere at all.")]
+    >>> fitted, cuts = fit_documents(given, room_tokens=30, count=len, query="how far is two?")
+    >>> fitted[0].text, cuts[0].before_tokens, cuts[0].after_tokens
+    ('[…] Two is far away. […]', 54, 24)
     """
     sizes = [count(document.text) for document in documents]
     over = sum(sizes) - room_tokens
@@ -60,14 +73,24 @@ def fit_documents(
     for i in reversed(range(len(documents))):
         if over <= 0:
             break
-        if documents[i].protected or not documents[i].text:
+        document = documents[i]
+        if document.protected or not document.text:
             continue
-        text = _shorten(documents[i].text, max(0, sizes[i] - over), count)
-        after = count(text)
-        if after < sizes[i]:
-            fitted[i] = replace(documents[i], text=text)
-            cuts.append(Cut(documents[i].name, sizes[i], after))
-            over -= sizes[i] - after
+        kind = detect_content_type(document.name, document.text)
+        least = least_tokens(document.text, kind=kind, count=count)
+        if least >= sizes[i]:
+            continue
+        made = compress(
+            document.text,
+            kind=kind,
+            budget_tokens=max(least, sizes[i] - over),
+            count=count,
+            query=query,
+            surprise=surprise,
+        )
+        fitted[i] = replace(document, text=made.text)
+        cuts.append(Cut(document.name, sizes[i], made.after_tokens, made.method))
+        over -= sizes[i] - made.after_tokens
     if over > 0:
         raise BudgetExceededError(
             f"the inputs need {room_tokens + over} tokens when everything that may be cut is cut, "
@@ -77,15 +100,3 @@ def fit_documents(
             fix="raise token_budget.input of the recipe, or use a model with a larger context window",
         )
     return fitted, cuts
-
-
-def _shorten(text: str, room_tokens: int, count: Callable[[str], int]) -> str:
-    lines = text.splitlines()
-    low, high = 0, len(lines) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count("\n".join([*lines[:middle], MARK])) <= room_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return "\n".join([*lines[:low], MARK])

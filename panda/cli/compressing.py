@@ -1,0 +1,189 @@
+"""What `panda compress` is made of: reading, the model of the layer, the cache, the table of what went."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from panda.cli.contract import Invocation
+from panda.cli.input_text import read_argument
+from panda.cli.plain_text import clipped
+from panda.cli.reporter import Reporter
+from panda.compression.cache import CompressionCache
+from panda.compression.compressing import Compression, compress
+from panda.compression.content_types import CONTENT_TYPES, RECIPES, ContentType, detect_content_type
+from panda.compression.facts import compile_keep
+from panda.compression.fitting import InputDocument
+from panda.compression.nerves import NervesReader
+from panda.compression.rewriting import Rewrite
+from panda.compression.tokens import count_tokens
+from panda.errors import UsageError
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file
+from panda.recipes.book import RecipeBook
+from panda.recipes.executor import RecipeExecutor
+from panda.recipes.pack import Request
+from panda.recipes.recordings import Recordings
+from panda.storage.files import read_text
+
+_SHOWN_CHARS = 70
+
+
+def read_document(file: str, stdin: BinaryIO) -> str:
+    """
+    The text of a file, or of stdin for `-`.
+
+    Raises:
+        UsageError: It is not UTF-8.
+        StoreError: It cannot be read.
+    """
+    return read_argument("-", stdin) if file == "-" else read_text(Path(file))
+
+
+def read_type(given: str | None, file: str, text: str) -> ContentType:
+    """
+    The type that was named, or the one detected.
+
+    Raises:
+        UsageError: There is no such type.
+    """
+    if given is None:
+        return detect_content_type("" if file == "-" else Path(file).resolve().as_posix(), text)
+    for kind in CONTENT_TYPES:
+        if kind == given:
+            return kind
+    raise UsageError(
+        f"there is no type {given!r}", where="--type", fix=f"give one of {', '.join(CONTENT_TYPES)}"
+    )
+
+
+def compress_document(
+    invocation: Invocation,
+    text: str,
+    *,
+    kind: ContentType,
+    budget: int,
+    query: str | None,
+    keep: Sequence[str],
+) -> Compression:
+    """
+    The document within the budget, from the cache if it was made before.
+
+    Raises:
+        LimitError: What is protected does not fit.
+        UsageError: A pattern is no regular expression.
+        ModelFileError: models.yaml or a model of it is broken.
+    """
+    patterns = compile_keep(keep)
+    settings = invocation.settings
+    if count_tokens(text) <= budget:
+        return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
+    cache = CompressionCache(settings.cache_dir / "compression")
+    models_file = load_models_file(settings.models_file)
+    with Layers(models_file, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
+        model = layers.model(settings.compression_model_layer)
+        book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+        recipe = book.load_recipe(RECIPES[kind]).text if model.info.writes else None
+        key = cache.key(
+            text,
+            kind=kind,
+            budget_tokens=budget,
+            query=query,
+            keep=keep,
+            model=model.info.digest,
+            recipe=recipe,
+        )
+        found = cache.find(key)
+        if found is not None:
+            return found
+        made = compress(
+            text,
+            kind=kind,
+            budget_tokens=budget,
+            count=count_tokens,
+            query=query,
+            keep=patterns,
+            surprise=NervesReader(model) if model.info.scores else None,
+            rewrite=_rewriter(invocation, layers, book, kind, query) if model.info.writes else None,
+        )
+    cache.keep(key, made)
+    return made
+
+
+def explain(reporter: Reporter, made: Compression) -> None:
+    """Say what was left out and why, what was protected, and what it cost."""
+    reporter.table(
+        ("rung", "reason", "left out"),
+        [(one.rung, one.reason, clipped(one.text, _SHOWN_CHARS)) for one in made.dropped],
+    )
+    if made.protected:
+        reporter.table(("protected",), [(clipped(text, _SHOWN_CHARS),) for text in made.protected])
+    if made.note:
+        reporter.step(f"not used: {made.note}")
+    reporter.step(
+        f"{made.kind}: {made.before_tokens} tokens before, {made.after_tokens} after "
+        f"({100 * made.ratio:.0f} %), by {made.method} (rung {made.rung}), verified, "
+        f"{made.seconds:.2f} seconds"
+    )
+
+
+def result_data(made: Compression, out: Path | None) -> dict[str, object]:
+    """The numbers of a compression for `--json`."""
+    return {
+        "type": made.kind,
+        "before_tokens": made.before_tokens,
+        "after_tokens": made.after_tokens,
+        "ratio": made.ratio,
+        "rung": made.rung,
+        "method": made.method,
+        "kept_pieces": made.kept_pieces,
+        "dropped": [{"rung": one.rung, "reason": one.reason, "text": one.text} for one in made.dropped],
+        "protected": list(made.protected),
+        "verification": {"problems": [], "refused_rewrites": made.note},
+        "seconds": round(made.seconds, 4),
+        "out": None if out is None else str(out),
+        "text": made.text if out is None else None,
+    }
+
+
+class _NoTurn:
+    """A journal for calls outside a turn: nothing is written, nothing is counted."""
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.user_id = invocation.settings.user
+        self.session_id = invocation.settings.session
+        self.turn = 0
+        self.phase = 0
+        self.recordings = Recordings(())
+        self._seed = invocation.settings.seed or 0
+
+    def seed(self, recipe: str, attempt: int) -> int:
+        return self._seed + attempt
+
+    def count_execution(self, recipe: str) -> None:
+        pass
+
+    def add_call(self, record: Mapping[str, object]) -> None:
+        pass
+
+    def knows_prefix(self, digest: str) -> bool:
+        return True
+
+
+def _rewriter(
+    invocation: Invocation, layers: Layers, book: RecipeBook, kind: ContentType, query: str | None
+) -> Rewrite:
+    """Words a passage anew by the recipe of the document's type."""
+    clock = invocation.settings.clock
+    executor = RecipeExecutor(book, layers, clock=clock, log=lambda _: None, count=count_tokens)
+    key = RECIPES[kind]
+    name = book.load_recipe(key).input_docs[0]
+
+    def rewrite(passage: str, tokens: int) -> str:
+        request = Request(
+            query=query or "",
+            documents=[InputDocument(name, passage, protected=True)],
+            variables={"target_tokens": str(tokens)},
+        )
+        return str(executor.execute(key, request, _NoTurn(invocation)).values["text"])
+
+    return rewrite

@@ -1,0 +1,69 @@
+"""Compressed documents that were made before, by everything that decides them."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from panda.compression.compressing import Compression, Dropped
+from panda.errors import PandaError
+from panda.storage.files import read_text, write_json
+
+_VERSION = 1
+"""Changes when the same inputs would give another result."""
+_MOST_FILES = 1_000
+
+
+class CompressionCache:
+    """
+    Results by content, budget, query, type, patterns, recipe and model.
+
+    Args:
+        directory: Where they are kept; made when the first one comes.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def key(
+        self,
+        source: str,
+        *,
+        kind: str,
+        budget_tokens: int,
+        query: str | None,
+        keep: Sequence[str],
+        model: str | None,
+        recipe: str | None,
+    ) -> str:
+        """The name of a result; the same inputs always have the same."""
+        parts = [_VERSION, source, kind, budget_tokens, query, list(keep), model, recipe]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def find(self, key: str) -> Compression | None:
+        """The result of that name, or None; a damaged file counts as none."""
+        path = self._path(key)
+        if not path.is_file():
+            return None
+        try:
+            return _parse(json.loads(read_text(path)))
+        except (ValueError, KeyError, TypeError, PandaError):
+            return None
+
+    def keep(self, key: str, result: Compression) -> None:
+        """Keep a result; of more than 1,000 the oldest go."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        write_json(self._path(key), asdict(result))
+        files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in files[:-_MOST_FILES]:
+            path.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._directory / f"{key}.json"
+
+
+def _parse(values: Mapping[str, Any]) -> Compression:
+    dropped = tuple(Dropped(**one) for one in values["dropped"])
+    return Compression(**{**values, "dropped": dropped, "protected": tuple(values["protected"])})

@@ -1,0 +1,246 @@
+"""What in a document must survive, what should, and what is the first to go (S3 §24)."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from panda.compression.content_types import ContentType
+from panda.compression.pieces import Piece
+from panda.documents.evidence import check_evidence, find_claims
+from panda.documents.stemming import split_terms
+from panda.errors import UsageError
+
+_ERROR_LINE = re.compile(
+    r"""^\s*(?:[-*>|]\s*)?[`*"]{0,3}(?:
+        (?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)\b(?:\s*:|$)     # ValueError: …
+      | (?i:(?:\w+[ ])?(?:fatal|error|panic|failure|fehler|erreur|ошибка|错误|エラー)
+            \s?(?:\[\w+\])?[`*"]{0,3}\s?[:：])
+      | npm[ ]ERR!
+      | E[ ]{2,}\S
+      | [\w./\\-]+:\d+(?::\d+)?:\s(?:fatal[ ])?error:            # main.c:3:5: error:
+      | .{0,60}?(?<![\w-])(?:ERROR|FATAL|CRITICAL)(?![\w-])[\]:|\s]   # a log line
+      | .{0,40}?\b(?:status|exit[ _]code)"?[:=\s]{1,3}"?(?:error|failed|[45]\d\d)\b
+    )""",
+    re.VERBOSE,
+)
+_ERROR_KEYS = ("error", "errors", "error_message", "exception", "stderr")
+_BOILERPLATE = re.compile(
+    r"\b(?:all rights reserved|cookie(?:s| policy)|privacy policy|terms of (?:service|use)"
+    r"|skip to (?:main )?content|sign (?:in|up)|log ?in|subscribe|newsletter|share (?:on|this)|follow us"
+    r"|back to top|add to (?:cart|wishlist)|advertisement|sponsored|click here"
+    r"|read more|learn more|accept all|table of contents)\b",
+    re.IGNORECASE,
+)
+_CONTENTS_LINE = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*\Z")
+_BOILERPLATE_CHARS = 90
+_ERROR_CHARS = 1_200
+_DIGIT = re.compile(r"\d")
+_FACT_KINDS = ("price", "url", "date")
+_NGRAM = 3
+_KEY_FIELDS = (
+    "name",
+    "title",
+    "product",
+    "price",
+    "url",
+    "availability",
+    "rating",
+    "confidence",
+    "zone",
+    "type",
+)
+_PAGE_LOW = ("navigation", "nav", "footer", "header", "menu", "sidebar", "ads")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What is known of each piece before its words are weighed, by index."""
+
+    protected: frozenset[int]
+    """Never dropped."""
+    reasons: dict[int, str]
+    """Why each protected piece is so."""
+    facts: dict[int, tuple[str, ...]]
+    """Prices, URLs and dates in a piece, as values."""
+    low: dict[int, str]
+    """Pieces that go first, with the reason."""
+
+
+def weigh(
+    pieces: Sequence[Piece], kind: ContentType, source: str, *, keep: Sequence[re.Pattern[str]] = ()
+) -> Weights:
+    """
+    What must stay, what should stay and what goes first.
+
+    Args:
+        pieces: All pieces of the document.
+        kind: Its type.
+        source: The document.
+        keep: A piece in which one of these occurs is protected.
+    """
+    reasons: dict[int, str] = {}
+    facts: dict[int, tuple[str, ...]] = {}
+    low: dict[int, str] = {}
+    errors = _error_pieces(pieces)
+    for i, piece in enumerate(pieces):
+        if kind == "context.md" and (piece.kind == "front" or piece.section == 0 or _is_canonical(piece)):
+            reasons[i] = "section 0" if piece.section == 0 else "structure"
+        elif any(pattern.search(piece.text) for pattern in keep):
+            reasons[i] = "keep"
+        elif i in errors:
+            reasons[i] = "error message"
+        elif piece.kind not in ("fence", "label", "table_head"):
+            found = _facts(piece)
+            if found:
+                facts[i] = found
+    _drop_first(pieces, kind, low)
+    _drop_repeated(pieces, low)
+    for i in _misleading(pieces, source):
+        low[i] = "says something else when it stands alone"
+    protected = frozenset(reasons)
+    return Weights(
+        protected,
+        reasons,
+        {i: found for i, found in facts.items() if i not in low},
+        {i: why for i, why in low.items() if i not in protected},
+    )
+
+
+def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+    """
+    Regular expressions of what is to be kept.
+
+    Raises:
+        UsageError: One is no regular expression.
+
+    >>> bool(compile_keep(["GPU"])[0].search("RTX GPU"))
+    True
+    """
+    found = []
+    for pattern in patterns:
+        try:
+            found.append(re.compile(pattern))
+        except re.error as exc:
+            fix = "escape characters such as ( and [ with a backslash"
+            raise UsageError(f"not a regular expression: {exc}", where=f"--keep {pattern}", fix=fix) from exc
+    return tuple(found)
+
+
+def is_error(text: str) -> bool:
+    """
+    Whether a line is an error message, not a sentence about errors.
+
+    >>> is_error("ValueError: bad"), is_error("2026-01-04 12:00 ERROR disk full"), is_error("Errors happen.")
+    (True, True, False)
+    """
+    return len(text) <= _ERROR_CHARS and bool(_ERROR_LINE.match(text))
+
+
+def _is_canonical(piece: Piece) -> bool:
+    return piece.kind == "heading" and piece.section is not None and piece.text.startswith("## ")
+
+
+def _error_pieces(pieces: Sequence[Piece]) -> set[int]:
+    """Pieces of lines that are error messages, each message once."""
+    lines: dict[int, list[int]] = {}
+    for i, piece in enumerate(pieces):
+        if piece.kind in ("sentence", "label", "row", "code", "field"):
+            lines.setdefault(piece.line, []).append(i)
+    found: set[int] = set()
+    seen: set[str] = set()
+    for members in lines.values():
+        first = pieces[members[0]]
+        text = " ".join(pieces[i].text for i in members)
+        by_key = first.kind == "field" and bool(first.path) and first.path[-1].lower() in _ERROR_KEYS
+        says = by_key and text.split(": ", 1)[-1].strip() not in ("null", "false", "[]", "{}", "", "0")
+        error = says and len(text) <= _ERROR_CHARS if by_key else is_error(text)
+        if error and text not in seen:
+            seen.add(text)
+            found.update(members)
+    return found
+
+
+def _facts(piece: Piece) -> tuple[str, ...]:
+    text = piece.text
+    if not (_DIGIT.search(text) or "://" in text or "." in text):
+        return ()
+    return tuple(dict.fromkeys(f"{c.kind} {c.value}" for c in find_claims(text) if c.kind in _FACT_KINDS))
+
+
+def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str]) -> None:
+    confidences = _page_confidences(pieces) if kind == "page_doc" else {}
+    for i, piece in enumerate(pieces):
+        confidence = confidences.get(i, 1.0)
+        short = len(piece.text) <= _BOILERPLATE_CHARS
+        if short and (_BOILERPLATE.search(piece.text) or _CONTENTS_LINE.match(piece.text)):
+            low[i] = "boilerplate"
+        elif not any(char.isalnum() for char in piece.text) and piece.kind in ("sentence", "code"):
+            low[i] = "no words"
+        elif kind == "page_doc" and any(part.lower() in _PAGE_LOW for part in piece.path):
+            low[i] = "navigation"
+        elif confidence < 0.5:
+            low[i] = "zone with confidence below 0.5"
+        elif confidence < 0.8 and piece.path[-1].lower() not in _KEY_FIELDS:
+            low[i] = "no key field, in a zone with confidence below 0.8"
+
+
+def _page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
+    """The confidence of the named object that each piece stands in; the innermost one counts."""
+    members: dict[int, list[int]] = {}
+    for i, piece in enumerate(pieces):
+        for head in piece.heads:
+            members.setdefault(head, [head]).append(i)
+    found: dict[int, float] = {}
+    for piece in pieces:
+        if piece.path[-1:] == ("confidence",) and piece.heads:
+            try:
+                value = float(piece.text.split(": ", 1)[1])
+            except ValueError:
+                continue
+            for i in members[piece.heads[0]]:
+                found.setdefault(i, value)
+    return found
+
+
+def _drop_repeated(pieces: Sequence[Piece], low: dict[int, str]) -> None:
+    """Later sentences and rows of which an earlier piece says nearly every run of three words."""
+    exact: dict[str, int] = {}
+    grams: dict[tuple[str, ...], int] = {}
+    for i, piece in enumerate(pieces):
+        if piece.kind not in ("sentence", "row", "field", "code") or i in low:
+            continue
+        terms = split_terms(piece.text)
+        if len(terms) < 4:
+            continue
+        own = [tuple(terms[k : k + _NGRAM]) for k in range(len(terms) - _NGRAM + 1)]
+        text = " ".join(piece.text.split()).lower()
+        if text in exact:
+            low[i] = f"repeats piece {exact[text]}"
+            continue
+        known = [grams[gram] for gram in own if gram in grams]
+        fresh = [gram for gram in own if gram not in grams]
+        if len(known) >= 0.9 * len(own) and not any(_DIGIT.search(word) for gram in fresh for word in gram):
+            other, times = Counter(known).most_common(1)[0]
+            if times >= 0.8 * len(own):
+                low[i] = f"nearly repeats piece {other}"
+                continue
+        exact[text] = i
+        for gram in own:
+            grams.setdefault(gram, i)
+
+
+def _misleading(pieces: Sequence[Piece], source: str) -> list[int]:
+    """Pieces that alone would claim a number, date or URL that the document does not hold."""
+    texts = {
+        i: piece.text for i, piece in enumerate(pieces) if _DIGIT.search(piece.text) or "." in piece.text
+    }
+    wrong = check_evidence("\n\n[…]\n\n".join(texts.values()), [source])
+    if not wrong:
+        return []
+    words = {claim.text for claim in wrong}
+    return [
+        i
+        for i, text in texts.items()
+        if any(word in text for word in words) and check_evidence(text, [source])
+    ]

@@ -1,0 +1,205 @@
+"""
+One order in which the pieces of a document are kept, whatever the budget.
+
+Every budget keeps a beginning of the same order. So what is kept at one budget is kept at every larger one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from panda.compression.content_types import ContentType
+from panda.compression.facts import Weights
+from panda.compression.pieces import Piece
+from panda.compression.relevance import Signals
+
+_WHOLE_TOKENS = 48
+_HUGE_TOKENS = 160
+_FACT_SHARE = 0.7
+_FACT_SHARE_WITH_QUERY = 0.15
+_SAYS = 0.25
+"""What it counts that a unit is telling as such, beside its fit to the query."""
+_STRUCTURE = ("heading", "label", "fence", "table_head")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Pieces that are weighed together: a sentence, a row, a value."""
+
+    pieces: tuple[int, ...]
+    """Their indexes, ascending."""
+    tokens: tuple[int, ...]
+    """Budget tokens of each of them."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """The next thing to keep."""
+
+    pieces: tuple[int, ...]
+    """Indexes of pieces."""
+    rung: int
+    """What drops it: 1 repeats and boilerplate, 2 low priority, 3 too little information."""
+    reason: str
+    """Why it is dropped when it is."""
+
+
+def find_units(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[Unit]:
+    """
+    The units of a document, in order; structure such as headings is in none.
+
+    Args:
+        pieces: All pieces.
+        tokens: Budget tokens of each piece.
+    """
+    found: dict[int, list[int]] = {}
+    for i, piece in enumerate(pieces):
+        if piece.kind not in _STRUCTURE:
+            found.setdefault(piece.unit, []).append(i)
+    return [Unit(tuple(members), tuple(tokens[i] for i in members)) for members in found.values()]
+
+
+def rank(
+    pieces: Sequence[Piece],
+    units: Sequence[Unit],
+    scores: Sequence[float],
+    weights: Weights,
+    *,
+    has_query: bool,
+) -> list[Item]:
+    """
+    Everything that is not protected, best first.
+
+    Facts that are not yet covered take turns with the best units, by tokens: so neither pushes the other out.
+
+    Args:
+        pieces: All pieces.
+        units: Their units.
+        scores: What each unit is worth.
+        weights: Protected pieces, facts, and pieces to drop first.
+        has_query: Whether the scores follow a query, and count for more than facts then.
+
+    Returns:
+        Items that hold every unprotected piece once.
+    """
+    sizes = {i: size for unit in units for i, size in zip(unit.pieces, unit.tokens, strict=True)}
+    order = sorted(range(len(units)), key=lambda n: (-scores[n], n))
+    worth = {i: scores[n] for n in order for i in units[n].pieces}
+    facts = _cover_facts(weights, sizes, worth)
+    lines = [item for n in order for item in _items(units[n], weights)]
+    good = [item for item in lines if item.rung == 3]
+    rest = sorted((item for item in lines if item.rung < 3), key=lambda item: -item.rung)
+    share = _FACT_SHARE_WITH_QUERY if has_query else _FACT_SHARE
+    merged = _take_turns(facts, good, share, sizes)
+    done = {i for item in merged for i in item.pieces} | weights.protected
+    ranked = list(merged)
+    for item in rest:
+        left = tuple(i for i in item.pieces if i not in done)
+        if left:
+            ranked.append(Item(left, item.rung, item.reason))
+            done.update(left)
+    bare = [i for i, piece in enumerate(pieces) if i not in done]
+    return [*ranked, *(Item((i,), 2, "nothing below it is kept") for i in bare)]
+
+
+def _cover_facts(weights: Weights, sizes: dict[int, int], worth: dict[int, float]) -> list[Item]:
+    """For every price, URL and date the piece that holds most of them for its length."""
+    covered = {fact for i in weights.protected for fact in weights.facts.get(i, ())}
+    offers = sorted(
+        ((i, found) for i, found in weights.facts.items() if sizes.get(i, 0) <= _HUGE_TOKENS),
+        key=lambda offer: (
+            -len(offer[1]) / (4 + sizes.get(offer[0], 0)) - 0.05 * worth.get(offer[0], 0),
+            offer[0],
+        ),
+    )
+    items = []
+    for i, found in offers:
+        if not covered.issuperset(found):
+            covered.update(found)
+            items.append(Item((i,), 3, "its facts do not fit"))
+    return items
+
+
+def _items(unit: Unit, weights: Weights) -> list[Item]:
+    """A unit as one item, or a long one as one item a piece; what goes first apart."""
+    found = []
+    high = [i for i in unit.pieces if i not in weights.low and i not in weights.protected]
+    if sum(unit.tokens) <= _WHOLE_TOKENS and high:
+        found.append(Item(tuple(high), 3, "says less than what is kept"))
+    else:
+        for i, size in zip(unit.pieces, unit.tokens, strict=True):
+            if i in high and size > _HUGE_TOKENS:
+                found.append(Item((i,), 2, f"one piece of {size} tokens that cannot be cut"))
+            elif i in high:
+                found.append(Item((i,), 3, "says less than what is kept"))
+    for i in unit.pieces:
+        if i in weights.low:
+            reason = weights.low[i]
+            rung = 1 if "repeats" in reason or reason in ("boilerplate", "no words") else 2
+            found.append(Item((i,), rung, reason))
+    return found
+
+
+def _take_turns(
+    first: Sequence[Item], second: Sequence[Item], share: float, sizes: dict[int, int]
+) -> list[Item]:
+    """Both lists merged so that *first* gets its share of the tokens until it is used up; nothing twice."""
+    merged: list[Item] = []
+    done: set[int] = set()
+    taken = [0.0, 0.0]
+    at = [0, 0]
+    lists = (first, second)
+    while at[0] < len(first) or at[1] < len(second):
+        turn = 0 if taken[0] * (1 - share) <= taken[1] * share else 1
+        if at[turn] >= len(lists[turn]):
+            turn = 1 - turn
+        item = lists[turn][at[turn]]
+        at[turn] += 1
+        left = tuple(i for i in item.pieces if i not in done)
+        if left:
+            merged.append(Item(left, item.rung, item.reason))
+            done.update(left)
+            taken[turn] += sum(sizes[i] + 2 for i in left)
+    return merged
+
+
+def score_units(
+    pieces: Sequence[Piece],
+    units: Sequence[Unit],
+    signals: Signals,
+    surprise: Sequence[float] | None,
+    kind: ContentType,
+) -> list[float]:
+    """
+    What each unit is worth: its fit to the query first, then how much it says.
+
+    Args:
+        pieces: All pieces.
+        units: Their units.
+        signals: Measured from the words.
+        surprise: How much of each unit the model did not expect, 0 to 1; None without a model.
+        kind: Type of the document.
+    """
+    newest = max((piece.section or 0 for piece in pieces), default=0)
+    found = []
+    for n, unit in enumerate(units):
+        piece = pieces[unit.pieces[0]]
+        says = signals.specific[n] + signals.marks[n]
+        if surprise is not None:
+            says += surprise[n]
+        found.append(signals.query[n] + _SAYS * says + _bonus(piece, n, len(units), kind, newest))
+    return found
+
+
+def _bonus(piece: Piece, n: int, count: int, kind: ContentType, newest: int) -> float:
+    """What the type of a document says of its parts (S3 §22, §24)."""
+    if kind == "context.md":
+        return 0.15 if piece.section == newest else 0.0
+    if kind == "page_doc":
+        words = " ".join(piece.path).lower()
+        order = (("pric", 0.4), ("product", 0.3), ("name", 0.3), ("review", 0.1), ("url", 0.2), ("time", 0.1))
+        return next((value for word, value in order if word in words), 0.0)
+    if kind == "research.md":
+        return 0.1 if "://" in piece.text or piece.text.lstrip().startswith(("-", "*")) else 0.0
+    if kind == "tool_result":
+        return 0.1 if n >= count - 3 else 0.0
+    return 0.05 if n == 0 else 0.0

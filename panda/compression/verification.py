@@ -1,0 +1,143 @@
+"""Whether a compressed document is true to its source, complete where it must be, and whole in form."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from panda.compression.pieces import MARK, count_cells
+from panda.documents.evidence import check_evidence
+from panda.documents.yaml_values import parse_yaml
+
+_FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
+_HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
+_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$")
+_QUOTED = re.compile(r"[\"“«„]([^\"”»“\n]{2,80})[\"”»“]")
+
+
+def verify(
+    output: str,
+    source: str,
+    *,
+    protected: Sequence[str],
+    budget_tokens: int,
+    count: Callable[[str], int],
+    is_json: bool,
+) -> list[str]:
+    """
+    What is wrong with a compressed document.
+
+    Args:
+        output: The compressed document.
+        source: The document that it was made of.
+        protected: Texts that it must hold.
+        budget_tokens: Most budget tokens that it may have.
+        count: Maps a text to budget tokens.
+        is_json: Whether the source is a JSON document, so that the output must be one too.
+
+    Returns:
+        One line a problem; empty if there is none.
+
+    Source:
+        S3 §24; issue 5.
+
+    >>> verify("It costs $5.", "It costs $6.", protected=[], budget_tokens=9, count=len, is_json=False)
+    ['12 tokens, 3 more than the budget of 9', 'price $5 is not in the source']
+    """
+    problems = []
+    size = count(output)
+    if size > budget_tokens:
+        problems.append(f"{size} tokens, {size - budget_tokens} more than the budget of {budget_tokens}")
+    said, known = output, source
+    if is_json:
+        try:
+            said, known = _values(json.loads(output)), _values(json.loads(source))
+        except (ValueError, RecursionError):
+            return [*problems, "no longer valid JSON"]
+    problems += [f"{claim.kind} {claim.text} is not in the source" for claim in check_evidence(said, [known])]
+    plain = " ".join(known.split())
+    for name in _QUOTED.findall(said):
+        if MARK not in name and " ".join(name.split()) not in plain:
+            problems.append(f"the quoted {name!r} is not in the source")
+    squeezed = "".join(said.split())
+    problems += [
+        f"protected text is missing: {text[:60]!r}"
+        for text in protected
+        if "".join(text.split()) not in squeezed
+    ]
+    return problems if is_json else [*problems, *_form_problems(output, source)]
+
+
+def _form_problems(output: str, source: str) -> list[str]:
+    problems = []
+    if _open_fence(output) and not _open_fence(source):
+        problems.append("a fence is left open")
+    headings, known = _headings(output), iter(_headings(source))
+    missing = next((line for line in headings if line not in known), None)
+    if missing is not None:
+        problems.append(f"the heading {missing.strip()!r} is new or out of order")
+    return [*problems, *_table_problems(output, source), *_meta_problems(output, source)]
+
+
+def _open_fence(text: str) -> bool:
+    mark: str | None = None
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if mark is None:
+            mark = match.group(1) if match else None
+        elif match and match.group(1)[0] == mark[0] and _closes(mark, line):
+            mark = None
+    return mark is not None
+
+
+def _closes(mark: str, line: str) -> bool:
+    text = line.strip()
+    return len(text) >= len(mark) and text == mark[0] * len(text)
+
+
+def _headings(text: str) -> list[str]:
+    found = []
+    mark: str | None = None
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if mark is not None:
+            mark = None if _closes(mark, line) else mark
+        elif match:
+            mark = match.group(1)
+        elif _HEADING.match(line):
+            found.append(line.rstrip())
+    return found
+
+
+def _table_problems(output: str, source: str) -> list[str]:
+    known = {line.strip() for line in source.split("\n")}
+    lines = output.split("\n")
+    for i, line in enumerate(lines[1:], 1):
+        if _TABLE_RULE.match(line) and "|" in lines[i - 1]:
+            cells = count_cells(lines[i - 1])
+            for row in lines[i + 1 :]:
+                if "|" not in row:
+                    break
+                if row.strip() not in known and (MARK not in row or count_cells(row) != cells):
+                    return [f"the table row {row.strip()[:60]!r} has lost cells"]
+    return []
+
+
+def _meta_problems(output: str, source: str) -> list[str]:
+    for block in re.findall(r"^```yaml\n(_meta:.*?)^```", output, re.DOTALL | re.MULTILINE):
+        if block in source:
+            continue
+        try:
+            parse_yaml(block)
+        except ValueError as exc:
+            return [f"_meta: {exc}"]
+    return []
+
+
+def _values(value: Any) -> str:
+    """All keys and values of a JSON value as lines of text."""
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_values(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "\n".join(map(_values, value))
+    return value if isinstance(value, str) else json.dumps(value)
