@@ -1,5 +1,5 @@
 # What a newcomer and CI run. `make` alone lists the targets.
-.PHONY: help install turn test clean
+.PHONY: help install turn test record clean
 
 Q ?= And how much does the Lenovo LOQ 15 cost?
 override Q := $(value Q)
@@ -18,6 +18,7 @@ help:
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
 	@echo 'make install        only set up $(VENV)'
+	@echo 'make record         record the turns anew that the tests replay'
 	@echo 'make clean          remove $(VENV) and demo/'
 
 install: $(STAMP)
@@ -44,6 +45,9 @@ test: $(STAMP)
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest
+
+record: $(STAMP)
+	$(BIN)/python -m tests.record_replays
 
 clean:
 	rm -rf $(VENV) demo

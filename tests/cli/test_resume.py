@@ -1,0 +1,119 @@
+"""Turns of real processes that are killed, interrupted and raced."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from panda.cli.main import main; main()"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A demo store of its own."""
+    root = tmp_path / "panda-system-docs"
+    subprocess.run([*COMMAND, "init", "--demo", "--root", str(root)], check=True, capture_output=True)
+    return root
+
+
+def start(store: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [*COMMAND, "turn", *arguments, "--root", str(store), "--user", "demo", "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def turn_file(store: Path, number: int, name: str) -> Path:
+    return store / "users" / "demo" / "turns" / f"turn_{number:06d}" / name
+
+
+def check_valid(store: Path) -> None:
+    done = subprocess.run([*COMMAND, "validate", str(store)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert path.exists()
+
+
+def test_killed_turn_resumes(store: Path) -> None:
+    """A turn killed again and again ends with every recorded call made once, and its files valid."""
+    process = start(store, "How much is the ASUS TUF A15?")
+    calls = turn_file(store, 813, "calls.jsonl")
+    for names in ("query_analysis.json", "retrieval_plan.json", "plan.json"):
+        wait_for(turn_file(store, 813, names))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        before = calls.read_bytes()
+        process = start(store, "--resume", "813")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert json.loads(out)["data"]["status"] == "approved"
+    assert calls.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
+    made = Counter(_call(json.loads(line)) for line in calls.read_text(encoding="utf-8").splitlines())
+    assert max(made.values()) == 1
+    check_valid(store)
+
+
+def _call(record: dict[str, object]) -> str:
+    kept = ("phase", "round", "revision", "recipe", "attempt", "property", "prefix", "options")
+    values = {key: record.get(key) for key in kept}
+    values["prefix"] = record["prefix"]["sha256"]  # type: ignore[index]
+    values["options"] = [(o["context"], o["continuation"]) for o in record["options"]]  # type: ignore[attr-defined]
+    return json.dumps(values)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_interrupt(store: Path, number: signal.Signals, code: int) -> None:
+    """Ctrl-C and TERM mark the turn interrupted, exit 130 and 143, and leave it to be resumed."""
+    process = start(store, "How much is the ASUS TUF A15?")
+    wait_for(turn_file(store, 813, "query_analysis.json"))
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    metadata = json.loads(turn_file(store, 813, "metadata.json").read_text(encoding="utf-8"))
+    assert metadata["status"] == "interrupted"
+    check_valid(store)
+
+
+def test_turns_of_one_session_follow_each_other(store: Path) -> None:
+    """Two turns started at once in one session get two numbers; the second says whom it waits for."""
+    first = start(store, "hello")
+    wait_for(turn_file(store, 813, "metadata.json"))
+    second = start(store, "hello there")
+    _, waiting = second.communicate(timeout=120)
+    first.communicate(timeout=120)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert f"waiting for panda turn (pid {first.pid})" in waiting
+    assert turn_file(store, 814, "response.md").exists()
+    assert not turn_file(store, 815, "").exists()
+    check_valid(store)
+
+
+def test_no_wait_says_who_holds(store: Path) -> None:
+    """With --wait 0 a held session is exit 75, naming the holder; no number is claimed."""
+    first = start(store, "hello")
+    wait_for(turn_file(store, 813, "metadata.json"))
+    second = start(store, "hello there", "--wait", "0")
+    out, _ = second.communicate(timeout=60)
+    first.communicate(timeout=120)
+    assert second.returncode == 75
+    assert str(first.pid) in json.loads(out)["error"]["message"]
+    assert not turn_file(store, 814, "").exists()
+
+
+def test_resume_refuses(store: Path) -> None:
+    """A turn that has ended, or does not exist, cannot be resumed: exit 2 with the reason."""
+    environ = {**os.environ, "PANDA_USER": "demo", "PANDA_ROOT": str(store)}
+    for number in ("811", "999"):
+        command = [*COMMAND, "turn", "--resume", number, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environ)
+        assert done.returncode == 2
+        assert number in json.loads(done.stdout)["error"]["message"]
