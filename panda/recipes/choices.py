@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
@@ -88,6 +89,12 @@ def choose(spec: ChoiceSpec, inputs: ChoiceInputs, score: ScoreFunction) -> Choi
             return made
     made = _try_step(spec, spec.steps[-1], inputs, score)
     return made or Choice(spec.name, () if spec.many else None, {}, None, spec.steps[-1].scorer)
+
+
+def written_choice(spec: ChoiceSpec, value: Any) -> Choice:
+    """A choice that a model made which cannot score: by writing it, and so without a confidence."""
+    taken = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
+    return Choice(spec.name, taken, {}, None, "written")
 
 
 def _try_step(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction) -> Choice | None:

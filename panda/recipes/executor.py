@@ -17,7 +17,7 @@ from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, ReplyError
 from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams, Usage
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import Choice, ChoiceInputs, choose
+from panda.recipes.choices import Choice, ChoiceInputs, choose, written_choice
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
@@ -126,14 +126,13 @@ class _Execution:
         self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
 
     def run(self) -> Reply:
-        documents = self._fit()
         gates = self.recipe.quality_gates
         error: str | None = None
         received: str | None = None
         for _ in range(gates.max_retries + 1):
             self.journal.count_execution(self.recipe.key)
             self.attempts += 1
-            messages = build_messages(self.recipe, self.prompt, self.request, documents, error=error)
+            messages = self._messages(error)
             received, reply, error = self._attempt(messages)
             if reply is not None and self._gate_passes(reply):
                 return reply
@@ -159,14 +158,27 @@ class _Execution:
             )
         return False
 
-    def _fit(self) -> list[InputDocument]:
-        """The documents for the prompt; scorers with prompts of their own see none, so none is cut then."""
+    def _messages(self, error: str | None) -> Sequence[Message]:
+        """The messages of an attempt; scorers with prompts of their own see no documents: none is cut."""
+
+        def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
+            asked = self._asked()
+            return build_messages(self.recipe, self.prompt, self.request, documents, error=error, asked=asked)
+
         if not self._asks_with_messages():
-            return list(self.request.documents)
+            return build(self.request.documents)
         documents, self.cuts = fit_request(
-            self.recipe, self.request, self.model, prompt=self.prompt, count=self.executor._count
+            self.recipe, self.request, self.model, build=build, count=self.executor._count
         )
-        return documents
+        return build(documents)
+
+    def _asked(self) -> tuple[str, ...]:
+        """Properties that the prompt shows: what the model writes, or else what it chooses."""
+        info = self.model.info
+        written = self.texts if info.writes else ()
+        if written and info.scores:
+            return written
+        return (*written, *(spec.name for spec in self.specs if spec.name not in self.sources))
 
     def _asks_with_messages(self) -> bool:
         text = bool(self.texts) or self.recipe.output_format != "json"
@@ -200,7 +212,7 @@ class _Execution:
             choices[spec.name] = self._choose(spec, messages)
         for spec in specs if not info.scores else ():
             if spec.name in values or spec.many:  # a subset of no options is empty
-                choices[spec.name] = _drawn(spec, values.get(spec.name, []))
+                choices[spec.name] = written_choice(spec, values.get(spec.name, []))
         for name, choice in choices.items():
             if choice.value is not None:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
@@ -282,9 +294,3 @@ class _Execution:
         confidence = made.confidence if made else None
         below = threshold is not None and (confidence is None or confidence < threshold)
         return Reply(self.recipe, values, choices, confidence, below, self.attempts, tuple(self.cuts))
-
-
-def _drawn(spec: ChoiceSpec, value: Any) -> Choice:
-    """A choice that a model made which cannot score: by writing it, and so without a confidence."""
-    taken = tuple(dict.fromkeys(value)) if isinstance(value, list) else value
-    return Choice(spec.name, taken, {}, None, "written")

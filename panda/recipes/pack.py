@@ -36,6 +36,7 @@ def build_messages(
     documents: Sequence[InputDocument],
     *,
     error: str | None = None,
+    asked: Sequence[str] | None = None,
 ) -> list[Message]:
     """
     The messages of one call, what never changes first.
@@ -46,6 +47,7 @@ def build_messages(
         request: What the phase gives.
         documents: The fitted documents.
         error: Why the previous attempt was refused.
+        asked: Properties of the schema that the model is asked for; None means all.
 
     Returns:
         A system message that is the same for every call of the recipe, and a user message: documents,
@@ -62,8 +64,8 @@ def build_messages(
     }
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
-    if recipe.output_format == "json":
-        system.append("Reply with one JSON object of this schema:\n" + render_schema(recipe))
+    if recipe.output_format == "json" and asked != ():
+        system.append("Reply with one JSON object of this schema:\n" + render_schema(recipe, asked))
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
     user = [f"===== {document.name} =====\n{document.text}" for document in documents if document.text]
     user += [render_options(name, options) for name, options in request.options.items() if options]
@@ -80,9 +82,9 @@ def build_messages(
     ]
 
 
-def render_schema(recipe: Recipe) -> str:
-    """The output schema as the model sees it, without x- keys, in one line."""
-    return json.dumps(plain_schema(recipe.output_schema, only=None, options={}), ensure_ascii=False)
+def render_schema(recipe: Recipe, asked: Sequence[str] | None) -> str:
+    """The output schema, or some of its properties, as the model sees it: without x- keys, in one line."""
+    return json.dumps(plain_schema(recipe.output_schema, only=asked, options={}), ensure_ascii=False)
 
 
 def render_options(name: str, options: Sequence[Option]) -> str:

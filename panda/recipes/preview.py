@@ -13,6 +13,7 @@ from panda.recipes.documents import recipe_documents
 from panda.recipes.pack import Request, build_messages, render_options
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import BASE_VARIABLES, STEPS
+from panda.recipes.templates import template_sources
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,16 @@ def preview_recipe(
     options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
     documents, cuts = fit_documents(
         _documents(recipe, turn, given.documents if given else ()),
-        room_tokens=recipe.token_budget.input - count(query),
+        room_tokens=max(0, recipe.token_budget.input - count(query)),
         count=count,
+        query=turn.query if turn else None,
     )
     request = Request(query, documents, options, variables)
-    messages = build_messages(recipe, prompt, request, documents)
+    sources = template_sources(recipe)
+    asked = tuple(name for name in recipe.output_schema.get("properties", ()) if name not in sources)
+    messages = build_messages(recipe, prompt, request, documents, asked=asked)
     inputs = [query, *(d.text for d in documents), *(render_options(n, o) for n, o in options.items())]
-    bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), ())
+    bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), (), asked=asked)
     return Preview(
         tuple(messages),
         sum(count(message.content) for message in bare),

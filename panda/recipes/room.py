@@ -1,12 +1,12 @@
 """The room that a recipe and its model leave for the documents of a call (design: fitting)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from panda.compression.fitting import Cut, InputDocument, fit_documents
 from panda.errors import BudgetExceededError
-from panda.models.contract import Model
-from panda.recipes.pack import Request, build_messages
+from panda.models.contract import Message, Model
+from panda.recipes.pack import Request
 from panda.recipes.recipe import Recipe
 
 _MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
@@ -14,7 +14,12 @@ _SLACK_TOKENS = 8
 
 
 def fit_request(
-    recipe: Recipe, request: Request, model: Model, *, prompt: str, count: Callable[[str], int]
+    recipe: Recipe,
+    request: Request,
+    model: Model,
+    *,
+    build: Callable[[Sequence[InputDocument]], Sequence[Message]],
+    count: Callable[[str], int],
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
     The documents of a request, brought down to the recipe's input budget and the model's window.
@@ -23,7 +28,7 @@ def fit_request(
         recipe: The recipe.
         request: What the phase gives; query, guidance and options take their room first.
         model: The model that runs it.
-        prompt: The recipe's prompt text.
+        build: Gives the messages with these documents.
         count: Maps a text to budget tokens.
 
     Returns:
@@ -43,12 +48,12 @@ def fit_request(
     over = 0
     while True:
         try:
-            fitted, cuts = fit_documents(given, room_tokens=max(0, room), count=count)
+            fitted, cuts = fit_documents(given, room_tokens=max(0, room), count=count, query=request.query)
         except BudgetExceededError as exc:
             raise (_too_large(recipe, model, over) if over else exc) from exc
         if cuts and not recipe.compression.enabled:
             raise _not_compressible(recipe, cuts)
-        over = _over_window(recipe, request, model, prompt, fitted)
+        over = _over_window(recipe, model, build(fitted))
         if over <= 0:
             return fitted, cuts
         used = sum(count(document.text) for document in fitted)
@@ -78,10 +83,7 @@ def _not_compressible(recipe: Recipe, cuts: list[Cut]) -> BudgetExceededError:
     )
 
 
-def _over_window(
-    recipe: Recipe, request: Request, model: Model, prompt: str, documents: list[InputDocument]
-) -> int:
+def _over_window(recipe: Recipe, model: Model, messages: Sequence[Message]) -> int:
     """Model tokens by which prompt and output exceed the window; not positive when they fit."""
-    messages = build_messages(recipe, prompt, request, documents)
     used = model.count_model_tokens(model.render_chat(messages))
     return used + recipe.token_budget.output + recipe.token_budget.response_reserve - model.info.n_ctx

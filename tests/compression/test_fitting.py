@@ -27,18 +27,23 @@ def test_within_room() -> None:
     assert fit(6, InputDocument("a", LINES)) == ([LINES], [])
 
 
-def test_whole_lines() -> None:
-    """Lines go from the end, whole, and a mark stands in their place."""
-    assert fit(5, InputDocument("a", LINES)) == ([f"one one\ntwo two\n{MARK}"], [Cut("a", 6, 5)])
-    assert fit(4, InputDocument("a", LINES)) == ([f"one one\n{MARK}"], [Cut("a", 6, 3)])
-    assert fit(1, InputDocument("a", LINES)) == ([MARK], [Cut("a", 6, 1)])
+def test_over_room() -> None:
+    """What is over the room goes in whole sentences, with a mark in its place, and the cut is recorded."""
+    text = "Ants walk far. Bees fly high. Cats sleep long."
+    (kept,), (cut,) = fit(7, InputDocument("a", text))
+    assert MARK in kept
+    assert words(kept) <= 7
+    assert all(sentence.strip() in text for sentence in kept.split(MARK))
+    assert (cut.name, cut.before_tokens, cut.after_tokens) == ("a", 9, words(kept))
 
 
 def test_least_important_first() -> None:
-    """The last document is cut before the first, and only as far as needed."""
-    texts, cuts = fit(10, InputDocument("a", LINES), InputDocument("b", LINES))
-    assert texts == [LINES, f"one one\n{MARK}"]
-    assert cuts == [Cut("b", 6, 3)]
+    """The last document is cut before the first."""
+    text = "Ants walk far. Bees fly high. Cats sleep long."
+    texts, cuts = fit(16, InputDocument("a", text), InputDocument("b", text))
+    assert texts[0] == text
+    assert MARK in texts[1]
+    assert [cut.name for cut in cuts] == ["b"]
 
 
 def test_protected() -> None:
@@ -60,16 +65,15 @@ def test_nothing_to_fit() -> None:
     assert fit(0, InputDocument("a", "")) == ([""], [])
 
 
-@given(st.lists(st.text("ab \n\r", max_size=40), max_size=4), st.integers(0, 30))
+@given(st.lists(st.text("ab. \n\r", max_size=40), max_size=4), st.integers(0, 30))
 def test_room_is_kept(texts: list[str], room: int) -> None:
-    """Whatever comes back fits, and each text is the beginning of what was given."""
+    """What comes back fits the room; a document that was not cut is as it was."""
     documents = [InputDocument(str(n), text) for n, text in enumerate(texts)]
     try:
         fitted, cuts = fit_documents(documents, room_tokens=room, count=words)
     except BudgetExceededError:
-        assert room < len(texts)
+        assert room < sum(map(words, texts))
         return
     assert sum(words(document.text) for document in fitted) <= room
-    for cut in cuts:
-        kept = fitted[int(cut.name)].text.splitlines()[:-1]
-        assert texts[int(cut.name)].splitlines()[: len(kept)] == kept
+    whole = set(range(len(texts))) - {int(cut.name) for cut in cuts}
+    assert all(fitted[n].text == texts[n] for n in whole)
