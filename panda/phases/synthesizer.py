@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from panda.documents.context import Meta, Section, Text
+from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import find_claims
 from panda.documents.sentences import one_line
 from panda.errors import MemoryNodeError
-from panda.memory.gathered import GatheredItem
+from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
@@ -41,8 +41,9 @@ class Synthesizer:
 
     def run(self, turn: Turn) -> Advance:
         """Answer with evidence; when nothing answers, say so and name what was searched."""
-        rejected = {text for document in turn.superseded() for text in _rejected(document.section(6))}
-        spans = [span for span in self._spans(turn) if span.text not in rejected]
+        rejected = [item for document in turn.superseded() for item in _rejected(document)]
+        texts = {item.text for item in rejected}
+        spans = [span for span in self._spans(turn) if span.text not in texts]
         reply = ask(
             self._executor,
             "phase5_synthesizer",
@@ -54,7 +55,7 @@ class Synthesizer:
             GatheredItem(one_line(item["text"]), tuple(dict.fromkeys(item["node_ids"])))
             for item in reply.values["items"]
         ]
-        items = without_doubles([item for item in written if item.text and item.text not in rejected])
+        items = without_doubles([item for item in written if item.text and item not in rejected])
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
         body = render_answer(items, node_ids, provenance) if items else self._nothing(turn)
@@ -109,9 +110,11 @@ def _prices(span: Option) -> set[str]:
     return {claim.value for claim in find_claims(span.text) if claim.kind == "price"}
 
 
-def _rejected(section: Section | None) -> list[str]:
-    texts: Any = section.meta.get("rejected", []) if section else []
-    return [str(text) for text in texts]
+def _rejected(attempt: ContextDocument) -> list[GatheredItem]:
+    """The items of an earlier attempt that §6 refused; the same text may come back with other nodes."""
+    judgement = attempt.section(6)
+    texts: Any = judgement.meta.get("rejected", []) if judgement else []
+    return [item for item in answer_items(attempt.section(5)) if item.text in texts]
 
 
 def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:

@@ -1,0 +1,123 @@
+"""Phase 4: the tool loop."""
+
+from pathlib import Path
+
+from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, offered, run_turn
+
+USE_TOOLS = {"tools": [], "next_step": "coordinator"}
+TEA = "My favorite tea is Assam."
+
+
+def remembering(query: str = TEA, **replies: object) -> Script:
+    """A model that uses memory.create and answers with the user's own words."""
+    return Script(
+        retrieval={"relevant": []},
+        planner={"tools": ["memory.create"], "next_step": "coordinator"},
+        coordinator=[{"tool": "memory.create"}, {"tool": "done"}],
+        **{"answer": {"items": [{"text": query, "node_ids": ["turn:3"]}]}, **replies},
+    )
+
+
+def test_memory_query(tmp_path: Path) -> None:
+    """memory.query finds visits and preferences; its result is kept whole and §4 shows it with its node."""
+    script = Script(planner=USE_TOOLS, coordinator=[{"tool": "memory.query"}, {"tool": "done"}])
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    step = ran.folder.read_json("steps/step_01.json")
+    assert (step["tool"], step["status"]) == ("memory.query", "success")
+    assert PRICE_NODE in {claim["node_id"] for claim in step["claims"]}
+    assert "Lenovo LOQ 15: price $697.00" in ran.body(4)
+    assert PRICE_NODE in ran.meta(4)["node_ids"]
+    assert "price $697.00" in ran.folder.read_text("toolresults.md")
+    assert ran.metadata.route == (0, 1, 2, 3, 4, 5, 6, 7)
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+
+
+def test_doc_search(tmp_path: Path) -> None:
+    """doc.search finds what earlier turns said, and an answer may cite it."""
+    answer = {"items": [{"text": "The Lenovo LOQ 15 was the best laptop.", "node_ids": ["turn:1"]}]}
+    script = Script(
+        retrieval={"relevant": []},
+        synthesis={"lines": []},
+        planner=USE_TOOLS,
+        coordinator=[{"tool": "doc.search"}, {"tool": "done"}],
+        answer=answer,
+    )
+    ran = run_turn(laptop_store(tmp_path), "Which laptop was the best?", script)
+    assert ran.folder.read_json("steps/step_01.json")["tool"] == "doc.search"
+    assert ran.response.startswith("The Lenovo LOQ 15 was the best laptop. [1]")
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+
+
+def test_a_tool_is_offered_once(tmp_path: Path) -> None:
+    """A tool that was used with its arguments is not offered again; without tools the loop ends."""
+    script = Script(planner=USE_TOOLS, coordinator=[{"tool": "memory.query"}, {"tool": "doc.search"}])
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    choices = [set(offered(asked, "tool")) for asked in ran.asked("coordinator")]
+    assert choices == [{"memory.query", "doc.search", "done"}, {"doc.search", "done"}]
+    assert len(ran.turn.steps()) == 2
+
+
+def test_done_at_once(tmp_path: Path) -> None:
+    """A coordinator that needs no tool says so in §4."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=USE_TOOLS))
+    assert ran.body(4) == "No tool was called."
+    assert ran.turn.steps() == []
+    assert ran.problems == []
+
+
+def test_results_reach_the_next_choice(tmp_path: Path) -> None:
+    """What a tool gave is in front of the model that chooses the next one."""
+    script = Script(planner=USE_TOOLS, coordinator=[{"tool": "memory.query"}, {"tool": "done"}])
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    first, second = ran.asked("coordinator")
+    assert "price $697.00" not in first.text.partition("toolresults.md")[2]
+    assert "price $697.00" in second.text.partition("toolresults.md")[2]
+
+
+def test_statement_is_remembered(tmp_path: Path) -> None:
+    """What the user states is staged, and written to memory once the turn is approved."""
+    ran = run_turn(laptop_store(tmp_path), TEA, remembering())
+    staged = ran.folder.read_json("staged_memory.json")
+    assert staged["applied"] is True
+    assert [value["relation"] for value in staged["staged"]] == ["favorite_tea"]
+    preferences = ran.layout.preferences(USER).read_text()
+    assert "favorite_tea" in preferences
+    assert "budget: {value:" in preferences
+    assert len(ran.layout.memory_log(USER).read_text().splitlines()) >= 1
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+
+
+def test_statement_of_a_failed_turn(tmp_path: Path) -> None:
+    """What is staged in a turn that fails is never written to memory."""
+    layout = laptop_store(tmp_path)
+    before = layout.preferences(USER).read_bytes()
+    ran = run_turn(layout, TEA, remembering(validator={"verdict": "FAIL"}))
+    assert ran.metadata.status == "failed"
+    assert ran.folder.read_json("staged_memory.json")["applied"] is False
+    assert layout.preferences(USER).read_bytes() == before
+    assert not layout.memory_log(USER).exists()
+    assert ran.problems == []
+
+
+def test_nothing_to_remember(tmp_path: Path) -> None:
+    """A query that states nothing offers no memory.create."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(planner=USE_TOOLS))
+    assert "memory.create" not in offered(ran.asked("coordinator")[0], "tool")
+
+
+def test_tool_that_finds_nothing(tmp_path: Path) -> None:
+    """A tool without a finding is a step all the same, and phase 5 goes on without evidence."""
+    script = Script(
+        retrieval={"relevant": []},
+        planner=USE_TOOLS,
+        coordinator=[{"tool": "doc.search"}, {"tool": "done"}],
+        answer={"items": []},
+    )
+    ran = run_turn(laptop_store(tmp_path), "Who was Napoleon?", script)
+    assert ran.body(4) == "- nothing found"
+    assert ran.response.startswith("Nothing that is saved answers this.")
+    assert (ran.metadata.status, ran.metadata.answered) == ("approved", False)
+    assert ran.problems == []

@@ -1,0 +1,48 @@
+"""Phase 1: go on, or ask back."""
+
+from pathlib import Path
+
+from tests.phases.test_query_analyzer import summarise_as_research
+from tests.scripted_turns import Preferring, add_research, laptop_store, run_turn
+
+
+def test_clarify_ends_the_turn(tmp_path: Path) -> None:
+    """A query that is surely unclear ends the turn with a question; nothing is gathered."""
+    ran = run_turn(laptop_store(tmp_path), "Do the thing.", Preferring("CLARIFY"), writes=False, scores=True)
+    assert ran.metadata.status == "clarify"
+    assert ran.metadata.question == (
+        "What do you mean by “Do the thing.”? Please name the thing that it is about."
+    )
+    assert ran.metadata.route == (0, 1, 7)
+    assert ran.sections() == [0, 1]
+    assert ran.folder.read_json("reflection.json")["decision"] == "CLARIFY"
+    assert ran.response == f"{ran.metadata.question}\n"
+    assert ran.problems == []
+
+
+def test_clear_query_proceeds(tmp_path: Path) -> None:
+    """A clear query goes on to be gathered for."""
+    ran = run_turn(laptop_store(tmp_path), answer=Preferring("PROCEED"), writes=False, scores=True)
+    assert ran.meta(1)["decision"] == "PROCEED"
+    assert ran.meta(1)["confidence"] == 1.0
+    assert 2 in ran.metadata.route
+
+
+def test_unsure_clarify_proceeds(tmp_path: Path) -> None:
+    """A CLARIFY that is not sure enough goes on, and §1 says so."""
+    nobody_prefers = Preferring()
+    ran = run_turn(laptop_store(tmp_path), "Do the thing.", nobody_prefers, writes=False, scores=True)
+    assert ran.meta(1)["decision"] == "PROCEED"
+    assert ran.meta(1)["confidence"] == 0.5
+
+
+def test_resolved_reference_is_clear(tmp_path: Path) -> None:
+    """What looks unclear is clear if the session says what it refers to."""
+    layout = laptop_store(tmp_path)
+    add_research(layout, "visit_loq")
+    summarise_as_research(tmp_path)
+    model = Preferring("CLARIFY", "Lenovo LOQ 15")
+    ran = run_turn(layout, "More of it.", model, writes=False, scores=True)
+    assert ran.meta(1)["decision"] == "PROCEED"
+    assert "What the query refers to is known from the session." in ran.body(1)
+    assert ran.metadata.status != "clarify"

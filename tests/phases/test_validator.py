@@ -1,0 +1,175 @@
+"""Phase 6: what may be shown, and what is sent back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.memory.gathered import answer_items
+from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, offered, pick, run_turn
+
+BOTH = {
+    "retrieval": {"relevant": pick("turn:1", PRICE_NODE)},
+    "synthesis": {"lines": pick("Lenovo", "https")},
+}
+RIGHT = "The Lenovo LOQ 15 costs $697."
+
+
+def item(text: str, node_id: str = PRICE_NODE) -> dict[str, Any]:
+    """A reply with one item."""
+    return {"items": [{"text": text, "node_ids": [node_id]}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "node_id"),
+    [
+        ("The Lenovo LOQ 15 costs $597.", PRICE_NODE),
+        ("The Lenovo LOQ 15 costs €697.", PRICE_NODE),
+        ("The Lenovo LOQ 15 costs $697, last seen 4 March 2025.", PRICE_NODE),
+        ("The Lenovo LOQ 15 has 32 GB and costs $697.", PRICE_NODE),
+        ("The Lenovo LOQ 15 costs $697, see https://shop.example/other.", PRICE_NODE),
+        ("It is reviewed at https://shop.example/reviews.", "turn:1"),
+        ("The Dell LOQ 15 costs $697.", PRICE_NODE),
+        ("The Lenovo LOQ 15 costs $697.", "turn:1"),
+    ],
+    ids=["price", "currency", "date", "quantity", "url", "url-longer", "name", "other-node"],
+)
+def test_unsupported_answer_is_not_approved(tmp_path: Path, text: str, node_id: str) -> None:
+    """A price, date, quantity, URL or name that the cited node lacks is never shown; no vote changes that."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(**BOTH, answer=[item(text, node_id), item(RIGHT)]))
+    (superseded,) = ran.folder.superseded()
+    refused = superseded.section(6)
+    assert refused is not None
+    assert refused.meta["verdict"] == "REVISE"
+    assert refused.meta["rejected"] == [text]
+    assert refused.meta["issues"]
+    assert len(ran.asked("validator")) == 1
+    assert ran.response.startswith(f"{RIGHT} [1]")
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+
+
+@pytest.mark.parametrize("text", ["It costs $697.00.", "The price is 697 $.", "LOQ 15: 697", "RTX 4050"])
+def test_supported_answer_is_approved(tmp_path: Path, text: str) -> None:
+    """The same value may be written in another way."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=item(text)))
+    assert ran.meta(6)["verdict"] == "APPROVE"
+    assert ran.folder.superseded() == []
+
+
+def test_question_is_no_answer(tmp_path: Path) -> None:
+    """An item that asks is sent back."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=[item("Is it the Lenovo?"), item(RIGHT)]))
+    assert "asks instead of answering" in str(ran.folder.superseded()[0])
+    assert ran.metadata.status == "approved"
+
+
+def test_answer_without_a_source(tmp_path: Path) -> None:
+    """If nothing was gathered, a model that answers all the same is not approved."""
+    script = Script(retrieval={"relevant": []}, answer={"items": [{"text": "Paris.", "node_ids": []}]})
+    ran = run_turn(laptop_store(tmp_path), "What is the capital of France?", script)
+    assert "Paris" not in ran.response
+    assert ran.metadata.answered is not True
+    assert ran.problems == []
+
+
+def test_revise_twice_then_fail(tmp_path: Path) -> None:
+    """After two revisions the turn fails: no answer is shown, all attempts are kept."""
+    texts = ["It costs $697.", "The price is $697.00 there.", "You pay $697 for the Lenovo."]
+    script = Script(
+        answer=[item(text) for text in texts], validator={"verdict": "REVISE", "reason": "Too curt."}
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.metadata.status == "failed"
+    assert ran.metadata.route == (0, 1, 2, 3, 5, 6, 5, 6, 5, 6, 7)
+    assert ran.metadata.reason == "Too curt."
+    assert ran.meta(6)["verdict"] == "FAIL"
+    attempts = [answer_items(document.section(5)) for document in ran.folder.superseded()]
+    assert [items[0].text for items in attempts] == texts[:2]
+    assert ran.body(5).startswith(texts[2])
+    assert ran.sections() == [0, 1, 2, 3, 5, 6]
+    assert ran.problems == []
+
+
+def test_reason_reaches_the_next_attempt(tmp_path: Path) -> None:
+    """Phase 5 is told why its answer was sent back."""
+    script = Script(
+        answer=[item("It costs $697."), item(RIGHT)],
+        validator=[{"verdict": "REVISE", "reason": "Name the laptop."}, {"verdict": "APPROVE"}],
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    first, second = ran.asked("answer")
+    assert "Name the laptop." not in first.text
+    assert "Name the laptop." in second.text
+    assert ran.metadata.status == "approved"
+
+
+def test_rejected_evidence_is_not_offered_again(tmp_path: Path) -> None:
+    """A quotation that was rejected is not among the evidence of the next attempt, nor of the one after."""
+    script = Script(
+        **BOTH,
+        answer=[item(PRICE), item("The Lenovo LOQ 15 was the best laptop.", "turn:1"), item(RIGHT)],
+        validator=[{"verdict": "REVISE"}, {"verdict": "REVISE"}, {"verdict": "APPROVE"}],
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    shown = [set(offered(asked, "answer").values()) for asked in ran.asked("answer")]
+    assert PRICE in shown[0]
+    assert shown[1] == shown[0] - {PRICE}
+    assert shown[2] == shown[1] - {"The Lenovo LOQ 15 was the best laptop."}
+    assert ran.metadata.status == "approved"
+
+
+def test_rejected_answer_cannot_come_back(tmp_path: Path) -> None:
+    """A model that gives a rejected answer again is not listened to: the wrong price is never shown."""
+    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=item("It costs $1.")))
+    assert "$1" not in ran.response
+    assert ran.metadata.answered is False
+    assert ran.problems == []
+
+
+def test_retry_plans_anew_once(tmp_path: Path) -> None:
+    """RETRY goes back to phase 3 with its reason, once; the sections from §3 on are superseded."""
+    script = Script(
+        planner=[{"next_step": "synthesis", "tools": []}, {"next_step": "coordinator", "tools": []}],
+        coordinator=[{"tool": "memory.query"}, {"tool": "done"}],
+        answer=[item("It costs $697."), item(RIGHT)],
+        validator=[{"verdict": "RETRY", "reason": "Look into memory."}, {"verdict": "APPROVE"}],
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.metadata.route == (0, 1, 2, 3, 5, 6, 3, 4, 5, 6, 7)
+    plan = ran.folder.read_json("plan.json")
+    assert (plan["round"], plan["reason"]) == (1, "Look into memory.")
+    assert "Look into memory." in ran.asked("planner")[1].text
+    (superseded,) = ran.folder.superseded()
+    assert [section.number for section in superseded.sections] == [3, 5, 6]
+    assert ran.sections() == [0, 1, 2, 3, 4, 5, 6]
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+
+
+def test_second_retry_fails(tmp_path: Path) -> None:
+    """A second RETRY fails the turn."""
+    texts = ["It costs $697.", "The price is $697.00 there."]
+    script = Script(answer=[item(text) for text in texts], validator={"verdict": "RETRY", "reason": "No."})
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.metadata.status == "failed"
+    assert ran.metadata.route == (0, 1, 2, 3, 5, 6, 3, 5, 6, 7)
+    assert ran.problems == []
+
+
+def test_fail(tmp_path: Path) -> None:
+    """FAIL ends the turn at once, with its reason."""
+    script = Script(validator={"verdict": "FAIL", "reason": "It does not answer."})
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert (ran.metadata.status, ran.metadata.reason) == ("failed", "It does not answer.")
+    assert ran.metadata.route == (0, 1, 2, 3, 5, 6, 7)
+    assert ran.metadata.answered is False
+    assert ran.problems == []
+
+
+def test_failed_turn_is_no_evidence(tmp_path: Path) -> None:
+    """What a failed turn would have answered is not offered to later turns."""
+    layout = laptop_store(tmp_path)
+    run_turn(layout, answer=Script(answer=item("It costs $697."), validator={"verdict": "FAIL"}))
+    later = run_turn(layout, answer=Script(retrieval={"relevant": pick("turn:3", PRICE_NODE)}))
+    assert "It costs $697." not in later.asked("synthesis")[0].text

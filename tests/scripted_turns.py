@@ -1,0 +1,312 @@
+"""Whole turns on a small store, with models whose replies are scripted by step of the pipeline."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panda.app import App, build_with
+from panda.documents.problems import Problem
+from panda.errors import PandaError
+from panda.models.contract import ScoreCase
+from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.phases.turn import Turn
+from panda.recipes.choices import prompt_sections, section_items
+from panda.settings import load_settings
+from panda.storage.assets import asset
+from panda.storage.checking import check_store
+from panda.storage.layout import Layout
+from panda.storage.turn_folder import Metadata, TurnFolder
+from panda.storage.turns import TurnStore
+from tests.builders import NOW, build_store, import_line, still_clock
+from tests.stores import write_research, write_visit
+
+USER = "ann"
+PRICE = "Lenovo LOQ 15: price $697.00"
+PRICE_NODE = "visit:visit_loq"
+PREFERENCES = (
+    '---\nbudget: {value: "$500-800", confidence: 0.95, source_turn: 1, updated_at: "2026-01-03T10:00:00Z"}\n'
+    "---\n"
+)
+_STEPS = {
+    "resolved_query": "analyzer",
+    "relevant": "retrieval",
+    "lines": "synthesis",
+    "guidance": "context",
+    "tasks": "planner",
+    "tool": "coordinator",
+    "items": "answer",
+    "reason": "validator",
+    "summary": "summary",
+    "question": "reflection",
+    "reasoning": "retrieval",
+}
+"""Step of the pipeline by a property that it asks for; the first that fits counts."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Stands in a scripted reply for the ids of the offered options that hold one of these texts."""
+
+    texts: tuple[str, ...]
+    """Parts of the options' texts or ids."""
+
+
+def pick(*texts: str) -> Pick:
+    """The options that hold one of the texts."""
+    return Pick(texts)
+
+
+APPROVED: Mapping[str, Any] = {
+    "analyzer": {
+        "query_type": "informational",
+        "intent": "commerce",
+        "needs_current_prices": True,
+        "needs_live_data": False,
+        "resolved_query": "",
+    },
+    "reflection": {"decision": "PROCEED", "question": ""},
+    "retrieval": {"relevant": pick(PRICE_NODE)},
+    "synthesis": {"lines": pick("price $697.00")},
+    "context": {"verdict": "pass"},
+    "planner": {"tools": [], "next_step": "synthesis"},
+    "coordinator": {"tool": "done"},
+    "answer": {"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
+    "validator": {"verdict": "APPROVE"},
+    "summary": {"summary": "Told the price of the Lenovo LOQ 15.", "topics": []},
+}
+"""What a model that writes replies at each step of a turn that is approved without tools."""
+
+
+class Script:
+    """
+    Replies by step, for a model that writes.
+
+    Args:
+        replies: By step: an object, raw text, an error to raise, or a list of these whose last one stays.
+            Steps that are not given reply as in APPROVED.
+    """
+
+    def __init__(self, **replies: Any) -> None:
+        self._replies = {**APPROVED, **replies}
+        self._used: dict[str, int] = {}
+
+    def __call__(self, asked: Asked) -> Reply:
+        step = step_of(asked)
+        used = self._used.get(step, 0)
+        self._used[step] = used + 1
+        reply = self._replies[step]
+        if isinstance(reply, list):
+            reply = reply[min(used, len(reply) - 1)]
+        if isinstance(reply, str | Exception):
+            return reply
+        properties = getattr(asked.params, "schema", {})["properties"]
+        return json.dumps(
+            {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
+        )
+
+
+def step_of(asked: Asked) -> str:
+    """The step of the pipeline that asks, by the schema of its reply."""
+    properties = getattr(asked.params, "schema", {})["properties"]
+    return next(step for name, step in _STEPS.items() if name in properties)
+
+
+def offered(asked: Asked, name: str) -> dict[str, str]:
+    """The options of that name that the model was shown, by id."""
+    part = asked.text.partition(f"===== Options: {name} =====\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"(?m)^- (\S+) \| (.*)$", part))
+
+
+def _filled(value: Any, name: str, asked: Asked) -> Any:
+    if not isinstance(value, Pick):
+        return value
+    shown = offered(asked, name)
+    return [id_ for id_, said in shown.items() if any(text in f"{id_} {said}" for text in value.texts)]
+
+
+class Preferring:
+    """
+    Log-probabilities for a model that only scores.
+
+    Args:
+        preferred: Classes of the scorers' prompt files, and parts of evidence, that score well.
+    """
+
+    def __init__(self, *preferred: str) -> None:
+        self._preferred = preferred
+        self._classes: dict[str, list[str]] = {}
+        for path in sorted((asset("prompts") / "pipeline").glob("*.md")):
+            text = path.read_text(encoding="utf-8")
+            for name, body in prompt_sections(text, path.name).items() if text.startswith("# ") else ():
+                lines = "".join(f"Message: {line}\n" for line in section_items(body))
+                self._classes.setdefault(lines, []).append(name)
+
+    def __call__(self, asked: Asked) -> Sequence[float]:
+        return [self._value(asked.prefix, case) for case in asked.cases]
+
+    def _value(self, prefix: str, case: ScoreCase) -> float:
+        told = case.context + "\n" + "\n".join(self._classes.get(prefix, ()))
+        words = len(case.continuation.split())
+        return -1.0 * words if any(text in told for text in self._preferred) else -9.0 * words
+
+
+@dataclass(frozen=True)
+class OneModel:
+    """Layers that all have the same model."""
+
+    scripted: ScriptedModel
+    """The model."""
+
+    def model(self, layer: str) -> ScriptedModel:
+        """The one model."""
+        return self.scripted
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a turn left behind."""
+
+    app: App
+    """What ran it."""
+    turn: Turn
+    """The turn."""
+    error: PandaError | None
+    """What halted it."""
+    model: ScriptedModel
+    """Everything that was asked."""
+    layout: Layout = field(init=False)
+    """The store."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layout", self.app.layout)
+
+    @property
+    def folder(self) -> TurnFolder:
+        """The turn's files."""
+        return self.turn.folder
+
+    @property
+    def metadata(self) -> Metadata:
+        """metadata.json."""
+        return self.folder.read_metadata()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What `panda validate` would find in the store."""
+        return check_store(self.layout)
+
+    @property
+    def response(self) -> str:
+        """response.md."""
+        return self.folder.read_text("response.md")
+
+    def body(self, number: int) -> str:
+        """Text of a section of context.md."""
+        section = self.folder.read_context().section(number)
+        return section.text if section else ""
+
+    def meta(self, number: int) -> Mapping[str, Any]:
+        """First `_meta` of a section of context.md."""
+        section = self.folder.read_context().section(number)
+        return section.meta if section else {}
+
+    def sections(self) -> list[int]:
+        """Numbers of the sections of context.md."""
+        return [section.number for section in self.folder.read_context().sections]
+
+    def asked(self, step: str) -> list[Asked]:
+        """What a model that writes was asked at a step."""
+        return [asked for asked in self.model.asked if not asked.is_score and step_of(asked) == step]
+
+    def interventions(self) -> list[dict[str, Any]]:
+        """All intervention files."""
+        return [json.loads(path.read_text()) for path in sorted(self.layout.interventions.glob("*.json"))]
+
+
+def laptop_store(root: Path) -> Layout:
+    """User ann: a turn that found a laptop, its visit, her budget, and a note about tea."""
+    layout = build_store(
+        root,
+        import_line(
+            user=USER,
+            turn=1,
+            query="Find me a laptop for games.",
+            response="The Lenovo LOQ 15 was the best laptop. It is reviewed at https://shop.example/review.",
+            summary="Compared laptops for games; the Lenovo LOQ 15 won.",
+        ),
+        import_line(user=USER, turn=2, session="tea", query="I drink tea.", response="Assam it is."),
+    )
+    write_visit(
+        layout,
+        1,
+        "visit_loq",
+        {"title": "Lenovo LOQ 15", "price": "$697.00", "specs": {"gpu": "RTX 4050", "weight": "2.4 kg"}},
+        quality=0.92,
+        at=NOW,
+        user=USER,
+    )
+    layout.preferences(USER).write_text(PREFERENCES, encoding="utf-8")
+    return layout
+
+
+def add_research(layout: Layout, *visits: str) -> None:
+    """Give turn 1 research that links these visits."""
+    write_research(
+        layout,
+        1,
+        {
+            "topic": "commerce.laptop",
+            "created_at": "2026-01-04T13:00:00Z",
+            "expires_at": "2026-01-05T13:00:00Z",
+            "quality_score": 0.9,
+            "summary": "Five laptops were compared",
+            "claims": [{"claim": "Lenovo LOQ 15 @ $697", "source": "shop.example", "confidence": 0.9}],
+            "webpage_cache": list(visits),
+        },
+        user=USER,
+    )
+
+
+def scripted_app(layout: Layout, model: ScriptedModel, *, session: str = "default", **flags: object) -> App:
+    """The program for user ann at a fixed time, with this model in every layer."""
+    given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW, **flags}
+    settings = load_settings(given, {"HOME": "/nowhere"}, layout.root)
+    return build_with(settings, layout, OneModel(model))
+
+
+def run_turn(
+    layout: Layout,
+    query: str = "How much is the Lenovo LOQ 15?",
+    answer: Callable[[Asked], Reply | None] | None = None,
+    *,
+    writes: bool = True,
+    scores: bool = False,
+    session: str = "default",
+) -> Ran:
+    """
+    One turn to its end.
+
+    Args:
+        layout: The store.
+        query: The query.
+        answer: Script or Preferring; None is the script of an approved turn.
+        writes: Whether the model writes.
+        scores: Whether it scores.
+        session: Session of the turn.
+    """
+    model = ScriptedModel(answer or Script(), writes=writes, scores=scores)
+    app = scripted_app(layout, model, session=session)
+    turn = app.start_turn(query, "chat")
+    try:
+        app.pipeline.run(turn)
+    except PandaError as exc:
+        return Ran(app, turn, exc, model)
+    return Ran(app, turn, None, model)
+
+
+def open_turn(layout: Layout, number: int) -> TurnFolder:
+    """The files of one of ann's turns."""
+    return TurnStore(layout, USER, still_clock).open(number)
