@@ -9,7 +9,7 @@ from datetime import datetime
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
 from panda.documents.times import Clock
-from panda.errors import HaltError, QueryError, RecipeError, UsageError
+from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -77,9 +77,10 @@ class App:
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
             RecipeError: A recipe of the mode is broken; an intervention is written, no number is claimed.
+            ModelFileError: The same for a model that does not load.
         """
         check_query(query)
-        self._check_recipes(mode)
+        self._check_calls(mode)
         settings = self.settings
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
         return self._taken_up(folder, recordings)
@@ -113,7 +114,7 @@ class App:
                 where=place,
                 fix="ask it as a new turn",
             )
-        self._check_recipes(metadata.mode)
+        self._check_calls(metadata.mode)
         folder.clear_temporary()
         folder.write_metadata(replace(metadata, status="running", intervention=None))
         return self._taken_up(folder, None)
@@ -153,12 +154,16 @@ class App:
             on_wait=on_wait,
         )
 
-    def _check_recipes(self, mode: str) -> None:
+    def _check_calls(self, mode: str) -> None:
         try:
             check_recipes_of_mode(
                 self.book, mode, model_of=lambda layer: self.layers.model(layer).info, tools=TOOLS
             )
-        except RecipeError as exc:
+            for layer in dict.fromkeys(
+                self.book.recipe_for(e.step, mode).model_layer for e in self.book.registry()
+            ):
+                self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
+        except (RecipeError, ModelFileError) as exc:
             write_intervention(
                 self.layout,
                 self.settings.clock,
@@ -257,7 +262,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         Save(executor, layout, now, settings.wait_seconds),
     )
 
-    def on_halt(turn: Turn, phase: Phase, error: HaltError) -> str:
+    def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
         recipe = turn.calls[-1]["recipe"] if turn.calls else None
         return write_intervention(
             layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=recipe

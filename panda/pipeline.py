@@ -2,15 +2,24 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from panda.errors import HaltError
+from panda.errors import (
+    FileFormatError,
+    HaltError,
+    MemoryNodeError,
+    ModelFileError,
+    NotFoundError,
+    PandaError,
+    RecipeError,
+)
 from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.recipes.journal import add_usage
 from panda.storage.layout import METRICS_JSON
-from panda.storage.turns import Next
+from panda.storage.turn_folder import Next, Status
 
 Watch = Callable[[Phase], None]
 """Told of each phase before it runs."""
@@ -25,7 +34,7 @@ class Pipeline:
         on_halt: Writes the intervention of a halt and gives its id.
     """
 
-    def __init__(self, phases: Sequence[Phase], on_halt: Callable[[Turn, Phase, HaltError], str]) -> None:
+    def __init__(self, phases: Sequence[Phase], on_halt: Callable[[Turn, Phase, PandaError], str]) -> None:
         self._phases = {phase.number: phase for phase in phases}
         self._last = phases[-1].number
         self._on_halt = on_halt
@@ -40,6 +49,8 @@ class Pipeline:
 
         Raises:
             HaltError: A phase cannot go on; the intervention is written, metadata says halted.
+            RecipeError: The same for a recipe or model that turned out to be broken.
+            StoreError: A file cannot be read or written; metadata says interrupted if it can be written.
         """
         seconds: dict[int, float] = {}
         while (metadata := turn.folder.read_metadata()).next is not None:
@@ -52,13 +63,23 @@ class Pipeline:
                 outcome = phase.run(turn)
                 seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
                 self._apply(turn, phase, outcome, seconds)
-            except HaltError as exc:
-                intervention = self._on_halt(turn, phase, exc)
-                turn.folder.write_metadata(replace(metadata, status="halted", intervention=intervention))
+            except (HaltError, FileFormatError, NotFoundError) as exc:
+                raise self._halted(turn, phase, exc, seconds) from exc
+            except (KeyboardInterrupt, PandaError):
+                with suppress(PandaError):  # what stopped the turn may stop this too, and is told below
+                    _mark(turn, "interrupted", None)
                 raise
-            except KeyboardInterrupt:
-                turn.folder.write_metadata(replace(turn.folder.read_metadata(), status="interrupted"))
-                raise
+
+    def _halted(
+        self, turn: Turn, phase: Phase, error: PandaError, seconds: Mapping[int, float]
+    ) -> PandaError:
+        """What the turn ends with: a file of the store that does not read is a halt, a recipe stays one."""
+        if not isinstance(error, HaltError | RecipeError | ModelFileError):
+            error = MemoryNodeError(error.message, where=error.where, fix=error.fix)
+        intervention = self._on_halt(turn, phase, error)
+        turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
+        _mark(turn, "halted", intervention)
+        return error
 
     def _apply(self, turn: Turn, phase: Phase, outcome: Outcome, seconds: Mapping[int, float]) -> None:
         metadata = turn.folder.read_metadata()
@@ -141,6 +162,11 @@ class Pipeline:
 
 def _tokens(usage: Usage) -> dict[str, int | None]:
     return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
+
+
+def _mark(turn: Turn, status: Status, intervention: str | None) -> None:
+    metadata = turn.folder.read_metadata()
+    turn.folder.write_metadata(replace(metadata, status=status, intervention=intervention))
 
 
 def _drop_sections(turn: Turn, first: int) -> None:

@@ -48,7 +48,7 @@ class NoCalls:
     def __init__(self, layers: Layers) -> None:
         self._layers = layers
 
-    def model(self, layer: str) -> Unasked:
+    def model(self, layer: str) -> Model:
         """The model of a layer."""
         return Unasked(self._layers.model(layer))
 

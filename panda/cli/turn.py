@@ -7,7 +7,7 @@ import typer
 
 from panda.cli.contract import Invocation, Markdown, Result, Table
 from panda.cli.input_text import read_argument
-from panda.errors import HaltError, NotApprovedError, PandaError, UsageError
+from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
 from panda.storage.layout import METRICS_JSON, RESPONSE_MD
 from panda.storage.turn_folder import TurnFolder
 
@@ -96,7 +96,7 @@ def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
     error: PandaError | None = None
     try:
         app.run_turn(running, watch)
-    except HaltError as exc:
+    except (HaltError, FileFormatError) as exc:
         error = exc
     for warning in running.warnings:
         invocation.reporter.warn(warning)
@@ -109,7 +109,7 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
     answer = folder.read_context().section(5)
     meta: Mapping[str, Any] = answer.meta if answer else {}
     places = dict(zip(meta.get("node_ids", ()), meta.get("provenance", ()), strict=True))
-    ended = metadata.next is None
+    phases = folder.read_json(METRICS_JSON)["phases"] if folder.has(METRICS_JSON) else []
     return {
         "turn": metadata.turn,
         "turn_dir": str(folder.paths.directory),
@@ -122,7 +122,7 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
             for item in meta.get("items", ())
             for node_id in item["node_ids"]
         ],
-        "phases": folder.read_json(METRICS_JSON)["phases"] if ended else [],
+        "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
         "reason": metadata.reason,
         "intervention": metadata.intervention,
     }
