@@ -1,6 +1,8 @@
 """Small stores for tests of memory, index and tools, written as plain files."""
 
 import json
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -92,3 +94,12 @@ def write_research(layout: Layout, turn: int, fields: dict[str, Any], *, user: s
 
 def _write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def dump_index(layout: Layout) -> list[str]:
+    """Every statement that would make the two index files again."""
+    lines: list[str] = []
+    for path in (layout.turn_index, layout.research_index):
+        with closing(sqlite3.connect(path)) as connection:
+            lines += connection.iterdump()
+    return lines

@@ -39,7 +39,7 @@ SIDEWAYS = {
 
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
-    "sqlite3": {"storage/index.py"},
+    "sqlite3": {"storage/index_database.py"},
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},
 }

@@ -1,5 +1,6 @@
 """Reading of context.md, line by line: what it holds, and what is wrong with it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +14,12 @@ from panda.documents.yaml_values import YamlTextError, parse_yaml
 
 META_OPEN = "```yaml"
 FENCE = "```"
+_RENDERED_FRONT = re.compile(
+    r'schema: "([a-z./0-9]+)"\nturn: ([1-9]\d{0,14})\nuser_id: ([a-z][a-z0-9_-]*)\nsession_id: ([a-z][a-z0-9_-]*)\n'
+    r'mode: ([a-z]+)\ncreated_at: "([0-9TZ:-]+)"\n?'
+)
+"""Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
+_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
 
 
@@ -163,6 +170,10 @@ def _title_fix(line: str) -> str | None:
 
 
 def _parse_front(text: str) -> FrontMatter:
+    rendered = _RENDERED_FRONT.fullmatch(text)
+    if rendered is not None and not _YAML_WORDS.intersection(rendered.groups()):
+        schema, number, user, session, mode, created = rendered.groups()
+        return FrontMatter(schema, int(number), user, session, mode, parse_time(created))
     values = _mapping(parse_yaml(text))
     names = ["schema", "turn", "user_id", "session_id", "mode", "created_at"]
     for name in names:

@@ -1,18 +1,16 @@
 """What the context gatherer may choose from: the index's best nodes for a query (design §4 "Retrieval")."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
 from panda.documents.problems import Problem
+from panda.documents.times import Clock
 from panda.memory.nodes import SourceType
-from panda.retrieval.query_words import find_dates, find_names, find_query_words
+from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry
 
-_POOL = 200
-_NAME_BONUS = 0.10
-_DATE_BONUS = 0.20
 _MEMORY_SHARE = 3
 
 
@@ -41,13 +39,17 @@ class Retriever:
     Args:
         index: The store's index.
         user: Whose nodes.
+        clock: From when "last week" counts; None takes the user's newest turn.
     """
 
-    def __init__(self, index: Index, user: str) -> None:
+    def __init__(self, index: Index, user: str, clock: Clock | None = None) -> None:
         self._index = index
         self._user = user
+        self._clock = clock
         self.problems: tuple[Problem, ...] = ()
         """Files that the last find could not take in."""
+        self.behind = 0
+        """Changed files that the last find did not know, because another process was writing the index."""
 
     def find(
         self, query: str, *, limit: int = 30, must_include: Sequence[str] = (), before_turn: int | None
@@ -67,57 +69,45 @@ class Retriever:
             preferences and facts need no shared word, but take at most a third of the places unless
             places are left over.
         """
-        self.problems = self._index.sync(self._user).problems
-        words = find_query_words(query)
-        hits = self._index.search(self._user, words, limit=_POOL, before_turn=before_turn)
-        ranked = {entry.node_id: entry for entry in self._rerank(query, hits)}
-        forced = [
-            ranked.get(entry.node_id, entry)
-            for entry in _newest_of_each(self._index.entries(self._user, must_include))
-        ]
-        chosen = {entry.node_id: entry for entry in forced}
-        keys = [ranked.get(entry.node_id, entry) for entry in self._index.memory_keys(self._user)]
-        keys.sort(key=lambda entry: -entry.score)
-        for entry in keys[: max(1, limit // _MEMORY_SHARE)]:
-            _add(chosen, entry, limit)
-        for entry in [*ranked.values(), *keys]:
-            _add(chosen, entry, limit)
-        return [_candidate(entry) for entry in sorted(chosen.values(), key=lambda entry: -entry.score)]
-
-    def _rerank(self, query: str, hits: list[IndexEntry]) -> list[IndexEntry]:
-        names, dates = find_names(query), find_dates(query)
-        rated = []
-        for entry in _newest_of_each(hits):
-            bonus = 1.0
-            if names:
-                bonus += _NAME_BONUS * sum(name in entry.body for name in names) / len(names)
-            if entry.at is not None and any(hint.matches(entry.at) for hint in dates):
-                bonus += _DATE_BONUS
-            rated.append(replace(entry, score=entry.score * bonus))
-        return sorted(rated, key=lambda entry: -entry.score)
+        report = self._index.freshen(self._user)
+        self.problems, self.behind = report.problems, report.behind
+        with self._index.reading(self._user) as view:
+            now = self._clock() if self._clock else None
+            found = rank_rows(view, query, now=now, bounds=Bounds(before_turn=before_turn))
+            forced = _newest_of_each([(entry, 0.0) for entry in view.nodes(must_include)])
+            memory = _newest_of_each([(entry, 0.0) for entry in view.memory_keys()])
+        ranked = _newest_of_each([(one.entry, one.score) for one in found])
+        chosen = {node_id: ranked.get(node_id, forced[node_id]) for node_id in forced}
+        keys = sorted((ranked.get(node_id, memory[node_id]) for node_id in memory), key=lambda pair: -pair[1])
+        for pair in [*keys[: max(1, limit // _MEMORY_SHARE)], *ranked.values(), *keys]:
+            if len(chosen) < limit:
+                chosen.setdefault(pair[0].node_id, pair)
+        return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
 
 
-def _add(chosen: dict[str, IndexEntry], entry: IndexEntry, limit: int) -> None:
-    if len(chosen) < limit:
-        chosen.setdefault(entry.node_id, entry)
+_Scored = tuple[IndexEntry, float]
 
 
-def _newest_of_each(entries: list[IndexEntry]) -> list[IndexEntry]:
-    """One entry a node id, the newest where several files hold it, in the order of the best of each."""
-    newest: dict[str, IndexEntry] = {}
-    for entry in entries:
-        other = newest.get(entry.node_id)
-        if other is None or (entry.at is not None and (other.at is None or entry.at > other.at)):
-            newest[entry.node_id] = entry
-    return list(newest.values())
+def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
+    """
+    One entry a node id with the best score of all, in the order of the first of each.
+
+    It is the newest where several files hold the node, and the best section of a knowledge document.
+    """
+    kept: dict[str, _Scored] = {}
+    for entry, score in pairs:
+        other, best = kept.get(entry.node_id, (entry, score))
+        newer = entry.at is not None and (other.at is None or entry.at > other.at)
+        kept[entry.node_id] = (entry if newer else other, max(best, score))
+    return kept
 
 
-def _candidate(entry: IndexEntry) -> Candidate:
+def _candidate(entry: IndexEntry, score: float) -> Candidate:
     return Candidate(
         node_id=entry.node_id,
         source_type=cast(SourceType, entry.source_type),
         header=entry.header,
         at=entry.at,
-        score=round(entry.score, 4),
+        score=round(score, 4),
         session=entry.session,
     )

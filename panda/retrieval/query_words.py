@@ -1,9 +1,7 @@
-"""What a query asks the index for: its words, the names and the dates in it. Pure."""
+"""What a query asks the index for: its words without the commonest ones. Pure."""
 
 import re
 from calendar import month_name
-from dataclasses import dataclass
-from datetime import datetime
 
 _STOP_WORDS = frozenset(
     """
@@ -14,31 +12,6 @@ _STOP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a hundred words are easier to read so
 )
 _MONTHS = tuple(month_name[number].lower() for number in range(1, 13))
-_MONTH = "|".join(name.capitalize() for name in _MONTHS)
-_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_DAY_MONTH = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? ({_MONTH})\b(?:,? (\d{{4}}))?")
-_MONTH_DAY = re.compile(rf"\b({_MONTH}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
-_MONTH_YEAR = re.compile(rf"\b({_MONTH})(?:,? (\d{{4}}))?\b")
-
-
-@dataclass(frozen=True)
-class DateHint:
-    """A date that a query names, as far as it names it."""
-
-    year: int | None
-    """None if not named."""
-    month: int
-    """1 to 12."""
-    day: int | None
-    """None if only the month is named."""
-
-    def matches(self, moment: datetime) -> bool:
-        """Whether the moment lies in what is named."""
-        return (
-            moment.month == self.month
-            and self.year in (None, moment.year)
-            and (self.day is None or self.day == moment.day)
-        )
 
 
 def find_query_words(query: str) -> list[str]:
@@ -70,36 +43,3 @@ def find_names(query: str) -> list[str]:
     words = re.findall(r"\b[A-Z][\w'’]*[a-z][\w]*", query)
     names = (re.sub(r"['’]s$", "", word) for word in words)
     return [name for name in dict.fromkeys(names) if name.lower() not in (*_STOP_WORDS, *_MONTHS)]
-
-
-def find_dates(query: str) -> list[DateHint]:
-    """
-    The dates that a query names; relative ones are not among them.
-
-    >>> find_dates("What did we do on 8 May 2023 and in July?")
-    [DateHint(year=2023, month=5, day=8), DateHint(year=None, month=7, day=None)]
-    >>> find_dates("since 2026-01-04")
-    [DateHint(year=2026, month=1, day=4)]
-    """
-    found: list[tuple[int, DateHint]] = []
-    taken: list[range] = []
-
-    def add(start: int, end: int, year: str | None, month: int, day: int | None) -> None:
-        if not any(start in span for span in taken) and 1 <= month <= 12:
-            taken.append(range(start, end))
-            found.append((start, DateHint(int(year) if year else None, month, day)))
-
-    for match in _ISO.finditer(query):
-        add(match.start(), match.end(), match[1], int(match[2]), int(match[3]))
-    for match in _DAY_MONTH.finditer(query):
-        add(match.start(), match.end(), match[3], _month(match[2]), int(match[1]))
-    for match in _MONTH_DAY.finditer(query):
-        add(match.start(), match.end(), match[3], _month(match[1]), int(match[2]))
-    for match in _MONTH_YEAR.finditer(query):
-        if not any(match.start() in span for span in taken):
-            add(match.start(), match.end(), match[2], _month(match[1]), None)
-    return [hint for _, hint in sorted(found, key=lambda pair: pair[0])]
-
-
-def _month(name: str) -> int:
-    return _MONTHS.index(name.lower()) + 1

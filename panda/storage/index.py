@@ -1,259 +1,236 @@
 """
-The full-text index of a store: derived from its files, brought in line with them before each use.
+The full-text index of a store: derived from its files, and never the only place where anything stands.
 
-Every user has two tables of his own, so that word statistics and rows of different users never mix:
-`entries` holds one row a node, `words` its searchable columns, for turns those of the neighbouring turns of
-the session too.
+`turn_index.db` holds for every user the sources with their stamps, the rows (one for each node, one for each
+section of a knowledge document), and the postings of their terms; `research_index.db` the research files.
+Nothing in them depends on the order or the time in which they were written.
 """
 
-import math
-import sqlite3
+import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeVar
 
-from panda.documents.times import parse_time
-from panda.errors import LockHeldError, StoreError
-from panda.storage.index_sources import scan_sources
-from panda.storage.index_tables import SyncReport, UserTables, indexable, table_names
+from panda.errors import LockHeldError
+from panda.storage.index_blocks import Statistics
+from panda.storage.index_changes import Difference, clear_notes, find_all, find_likely, list_notes, note_turns
+from panda.storage.index_database import IndexDatabase, State
+from panda.storage.index_files import IndexFiles
+from panda.storage.index_scan import TURNS
+from panda.storage.index_tables import Execute, SyncReport, UserTables
+from panda.storage.index_view import IndexEntry, IndexView
 from panda.storage.layout import Layout
-from panda.storage.os_errors import make_directory
 
-_VERSION = 1
-WEIGHTS: tuple[float, ...] = (1.0, 1.0, 1.0, 0.5, 0.2)
-"""What a hit in summary, topics, body, the previous and the next turn counts."""
+__all__ = ["Index", "IndexEntry", "IndexView", "SyncReport"]
 
-_LEAST_IDF = 1e-6
-"""What SQLite's bm25 puts in place of an inverse document frequency that is not above 0."""
-_MOST_WORDS = 64
+_MANY = 2_000
+"""From so many changed sources on, a copy is changed and swapped in, so that readers do not wait."""
+_PATIENCE_SECONDS = 2.0
+"""How long a search waits to take changes in, before it answers from what the index holds."""
 
-_T = TypeVar("_T")
+Watch = Callable[[], None]
 
 
 @dataclass(frozen=True)
-class IndexEntry:
-    """One node as the index knows it."""
+class _Cached:
+    """Statistics of one user as of one state of the file."""
 
-    node_id: str
-    """As "turn:811"."""
-    source_type: str
-    """Kind of source, in S0's names."""
-    header: str
-    """Short line for a list of candidates."""
-    at: datetime | None
-    """When it was said or seen."""
-    session: str | None
-    """Session of a turn."""
-    number: int | None
-    """Number of a turn."""
-    score: float
-    """BM25 over the weighted columns, above 0 and higher if better; 0 if it was not searched for."""
-    body: str
-    """Query and answer of a turn, values of anything else."""
+    state: State
+    """State of the files when they were read."""
+    statistics: Statistics
+    """Lengths, times and neighbours of all rows."""
 
 
 class Index:
     """
-    The index file of one store.
+    The index files of one store.
 
     Args:
         layout: Where the store is; on a read-only root the index is kept in memory.
         wait_seconds: How long to wait for another process that is writing.
+        on_wait: Told once who is writing, when waiting begins.
     """
 
-    def __init__(self, layout: Layout, *, wait_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        wait_seconds: float = 30.0,
+        on_wait: Callable[[str], None] | None = None,
+    ) -> None:
         self._layout = layout
         self._wait_seconds = wait_seconds
-        self._in_memory = layout.read_only_mark.exists()
-        self._connection: sqlite3.Connection | None = None
+        self._on_wait = on_wait
+        self._files = IndexFiles(layout)
+        self._database = IndexDatabase(layout, self._files)
+        self._is_writing = False
+        self._cached: dict[str, _Cached] = {}
         self._guard = threading.RLock()
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the files; the next use opens them again."""
         with self._guard:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            self._database.close()
+            self._cached.clear()
 
-    def sync(self, user: str) -> SyncReport:
+    def record(self, user: str, numbers: Sequence[int]) -> SyncReport:
         """
-        Take in what was added, changed or removed on disk since the last time.
+        Index turns that were just saved; to be called when their files are on disk.
+
+        They are in the change journal first: if another process is writing the index, the next reader takes
+        them in.
+
+        Args:
+            user: Whose turns.
+            numbers: Their numbers.
+
+        Raises:
+            StoreError: Journal or index cannot be written.
+        """
+        if not self._database.in_memory:
+            note_turns(self._layout, user, numbers)
+        return self.freshen(user, wait_seconds=0.0)
+
+    def freshen(self, user: str, *, wait_seconds: float = _PATIENCE_SECONDS) -> SyncReport:
+        """
+        Take in what the change journal names, and what else shows without a look at every turn.
 
         Args:
             user: Whose files.
+            wait_seconds: How long to wait for another process that is writing.
+
+        Returns:
+            What was done; *behind* is above 0 if another process was writing for longer.
+
+        Raises:
+            StoreError: The index file cannot be written.
+        """
+        with self._guard:
+            found = self._look(user, thorough=False)
+            if found.is_nothing:
+                return SyncReport()
+            try:
+                wait = wait_seconds if found.turns_known is not None else self._wait_seconds
+                return self._write((user,), thorough=False, wait_seconds=wait)[user]
+            except LockHeldError:
+                if found.turns_known is None:  # the user was never indexed: nothing to answer from
+                    raise
+                return SyncReport(behind=found.count)
+
+    def sync(self, user: str) -> SyncReport:
+        """
+        Bring the index in line with all files of a user: what was added, changed or removed on disk.
 
         Raises:
             LockHeldError: Another process kept writing for too long.
             StoreError: The index file cannot be written.
         """
-        return self._run(user, lambda connection: _sync(connection, self._layout, user))
+        with self._guard:
+            if self._look(user, thorough=True).is_nothing:
+                return SyncReport()
+            return self._write((user,), thorough=True, wait_seconds=self._wait_seconds)[user]
 
-    def search(
-        self, user: str, words: Sequence[str], *, limit: int = 200, before_turn: int | None = None
-    ) -> list[IndexEntry]:
+    def rebuild(
+        self, users: Sequence[str], *, full: bool = False, watch: Watch = lambda: None
+    ) -> dict[str, SyncReport]:
         """
-        The entries that hold any of the words, best first.
+        Bring the index in line with all files of some users.
 
         Args:
-            user: Whose entries.
-            words: Words as typed; each is quoted, so none is a syntax error. Empty finds nothing.
-            limit: Most entries to return.
-            before_turn: Only turns with a smaller number; None for all.
+            users: Whose files; if *full*, these have to be all users of the store.
+            full: Start from nothing: built beside the old files, which answer until the end, and swapped in.
+            watch: Called after each file or directory that was read.
+
+        Returns:
+            What was done, by user.
+
+        Raises:
+            LockHeldError: Another process kept writing for too long.
+            StoreError: The index files cannot be written.
         """
-        quoted = ['"' + indexable(word).replace('"', '""') + '"' for word in words if word.strip("\0 ")]
-        return self._run(user, lambda connection: _search(connection, user, quoted, limit, before_turn))
-
-    def entries(self, user: str, node_ids: Iterable[str]) -> list[IndexEntry]:
-        """The entries of some nodes, those that the index does not hold left out."""
-        wanted = list(dict.fromkeys(node_ids))
-        marks = ", ".join("?" * len(wanted))
-        query = (
-            f"SELECT *, 0.0 AS score FROM {table_names(user)[0]} WHERE node_id IN ({marks}) ORDER BY rowid"
-        )
-        return (
-            self._run(user, lambda connection: _fetch(connection, user, query, tuple(wanted)))
-            if wanted
-            else []
-        )
-
-    def memory_keys(self, user: str) -> list[IndexEntry]:
-        """The entries of all keys of preferences.md and facts.md, by node id."""
-        query = f"""
-            SELECT *, 0.0 AS score FROM {table_names(user)[0]} WHERE source IN ('preferences.md', 'facts.md')
-            ORDER BY source DESC, node_id"""
-        return self._run(user, lambda connection: _fetch(connection, user, query, ()))
-
-    def _run(self, user: str, act: Callable[[sqlite3.Connection], _T]) -> _T:
         with self._guard:
-            try:
-                return act(self._open())
-            except sqlite3.OperationalError as exc:
-                self._raise_if_held(exc)
-                failed: sqlite3.DatabaseError = exc
-            except sqlite3.DatabaseError as exc:
-                failed = exc
-            self._remove()
-            try:  # whatever was wrong with the file, it is derived: from nothing, once
-                _sync(self._open(), self._layout, user)
-                return act(self._open())
-            except sqlite3.DatabaseError as exc:
-                self._raise_if_held(exc)
-                where = str(self._layout.turn_index)
-                raise StoreError(f"the index cannot be used: {exc}", where=where, fix="delete it") from failed
+            return self._write(users, thorough=True, wait_seconds=self._wait_seconds, full=full, watch=watch)
 
-    def _raise_if_held(self, exc: sqlite3.DatabaseError) -> None:
-        if "locked" in str(exc) or "busy" in str(exc):
-            self.close()
-            raise LockHeldError(
-                f"another process has been writing the index for {self._wait_seconds:g} s",
-                where=str(self._layout.turn_index),
-            ) from exc
+    def behind(self, user: str) -> Difference:
+        """What rebuild would take in, by a look at every file; writes nothing."""
+        with self._guard:
+            return self._look(user, thorough=True)
 
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            path = self._layout.turn_index
-            if not self._in_memory:
-                make_directory(path.parent)
-            self._connection = sqlite3.connect(
-                ":memory:" if self._in_memory else path,
-                timeout=self._wait_seconds,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            self._connection.row_factory = sqlite3.Row
-            if not self._in_memory:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
-                raise sqlite3.DatabaseError(f"made by another version of panda ({version})")
-            if version == 0:
-                self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-        return self._connection
+    @contextmanager
+    def reading(self, user: str) -> Iterator[IndexView]:
+        """
+        The user's rows as of one moment; nothing else may be asked of this index while the block runs.
 
-    def _remove(self) -> None:
-        with suppress(sqlite3.Error):
-            self.close()
-        self._connection = None
-        if self._in_memory:
+        Args:
+            user: Whose rows.
+
+        Raises:
+            LockHeldError: SQLite's own lock was held for too long.
+            StoreError: The index cannot be used.
+        """
+        with self._guard, self._database.snapshot() as (execute, state):
+            known = self._cached.get(user)
+            view = IndexView(execute, user, known.statistics if known and known.state == state else None)
+            self._cached[user] = _Cached(state, view.statistics)
+            yield view
+
+    def _look(self, user: str, *, thorough: bool) -> Difference:
+        def act(execute: Execute) -> Difference:
+            tables = UserTables(execute, user)
+            seen = tables.known_stamp(TURNS) is not None
+            return (find_likely if seen and not thorough else find_all)(self._layout, user, tables)
+
+        return self._database.read(act, start_over=self._start_over)
+
+    def _start_over(self) -> None:
+        if not self._database.in_memory:
+            with self._writing(self._wait_seconds):
+                self._files.remove()
+
+    def _write(
+        self,
+        users: Sequence[str],
+        *,
+        thorough: bool,
+        wait_seconds: float,
+        full: bool = False,
+        watch: Watch = lambda: None,
+    ) -> dict[str, SyncReport]:
+        with self._writing(wait_seconds):
+            if full:
+                notes, found = list_notes(self._layout), {}
+            else:  # looked at again: another process may have written while this one waited
+                found = {user: self._look(user, thorough=thorough) for user in users}
+                notes = [path for one in found.values() for path in one.noted]
+            if self._database.in_memory and full:
+                self._database.close()
+            many = sum(one.count for one in found.values()) > _MANY
+            if (full or many) and not self._database.in_memory:
+                writing = self._database.new_files(copy=not full)
+            else:
+                writing = self._database.transaction()
+            with writing as execute:
+                reports = {user: self._take_in(execute, user, found.get(user), watch) for user in users}
+            clear_notes(self._layout, notes)
+            return reports
+
+    def _take_in(self, execute: Execute, user: str, found: Difference | None, watch: Watch) -> SyncReport:
+        tables = UserTables(execute, user)
+        found = found or find_all(self._layout, user, tables)
+        report = tables.take_in(self._layout, found.changed, found.removed, watch)
+        tables.set_stamp(TURNS, found.turns, 0)
+        return report
+
+    @contextmanager
+    def _writing(self, wait_seconds: float) -> Iterator[None]:
+        if self._database.in_memory or self._is_writing:
+            yield
             return
-        path = self._layout.turn_index
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        holder = f"panda index (process {os.getpid()})"
+        with self._files.writing(holder, wait_seconds=wait_seconds, on_wait=self._on_wait):
+            self._is_writing = True
             try:
-                path.with_name(path.name + suffix).unlink(missing_ok=True)
-            except OSError as exc:
-                raise StoreError(f"cannot delete the broken index: {exc.strerror}", where=str(path)) from exc
-
-
-def _search(
-    connection: sqlite3.Connection, user: str, quoted: list[str], limit: int, before_turn: int | None
-) -> list[IndexEntry]:
-    """
-    SQLite's bm25 takes words found in more than half of the rows for worthless, which in a small store are
-    the very words of its subject. So every word is searched alone and its share scaled to the inverse
-    document frequency ln(1 + (N - n + .5) / (n + .5)), which is always above 0.
-    """
-    entries, table, _ = table_names(user)
-    if not UserTables(connection.execute, user).exist():
-        return []
-    total = connection.execute(f"SELECT count(*) FROM {entries}").fetchone()[0]
-    count = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
-    counts = [(connection.execute(count, (word,)).fetchone()[0], word) for word in quoted]
-    parts = ["SELECT 0 AS rowid, 0.0 AS part WHERE 0"]  # bm25 fails where a lone part is merged with the sum
-    values: list[str | int | float] = []
-    weights = ", ".join(str(weight) for weight in WEIGHTS)
-    for found, word in sorted(pair for pair in counts if pair[0])[:_MOST_WORDS]:
-        ratio = (total - found + 0.5) / (found + 0.5)
-        of_sqlite = math.log(ratio) if ratio > 1 else 0.0
-        parts.append(
-            f"SELECT rowid, -bm25({table}, {weights}) * ? AS part FROM {table} WHERE {table} MATCH ?"
-        )
-        values += [math.log1p(ratio) / (of_sqlite if of_sqlite > 0 else _LEAST_IDF), word]
-    query = f"""
-        SELECT e.*, s.score FROM
-            (SELECT rowid AS id, sum(part) AS score FROM ({" UNION ALL ".join(parts)}) GROUP BY rowid) AS s
-            JOIN {entries} AS e ON e.rowid = s.id
-        WHERE e.number IS NULL OR e.number < ? ORDER BY s.score DESC, e.rowid LIMIT ?"""
-    return _fetch(
-        connection, user, query, (*values, before_turn if before_turn is not None else 1 << 61, limit)
-    )
-
-
-def _fetch(
-    connection: sqlite3.Connection, user: str, query: str, values: tuple[str | int | float, ...]
-) -> list[IndexEntry]:
-    if not UserTables(connection.execute, user).exist():
-        return []
-    return [
-        IndexEntry(
-            node_id=row["node_id"],
-            source_type=row["source_type"],
-            header=row["header"],
-            at=parse_time(row["at"]) if row["at"] else None,
-            session=row["session"],
-            number=row["number"],
-            score=row["score"],
-            body=row["body"],
-        )
-        for row in connection.execute(query, values)
-    ]
-
-
-def _sync(connection: sqlite3.Connection, layout: Layout, user: str) -> SyncReport:
-    tables = UserTables(connection.execute, user)
-    if tables.exist() and tables.known_stamps() == scan_sources(layout, user):
-        return SyncReport(0, 0, ())
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        tables.create()
-        # Scanned again: another process may have written while this one waited.
-        report = tables.take_in(layout, scan_sources(layout, user))
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return report
+                yield
+            finally:
+                self._is_writing = False

@@ -1,36 +1,38 @@
-"""Which files of a user the index draws on, and the rows that each of them gives."""
+"""The rows that each file of a user gives to the index."""
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from panda.documents.front_matter import split_front_matter
 from panda.documents.memory_file import parse_memory_file, render_value
+from panda.documents.passages import split_passages
 from panda.documents.sentences import one_line, split_sentences, strip_citations
+from panda.errors import FileFormatError
 from panda.storage.files import read_text
 from panda.storage.layout import (
-    CONTEXT_MD,
-    EXTRACTED_JSON,
     FACTS_MD,
-    INDEX_SUMMARY_JSON,
-    MANIFEST_JSON,
-    METADATA_JSON,
     PREFERENCES_MD,
+    QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
     Layout,
     TurnPaths,
 )
-from panda.storage.records import SAVED_STATUSES, load_research, load_turn, load_visit
+from panda.storage.records import SAVED_STATUSES, load_object, load_research, load_turn, load_visit
 
 _HEADER_CHARS = 150
+
+COLUMNS = ("query", "response", "summary", "topics", "names")
+"""The searched columns; each counts 1."""
 
 
 @dataclass(frozen=True)
 class IndexRow:
-    """One searchable node."""
+    """One searchable row: a node, or one section of a knowledge document."""
 
     node_id: str
     """As "turn:811"."""
@@ -44,70 +46,18 @@ class IndexRow:
     """Session of a turn; None for everything else."""
     number: int | None
     """Number of a turn; None for everything else."""
+    part: int
+    """Section of a knowledge document, from 0; 0 for everything else."""
     summary: str
-    """Text of the summary column."""
+    """Text of the column summary: of a turn its summary, else its title."""
     topics: str
-    """Text of the topics column."""
-    body: str
-    """Text of the body column."""
-
-
-def scan_sources(layout: Layout, user: str) -> dict[str, str]:
-    """
-    Every file or directory that gives rows, with a stamp that changes when it is written.
-
-    Args:
-        layout: Where the store is.
-        user: Whose files.
-
-    Returns:
-        Path relative to the user's directory → sizes and modification times of what is read from it.
-    """
-    root = str(layout.user(user))
-    found: dict[str, str] = {}
-    for name in (PREFERENCES_MD, FACTS_MD):
-        stamp = _stamp(f"{root}/{name}")
-        if stamp != "-":
-            found[name] = stamp
-    for path in sorted(layout.knowledge(user).rglob("*.md")):
-        relative = path.relative_to(layout.user(user))
-        if path.is_file() and not any(part.startswith(".") for part in relative.parts):
-            found[relative.as_posix()] = _stamp(str(path))
-    for name in _directory_names(f"{root}/turns"):
-        if not name.startswith("turn_") or not name[5:].isdigit():
-            continue
-        turn = f"turns/{name}"
-        base = f"{root}/{turn}/"
-        stamps = [_stamp(base + file) for file in (METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON)]
-        if stamps[:2] != ["-", "-"]:  # else it was claimed a moment ago
-            found[turn] = " ".join(stamps)
-        research = _stamp(base + RESEARCH_JSON)
-        if research != "-":
-            found[f"{turn}/{RESEARCH_JSON}"] = research
-        for slug in _directory_names(f"{base}webpage_cache"):
-            visit = f"{turn}/webpage_cache/{slug}"
-            found[visit] = " ".join(
-                _stamp(f"{root}/{visit}/{file}") for file in (MANIFEST_JSON, EXTRACTED_JSON)
-            )
-    return found
-
-
-def _stamp(path: str) -> str:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - thousands of calls before each search
-    except OSError:
-        return "-"
-    return f"{status.st_size}:{status.st_mtime_ns}"
-
-
-def _directory_names(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(
-                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
-            )
-    except OSError:
-        return []
+    """Text of the column topics."""
+    names: str
+    """Text of the column names: date of a turn, its entities and tools; site of a visit."""
+    query: str
+    """Text of the column query; "" but for turns."""
+    response: str
+    """Text of the column response: answer of a turn, content of anything else."""
 
 
 def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
@@ -117,11 +67,11 @@ def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
     Args:
         layout: Where the store is.
         user: Whose files.
-        source: A key of scan_sources.
+        source: A source as scan_sources names them.
 
     Returns:
-        One row for a turn, research or knowledge file or visit, one for each key of a memory file, none for
-        a turn that was not saved.
+        One row for a turn, research file or visit, one for each key of a memory file and each section of a
+        knowledge document, none for a turn that was not saved.
 
     Raises:
         FileFormatError: A file does not say what it must.
@@ -131,7 +81,7 @@ def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
     if source in (PREFERENCES_MD, FACTS_MD):
         return list(_memory_rows(path))
     if source.startswith("knowledge/"):
-        return [_knowledge_row(path, source.removeprefix("knowledge/"))]
+        return list(_knowledge_rows(path, source.removeprefix("knowledge/")))
     if path.name == RESEARCH_JSON:
         return [_research_row(path)]
     if "/webpage_cache/" in source:
@@ -139,24 +89,65 @@ def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
     return list(_turn_rows(path))
 
 
+def clean_row(row: IndexRow) -> IndexRow:
+    """The row as SQLite can hold it: without NUL, lone surrogates and parts of a second."""
+    texts = {name: getattr(row, name) for name in ("node_id", "header", "session", *COLUMNS)}
+    cleaned = {name: _indexable(text) for name, text in texts.items() if text}
+    at = row.at.replace(microsecond=0) if row.at else None
+    return replace(row, at=at, **cleaned)  # type: ignore[arg-type]  # texts for fields that are texts
+
+
+def _indexable(text: str) -> str:
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
 def _turn_rows(directory: Path) -> Iterator[IndexRow]:
     number = int(directory.name[5:])
-    turn = load_turn(TurnPaths(directory), number)
+    there = os.listdir(directory)  # noqa: PTH208 - thousands of calls
+    turn = load_turn(TurnPaths(directory), number, names=there)
     if turn.status not in SAVED_STATUSES:
         return
-    sentences = split_sentences(turn.summary) or split_sentences(turn.query) or [""]
+    title = first_sentence(turn.summary or turn.query)
+    names = _entities(directory) if QUERY_ANALYSIS_JSON in there else []
+    names += _tools(directory) if "steps" in there else []
     date = f"{turn.at:%Y %B} {turn.at.day} {turn.at:%A}"
     yield IndexRow(
         node_id=f"turn:{number}",
         source_type="turn_summary",
-        header=clip_header(f"Turn {number}: {sentences[0]}"),
+        header=clip_header(f"Turn {number}: {title}"),
         at=turn.at,
         session=turn.session,
         number=number,
+        part=0,
         summary=turn.summary,
-        topics=" ".join([*turn.topics, turn.research_topic or "", date]),
-        body=f"{turn.query}\n{strip_citations(turn.response)}",
+        topics=" ".join([*turn.topics, turn.research_topic or ""]).strip(),
+        names=" ".join([date, *names]),
+        query=turn.query,
+        response=strip_citations(turn.response),
     )
+
+
+def first_sentence(text: str) -> str:
+    """
+    The first sentence of a text, or as much of it as a header has room for.
+
+    >>> first_sentence("Compared laptops. Found two.")
+    'Compared laptops.'
+    """
+    return next(iter(split_sentences(text[: 2 * _HEADER_CHARS])), "")
+
+
+def _entities(directory: Path) -> list[str]:
+    path = directory / QUERY_ANALYSIS_JSON
+    entities = load_object(path).get("entities") or []
+    if not isinstance(entities, list) or not all(isinstance(entity, str) for entity in entities):
+        raise FileFormatError("entities is no list of texts", where=f"{path} (entities)")
+    return list(entities)
+
+
+def _tools(directory: Path) -> list[str]:
+    named = [load_object(path).get("tool") for path in sorted((directory / "steps").glob("step_*.json"))]
+    return list(dict.fromkeys(str(tool).replace(".", " ").replace("_", " ") for tool in named if tool))
 
 
 def _memory_rows(path: Path) -> Iterator[IndexRow]:
@@ -169,27 +160,39 @@ def _memory_rows(path: Path) -> Iterator[IndexRow]:
             at=entry.updated_at,
             session=None,
             number=None,
+            part=0,
             summary=entry.key.replace("_", " "),
             topics="",
-            body=entry.text,
+            names="",
+            query="",
+            response=entry.text,
         )
 
 
-def _knowledge_row(path: Path, name: str) -> IndexRow:
+def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
     document = split_front_matter(read_text(path), where=str(path))
     title = one_line(str(document.values.get("title") or path.stem))
     tags = render_value(document.values.get("tags") or "")
-    return IndexRow(
-        node_id=f"knowledge:{name}",
-        source_type="fact",
-        header=clip_header(f"Knowledge {name}: {title}"),
-        at=None,
-        session=None,
-        number=None,
-        summary=title,
-        topics=f"{name.replace('_', ' ').replace('/', ' ')} {tags}",
-        body=document.body,
-    )
+    sections = [
+        (headings, "\n".join(passage.text for passage in passages))
+        for headings, passages in groupby(split_passages(document.body), key=lambda passage: passage.headings)
+    ]
+    for part, (headings, text) in enumerate(sections or [((), "")]):
+        place = " > ".join([title, *(one_line(one) for one in headings if one_line(one) != title)])
+        yield IndexRow(
+            node_id=f"knowledge:{name}",
+            source_type="fact",
+            header=clip_header(f"Knowledge {name}: {place}"),
+            at=None,
+            session=None,
+            number=None,
+            part=part,
+            summary=place,
+            topics=f"{name.replace('_', ' ').replace('/', ' ')} {tags}",
+            names="",
+            query="",
+            response=text,
+        )
 
 
 def _research_row(path: Path) -> IndexRow:
@@ -203,9 +206,12 @@ def _research_row(path: Path) -> IndexRow:
         at=research.created_at,
         session=None,
         number=None,
+        part=0,
         summary=research.summary,
         topics=topic.replace(".", " ").replace("_", " "),
-        body=claims,
+        names="",
+        query="",
+        response=claims,
     )
 
 
@@ -219,9 +225,12 @@ def _visit_row(directory: Path) -> IndexRow:
         at=visit.visited_at,
         session=None,
         number=None,
+        part=0,
         summary=visit.title,
-        topics=f"{visit.page_type} {site}",
-        body="\n".join(_field_words(visit.fields)),
+        topics=visit.page_type,
+        names=site,
+        query="",
+        response="\n".join(_field_words(visit.fields)),
     )
 
 

@@ -1,182 +1,287 @@
-"""The tables of one user in the index: what they are, and how changed files get into them."""
+"""The tables of the index: what they are, and how changed files get into them."""
 
-import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from panda.documents.problems import Problem
-from panda.documents.times import render_time
+from panda.documents.stemming import split_terms
+from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
-from panda.storage.index_sources import IndexRow, load_rows
-from panda.storage.layout import Layout
+from panda.storage.index_blocks import (
+    NO_TIME,
+    RowNumbers,
+    block_of,
+    merge_numbers,
+    merge_postings,
+    other_row,
+    pack_counts,
+    pack_rows,
+    session_hash,
+)
+from panda.storage.index_scan import turn_of
+from panda.storage.index_sources import COLUMNS, IndexRow, clean_row, load_rows
+from panda.storage.layout import RESEARCH_JSON, Layout
+from panda.storage.research_rows import RESEARCH_SCHEMA, load_research_row
 
 Execute = Callable[..., Any]
 """Runs one SQL statement with values and gives a cursor."""
 
-_COLUMNS = "summary, topics, body, previous, next"
+_SCHEMA = (
+    "CREATE TABLE sources (user TEXT, path TEXT, stamp TEXT, rows INTEGER, PRIMARY KEY (user, path))"
+    " WITHOUT ROWID",
+    "CREATE TABLE entries (user TEXT, row INTEGER, source TEXT, node_id TEXT, source_type TEXT, header TEXT,"
+    " at TEXT, session TEXT, number INTEGER, part INTEGER, summary TEXT, topics TEXT, names TEXT, query TEXT,"
+    " response TEXT, PRIMARY KEY (user, row)) WITHOUT ROWID",
+    "CREATE INDEX entries_source ON entries (user, source) WHERE number IS NULL",
+    "CREATE INDEX entries_node ON entries (user, node_id) WHERE number IS NULL",
+    "CREATE TABLE postings (user TEXT, term TEXT, block INTEGER, rows BLOB, counts BLOB,"
+    " PRIMARY KEY (user, term, block)) WITHOUT ROWID",
+    "CREATE TABLE blocks (user TEXT, block INTEGER, numbers BLOB, PRIMARY KEY (user, block)) WITHOUT ROWID",
+    *RESEARCH_SCHEMA,
+)
+_BROKEN_ROWS = -1
+BROKEN_STAMP = ""
+"""Stamp of a source that could not be read or parsed: it is tried again each time."""
 
 
 @dataclass(frozen=True)
 class SyncReport:
     """What bringing the index in line with the files did."""
 
-    updated: int
-    """Files or directories read anew."""
-    removed: int
+    updated: int = 0
+    """Files or directories whose rows were written anew."""
+    removed: int = 0
     """Files or directories that are gone from the index."""
-    problems: tuple[Problem, ...]
+    problems: tuple[Problem, ...] = ()
     """Files that cannot be read or parsed; their rows are not in the index."""
+    behind: int = 0
+    """Changed files or directories that could not be taken in, because another process is writing."""
 
 
-def table_names(user: str) -> tuple[str, str, str]:
-    """
-    Quoted names of a user's tables: entries, words, sources.
+@dataclass
+class _Changes:
+    """What one group of sources changes, gathered before it is written."""
 
-    >>> table_names("ann")
-    ('"entries:ann"', '"words:ann"', '"sources:ann"')
-    """
-    name = user.replace('"', '""')
-    return f'"entries:{name}"', f'"words:{name}"', f'"sources:{name}"'
+    gone: dict[int, IndexRow] = field(default_factory=dict)
+    """Former rows by row id."""
+    added: dict[int, tuple[str, IndexRow]] = field(default_factory=dict)
+    """New rows by row id, with their sources."""
 
 
-def indexable(text: str) -> str:
-    """
-    The text without what SQLite cannot hold: NUL and lone surrogates.
-
-    >>> indexable("a\\0b\\ud800")
-    'a b?'
-    """
-    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+def create_tables(execute: Execute) -> None:
+    """Create all tables in an empty database, and in the empty one attached as `research`."""
+    for statement in _SCHEMA:
+        execute(statement)
 
 
 class UserTables:
     """
-    The tables of one user.
+    The rows of one user.
 
     Args:
         execute: Runs SQL on an open connection.
-        user: Whose tables.
+        user: Whose rows.
     """
 
     def __init__(self, execute: Execute, user: str) -> None:
         self._execute = execute
         self._user = user
-        self._entries, self._words, self._sources = table_names(user)
 
-    def exist(self) -> bool:
-        """Whether they were created."""
-        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return self._execute(query, (f"words:{self._user}",)).fetchone() is not None
-
-    def create(self) -> None:
-        """Create them where they are missing."""
-        name = self._user.replace('"', '""')
-        entries = self._entries
-        self._execute(
-            f"CREATE TABLE IF NOT EXISTS {self._sources} (path TEXT PRIMARY KEY, stamp TEXT) WITHOUT ROWID"
-        )
-        self._execute(
-            f"CREATE TABLE IF NOT EXISTS {entries} (rowid INTEGER PRIMARY KEY, source TEXT, node_id TEXT,"
-            " source_type TEXT, header TEXT, at TEXT, session TEXT, number INTEGER,"
-            " summary TEXT, topics TEXT, body TEXT)"
-        )
-        for index, columns in (("source", "source"), ("node", "node_id"), ("session", "session, number")):
-            self._execute(f'CREATE INDEX IF NOT EXISTS "{index}:{name}" ON {entries} ({columns})')
-        self._execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS {self._words} USING"
-            f" fts5({_COLUMNS}, tokenize = 'porter unicode61 remove_diacritics 2')"
-        )
-
-    def known_stamps(self) -> dict[str, str]:
+    def known(self) -> dict[str, str]:
         """Stamp of each source as of when it was last taken in."""
-        return {
-            row["path"]: row["stamp"] for row in self._execute(f"SELECT path, stamp FROM {self._sources}")
-        }
+        query = "SELECT path, stamp FROM sources WHERE user = ?"
+        return {row["path"]: row["stamp"] for row in self._execute(query, (self._user,))}
 
-    def take_in(self, layout: Layout, on_disk: dict[str, str]) -> SyncReport:
+    def known_below(self, turn: str) -> dict[str, str]:
+        """Stamps of the sources that lie in one turn directory."""
+        query = "SELECT path, stamp FROM sources WHERE user = ? AND (path = ? OR (path > ? AND path < ?))"
+        values = (self._user, f"turns/{turn}", f"turns/{turn}/", f"turns/{turn}0")
+        return {row["path"]: row["stamp"] for row in self._execute(query, values)}
+
+    def known_documents(self) -> dict[str, str]:
+        """Stamps of the sources that lie in no turn directory."""
+        query = "SELECT path, stamp FROM sources WHERE user = ? AND (path < 'turns' OR path > 'turns0')"
+        return {row["path"]: row["stamp"] for row in self._execute(query, (self._user,))}
+
+    def known_stamp(self, source: str) -> str | None:
+        """Stamp of one source; None if it is not known."""
+        query = "SELECT stamp FROM sources WHERE user = ? AND path = ?"
+        row = self._execute(query, (self._user, source)).fetchone()
+        return row["stamp"] if row else None
+
+    def unsettled(self) -> list[str]:
+        """Sources that gave no rows when they were last read: turns that run, and broken files."""
+        query = "SELECT path FROM sources WHERE user = ? AND rows <= 0 AND path <> 'turns'"
+        return [row["path"] for row in self._execute(query, (self._user,))]
+
+    def set_stamp(self, source: str, stamp: str, rows: int) -> None:
+        """Remember a source as taken in."""
+        self._execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (self._user, source, stamp, rows))
+
+    def take_in(
+        self,
+        layout: Layout,
+        changed: Mapping[str, str],
+        removed: Iterable[str],
+        watch: Callable[[], None] = lambda: None,
+    ) -> SyncReport:
         """
-        Bring the rows in line with the files.
+        Bring the rows in line with some files.
 
         Args:
             layout: Where the store is.
-            on_disk: Sources with their stamps, as scan_sources gives them.
+            changed: Sources to read anew, with their stamps.
+            removed: Sources that are not there any more.
+            watch: Called after each source.
         """
-        known = self.known_stamps()
-        removed = [source for source in known if source not in on_disk]
-        changed = [source for source in on_disk if known.get(source) != on_disk[source]]
+        todo: dict[str, str | None] = {**changed, **dict.fromkeys(removed)}
         problems: list[Problem] = []
-        touched: set[tuple[str, int]] = set()
-        for source in [*removed, *changed]:
-            touched.update(self._forget(source))
-        for source in changed:
-            try:
-                rows = load_rows(layout, self._user, source)
-            except (FileFormatError, StoreError) as exc:
-                problems.append(Problem(path=exc.where or source, message=exc.message, fix=exc.fix))
-                continue
-            self._execute(f"INSERT INTO {self._sources} VALUES (?, ?)", (source, on_disk[source]))
-            for row in rows:
-                touched.update(self._add(source, row))
-        self._write_turn_words(touched)
-        return SyncReport(len(changed) - len(problems), len(removed), tuple(problems))
+        updated = 0
+        for _, group in groupby(sorted(todo, key=_group), key=_group):
+            changes = _Changes()
+            for source in group:
+                stamp = todo[source]
+                if stamp is None:
+                    self._forget(source, changes)
+                else:
+                    updated += self._read(layout, source, stamp, changes, problems)
+                watch()
+            self._write(changes)
+        return SyncReport(updated, sum(stamp is None for stamp in todo.values()), tuple(problems))
 
-    def _forget(self, source: str) -> Iterable[tuple[str, int]]:
-        query = f"SELECT rowid, session, number FROM {self._entries} WHERE source = ?"
-        rows = self._execute(query, (source,)).fetchall()
-        for row in rows:
-            self._execute(f"DELETE FROM {self._words} WHERE rowid = ?", (row["rowid"],))
-        self._execute(f"DELETE FROM {self._entries} WHERE source = ?", (source,))
-        self._execute(f"DELETE FROM {self._sources} WHERE path = ?", (source,))
-        return [(row["session"], row["number"]) for row in rows if row["number"] is not None]
+    def _read(
+        self, layout: Layout, source: str, stamp: str, changes: _Changes, problems: list[Problem]
+    ) -> int:
+        """Take one source into the changes; returns 1 if it says anything else than before."""
+        try:
+            rows = {_row_id(source, row): clean_row(row) for row in load_rows(layout, self._user, source)}
+            research = load_research_row(layout, self._user, source) if _is_research(source) else None
+        except (FileFormatError, StoreError) as exc:
+            problems.append(Problem(path=exc.where or source, message=exc.message, fix=exc.fix))
+            self._forget(source, changes)
+            self.set_stamp(source, BROKEN_STAMP, _BROKEN_ROWS)
+            return 0
+        known = self.known_stamp(source) is not None
+        former = self._rows_of(source) if known else {}
+        self.set_stamp(source, stamp, len(rows))
+        if research is not None:
+            marks = ", ".join("?" * (len(research) + 1))
+            self._execute(f"REPLACE INTO research.research VALUES ({marks})", (self._user, *research))
+        if known and former == rows:
+            return int(research is not None)
+        changes.gone.update(former)
+        changes.added.update((row_id, (source, row)) for row_id, row in rows.items())
+        return 1
 
-    def _add(self, source: str, row: IndexRow) -> Iterable[tuple[str, int]]:
-        rowid = row.number if row.number is not None else _stable_rowid(source, row.node_id)
-        at = render_time(row.at) if row.at else None
-        texts = (indexable(row.summary), indexable(row.topics), indexable(row.body))
-        node_id, header = indexable(row.node_id), indexable(row.header)
+    def _forget(self, source: str, changes: _Changes) -> None:
+        changes.gone.update(self._rows_of(source))
+        self._execute("DELETE FROM sources WHERE user = ? AND path = ?", (self._user, source))
+        if _is_research(source):
+            self._execute("DELETE FROM research.research WHERE user = ? AND source = ?", (self._user, source))
+
+    def _rows_of(self, source: str) -> dict[int, IndexRow]:
+        turn = turn_of(source)
+        if turn is not None and source.count("/") == 1:
+            query, value = "SELECT * FROM entries WHERE user = ? AND row = ?", int(turn[5:])
+            found = self._execute(query, (self._user, value)).fetchall()
+        else:
+            query = "SELECT * FROM entries WHERE user = ? AND source = ? AND number IS NULL"
+            found = self._execute(query, (self._user, source)).fetchall()
+        return {row["row"]: _index_row(row) for row in found}
+
+    def _write(self, changes: _Changes) -> None:
+        gone: dict[int, dict[str, set[int]]] = {}
+        for row_id, row in changes.gone.items():
+            self._execute("DELETE FROM entries WHERE user = ? AND row = ?", (self._user, row_id))
+            terms = gone.setdefault(block_of(row_id), {})
+            for term in count_terms(row):
+                terms.setdefault(term, set()).add(row_id)
+        added: dict[int, dict[str, dict[int, int]]] = {}
+        numbers: dict[int, list[RowNumbers]] = {}
+        for row_id, (source, row) in sorted(changes.added.items()):
+            self._insert(row_id, source, row)
+            counts = count_terms(row)
+            block = block_of(row_id)
+            by_term = added.setdefault(block, {})
+            for term, count in counts.items():
+                by_term.setdefault(term, {})[row_id] = count
+            numbers.setdefault(block, []).append(_numbers(row_id, row, sum(counts.values())))
+        for block in sorted({*gone, *added}):
+            out = {row_id for row_id in changes.gone if block_of(row_id) == block}
+            empty = self._write_numbers(block, out, numbers.get(block, []))
+            self._write_postings(block, empty, gone.get(block, {}), added.get(block, {}))
+
+    def _insert(self, row_id: int, source: str, row: IndexRow) -> None:
         self._execute(
-            f"INSERT INTO {self._entries} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (rowid, source, node_id, row.source_type, header, at, row.session, row.number, *texts),
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(self._user, row_id, source, row.node_id, row.source_type, row.header),
+                *(render_time(row.at) if row.at else None, row.session, row.number, row.part),
+                *(row.summary, row.topics, row.names, row.query, row.response),
+            ),
         )
-        if row.session is not None and row.number is not None:
-            return [(row.session, row.number)]
-        self._execute(
-            f"INSERT INTO {self._words} (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, '', '')", (rowid, *texts)
-        )
-        return []
 
-    def _write_turn_words(self, touched: set[tuple[str, int]]) -> None:
-        numbers = {number for _, number in touched}
-        for session, number in touched:
-            numbers.update(row["number"] for row in self._neighbours(session, number) if row is not None)
-        for number in sorted(numbers):
-            self._execute(f"DELETE FROM {self._words} WHERE rowid = ?", (number,))
-            row = self._execute(f"SELECT * FROM {self._entries} WHERE rowid = ?", (number,)).fetchone()
-            if row is None:
+    def _write_numbers(self, block: int, gone: set[int], added: Sequence[RowNumbers]) -> bool:
+        """Write a block's statistics; returns whether there were none before."""
+        key = (self._user, block)
+        stored = self._execute("SELECT numbers FROM blocks WHERE user = ? AND block = ?", key).fetchone()
+        merged = merge_numbers(stored["numbers"] if stored else None, gone, added)
+        if merged is None:
+            self._execute("DELETE FROM blocks WHERE user = ? AND block = ?", key)
+        else:
+            self._execute("REPLACE INTO blocks VALUES (?, ?, ?)", (*key, merged))
+        return stored is None
+
+    def _write_postings(
+        self, block: int, empty: bool, gone: Mapping[str, set[int]], added: Mapping[str, Mapping[int, int]]
+    ) -> None:
+        insert = "REPLACE INTO postings VALUES (?, ?, ?, ?, ?)"
+        for term in sorted({*gone, *added}):
+            key = (self._user, term, block)
+            if empty:
+                counts = added[term]
+                self._execute(insert, (*key, pack_rows(block, counts), pack_counts(counts.values())))
                 continue
-            previous, following = self._neighbours(row["session"], number)
-            self._execute(
-                f"INSERT INTO {self._words} (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    number,
-                    row["summary"],
-                    row["topics"],
-                    row["body"],
-                    previous["body"] if previous else "",
-                    following["body"] if following else "",
-                ),
+            stored = self._execute(
+                "SELECT rows, counts FROM postings WHERE user = ? AND term = ? AND block = ?", key
+            ).fetchone()
+            merged = merge_postings(
+                block, tuple(stored) if stored else None, gone.get(term, set()), added.get(term, {})
             )
-
-    def _neighbours(self, session: str, number: int) -> tuple[Any, Any]:
-        head = f"SELECT number, body FROM {self._entries} WHERE session = ? AND number"
-        return (
-            self._execute(f"{head} < ? ORDER BY number DESC LIMIT 1", (session, number)).fetchone(),
-            self._execute(f"{head} > ? ORDER BY number LIMIT 1", (session, number)).fetchone(),
-        )
+            if merged is None:
+                self._execute("DELETE FROM postings WHERE user = ? AND term = ? AND block = ?", key)
+            else:
+                self._execute(insert, (*key, *merged))
 
 
-def _stable_rowid(source: str, node_id: str) -> int:
-    """A rowid above all turn numbers that depends on nothing but the two texts."""
-    digest = hashlib.sha256(f"{source}\0{node_id}".encode()).digest()
-    return (1 << 61) | int.from_bytes(digest[:7], "big")
+def count_terms(row: IndexRow) -> Counter[str]:
+    """How often each term stands in a row, all columns together."""
+    return Counter(split_terms("\n".join(getattr(row, column) for column in COLUMNS)))
+
+
+def _index_row(row: Any) -> IndexRow:
+    values = {key: row[key] for key in row.keys() if key not in ("user", "row", "source", "at")}  # noqa: SIM118 - a row of sqlite3
+    return IndexRow(**values, at=parse_time(row["at"]) if row["at"] else None)
+
+
+def _numbers(row_id: int, row: IndexRow, length: int) -> RowNumbers:
+    at = math.floor(row.at.timestamp()) if row.at else NO_TIME
+    return RowNumbers(row_id, length, session_hash(row.session) if row.session is not None else 0, at)
+
+
+def _row_id(source: str, row: IndexRow) -> int:
+    return row.number if row.number is not None else other_row(source, row.node_id, row.part)
+
+
+def _is_research(source: str) -> bool:
+    return source.endswith(f"/{RESEARCH_JSON}") and source.count("/") == 2
+
+
+def _group(source: str) -> int:
+    """Sources that are written together: the turns of one block with all that lies in them."""
+    turn = turn_of(source)
+    return -1 if turn is None else block_of(int(turn[5:]))

@@ -105,8 +105,21 @@ class Layout:
         return self.user(user) / "memory.lock"
 
     @property
+    def indexes(self) -> Path:
+        return self.root / "indexes"
+
+    @property
     def turn_index(self) -> Path:
-        return self.root / "indexes" / "turn_index.db"
+        return self.indexes / "turn_index.db"
+
+    @property
+    def research_index(self) -> Path:
+        return self.indexes / "research_index.db"
+
+    @property
+    def index_changes(self) -> Path:
+        """Directory of the change journal: one small file for each change that the index has not taken in."""
+        return self.indexes / "changes"
 
     @property
     def interventions(self) -> Path:

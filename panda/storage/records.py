@@ -1,6 +1,7 @@
 """What the files of the store say, as values: saved turns, research and visits, read but never written."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -109,25 +110,29 @@ def load_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def load_turn(paths: TurnPaths, number: int) -> TurnRecord:
+def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = None) -> TurnRecord:
     """
     What a turn says.
 
     Args:
         paths: Its directory.
         number: Its number.
+        names: Names of its files, if they are known already.
 
     Raises:
         StoreError: A file is missing or cannot be read.
         FileFormatError: A file does not say what it must.
     """
-    path = paths / METADATA_JSON
+    path, summary_path = paths / METADATA_JSON, paths / INDEX_SUMMARY_JSON
     metadata = load_object(path)
-    summary: dict[str, Any] = {}
-    if (paths / INDEX_SUMMARY_JSON).exists():
-        summary = load_object(paths / INDEX_SUMMARY_JSON)
-    topic = _text(summary, "research_topic", paths / INDEX_SUMMARY_JSON)
-    if not topic and (paths / RESEARCH_JSON).exists():
+    names = os.listdir(paths.directory) if names is None else names  # noqa: PTH208 - thousands of calls
+    if metadata.get("turn", number) != number:
+        raise FileFormatError(
+            f"turn is {metadata['turn']}, not {number} as the directory", where=f"{path} (turn)"
+        )
+    summary = load_object(summary_path) if INDEX_SUMMARY_JSON in names else {}
+    topic = _text(summary, "research_topic", summary_path)
+    if not topic and RESEARCH_JSON in names:
         topic = _text(load_object(paths / RESEARCH_JSON), "topic", paths / RESEARCH_JSON)
     status = _text(metadata, "status", path)
     at = _time(metadata, "created_at", path)
@@ -140,8 +145,8 @@ def load_turn(paths: TurnPaths, number: int) -> TurnRecord:
         at=at,
         query=_text(metadata, "query", path),
         response=_load_response(paths) if status in SAVED_STATUSES else "",
-        summary=_text(summary, "summary", paths / INDEX_SUMMARY_JSON),
-        topics=_texts(summary, "topics", paths / INDEX_SUMMARY_JSON),
+        summary=_text(summary, "summary", summary_path),
+        topics=_texts(summary, "topics", summary_path),
         research_topic=topic or None,
         answered=metadata.get("answered") is not False,
     )

@@ -1,16 +1,16 @@
 """The index against the files that it is derived from."""
 
 import shutil
-import sqlite3
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index
 from panda.storage.layout import Layout
-from tests.stores import write_research, write_turn, write_visit
+from tests.stores import dump_index, write_research, write_turn, write_visit
 
 
 @pytest.fixture
@@ -18,17 +18,10 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path)
 
 
-def found(index: Index, *words: str, user: str = "ann") -> list[str]:
+def found(index: Index, query: str, user: str = "ann") -> list[str]:
     index.sync(user)
-    return [entry.node_id for entry in index.search(user, words)]
-
-
-def rows(layout: Layout) -> list[object]:
-    with sqlite3.connect(layout.turn_index) as connection:
-        entries = connection.execute('SELECT * FROM "entries:ann" ORDER BY rowid').fetchall()
-        words = connection.execute('SELECT rowid, * FROM "words:ann" ORDER BY rowid').fetchall()
-    connection.close()
-    return [*entries, *words]
+    with index.reading(user) as view:
+        return [one.entry.node_id for one in rank_rows(view, query, bounds=Bounds())]
 
 
 def test_added_changed_and_removed_turns(layout: Layout) -> None:
@@ -57,12 +50,13 @@ def test_rebuilt_index_has_the_same_rows(layout: Layout) -> None:
     shutil.rmtree(layout.turn("ann", 3).directory)
     index.sync("ann")
     index.close()
-    grown = rows(layout)
+    grown = dump_index(layout)
     layout.turn_index.unlink()
+    layout.research_index.unlink()
     rebuilt = Index(layout)
     rebuilt.sync("ann")
     rebuilt.close()
-    assert grown == rows(layout)
+    assert grown == dump_index(layout)
 
 
 def test_every_kind_of_source_is_found(layout: Layout) -> None:
@@ -83,10 +77,9 @@ def test_every_kind_of_source_is_found(layout: Layout) -> None:
     assert found(index, "syrian") == ["memory:favorite_rodent"]
     assert found(index, "macbook") == ["fact:owns_macbook_pro"]
     assert found(index, "influence") == ["knowledge:Research/troll_farms.md"]
-    assert [entry.node_id for entry in index.memory_keys("ann")] == [
-        "memory:favorite_rodent",
-        "fact:owns_macbook_pro",
-    ]
+    with index.reading("ann") as view:
+        keys = [entry.node_id for entry in view.memory_keys()]
+    assert keys == ["memory:favorite_rodent", "fact:owns_macbook_pro"]
     index.close()
 
 
@@ -140,8 +133,7 @@ def test_no_word_is_a_syntax_error(layout: Layout, word: str) -> None:
     """Whatever stands in a query is searched for as text."""
     write_turn(layout, 1, query="apple", response="x")
     index = Index(layout)
-    index.sync("ann")
-    assert isinstance(index.search("ann", [word]), list)
+    assert isinstance(found(index, word), list)
     index.close()
 
 

@@ -1,0 +1,200 @@
+"""Words into the terms that an index compares: folded, and cut to their stems. Pure."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u06df-\u06e8\u06ea-\u06ed\u0900-\u0963\u0971-\u0df3\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc"
+    "\u0ec8-\u0ecd\u102b-\u103e\u1056-\u1059\u17b4-\u17d3\u3099\u309a"
+)
+"""Signs that stand within words, though they are no letters."""
+_PLAIN_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+)"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_LONGEST_TERM_CHARS = 64
+
+_STEP_2 = (
+    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"),
+    ("bli", "ble"), ("alli", "al"), ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"),
+    ("ation", "ate"), ("ator", "ate"), ("alism", "al"), ("iveness", "ive"), ("fulness", "ful"),
+    ("ousness", "ous"), ("aliti", "al"), ("iviti", "ive"), ("biliti", "ble"), ("logi", "log"),
+)  # fmt: skip
+_STEP_3 = (
+    ("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""),
+    ("ness", ""),
+)  # fmt: skip
+_STEP_4 = (
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism",
+    "ate", "iti", "ous", "ive", "ize",
+)  # fmt: skip
+
+
+def split_terms(text: str) -> list[str]:
+    """
+    The terms of a text, in order, repeated as often as they occur.
+
+    Args:
+        text: Anything; empty is fine.
+
+    Returns:
+        Letters and digits between anything else; small, without diacritics, English endings cut off. Runs
+        of a script that is written without spaces give each character and each pair of neighbours.
+
+    >>> split_terms("The Cafés' laptops: RTX 4060, 16GB! owns_it")
+    ['the', 'cafe', 'laptop', 'rtx', '4060', '16gb', 'own', 'it']
+    >>> split_terms("東京都 in 2024")
+    ['東', '東京', '京', '京都', '都', 'in', '2024']
+    """
+    found: list[str] = []
+    for word in (_PLAIN_WORD if text.isascii() else _WORD).findall(text):
+        found += word_terms(word)
+    return found
+
+
+def query_terms(word: str) -> tuple[str, ...]:
+    """
+    What to look for to find a word: its terms, of which pairs of characters make single ones needless.
+
+    >>> query_terms("Running"), query_terms("東京都"), query_terms("猫")
+    (('run',), ('東京', '京都'), ('猫',))
+    """
+    found = split_terms(word)
+    pairs = [term for term in found if len(term) == 2 and _UNSPACED.fullmatch(term)]
+    single = {char for pair in pairs for char in pair}
+    return tuple(dict.fromkeys(term for term in found if term not in single))
+
+
+@lru_cache(maxsize=200_000)
+def word_terms(word: str) -> tuple[str, ...]:
+    """
+    The terms of one word of letters, digits and the signs within words.
+
+    >>> word_terms("Running")
+    ('run',)
+    """
+    if word.isascii():
+        return (stem(word.lower())[:_LONGEST_TERM_CHARS],)
+    found: list[str] = []
+    for index, part in enumerate(_UNSPACED.split(_fold(word))):
+        if index % 2 == 0:
+            found += [stem(piece)[:_LONGEST_TERM_CHARS] for piece in _WORD.findall(part)]
+        else:
+            for at, char in enumerate(part):
+                found += [char, part[at : at + 2]] if at + 1 < len(part) else [char]
+    return tuple(found)
+
+
+def _fold(word: str) -> str:
+    """Small letters of compatible forms without marks; marks of scripts without spaces are kept."""
+    parts = []
+    for part in _UNSPACED.split(unicodedata.normalize("NFKC", word)):
+        if not _UNSPACED.match(part):
+            whole = unicodedata.normalize("NFKD", part.casefold())
+            part = "".join(char for char in whole if not unicodedata.combining(char))
+        parts.append(part)
+    return "".join(parts)
+
+
+def stem(word: str) -> str:
+    """
+    An English word without its ending, by Porter's rules.
+
+    Args:
+        word: Small letters; one that has anything but a-z is given back as it is.
+
+    Source:
+        M. F. Porter, An algorithm for suffix stripping, Program 14 (1980), with the author's two later
+        changes (bli, logi).
+
+    >>> [stem(word) for word in ("caresses", "ponies", "hopping", "relational", "generalizations")]
+    ['caress', 'poni', 'hop', 'relat', 'gener']
+    >>> [stem(word) for word in ("sky", "agreed", "probate", "controll", "16gb")]
+    ['sky', 'agre', 'probat', 'control', '16gb']
+    """
+    if len(word) <= 2 or not (word.isascii() and word.isalpha()):
+        return word
+    word = _without_plural(word)
+    word = _without_past(word)
+    if word.endswith("y") and _has_vowel(word[:-1]):
+        word = word[:-1] + "i"
+    for table in (_STEP_2, _STEP_3):
+        for ending, other in table:
+            if word.endswith(ending):
+                if _measure(word[: -len(ending)]) > 0:
+                    word = word[: -len(ending)] + other
+                break
+    word = _without_last(word)
+    if word.endswith("e"):
+        rest = word[:-1]
+        if _measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest)):
+            word = rest
+    if word.endswith("ll") and _measure(word) > 1:
+        word = word[:-1]
+    return word
+
+
+def _without_plural(word: str) -> str:
+    if word.endswith(("sses", "ies")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _without_past(word: str) -> str:
+    if word.endswith("eed"):
+        return word[:-1] if _measure(word[:-3]) > 0 else word
+    ending = "ed" if word.endswith("ed") else "ing" if word.endswith("ing") else ""
+    rest = word[: -len(ending)] if ending else ""
+    if not rest or not _has_vowel(rest):
+        return word
+    if rest.endswith(("at", "bl", "iz")):
+        return rest + "e"
+    if _ends_double(rest) and rest[-1] not in "lsz":
+        return rest[:-1]
+    return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
+
+
+def _without_last(word: str) -> str:
+    ending = max((one for one in _STEP_4 if word.endswith(one)), key=len, default="")
+    rest = word[: -len(ending)] if ending else ""
+    if ending and _measure(rest) > 1 and (ending != "ion" or rest.endswith(("s", "t"))):
+        return rest
+    return word
+
+
+def _is_consonant(word: str, at: int) -> bool:
+    if word[at] == "y":
+        return at == 0 or not _is_consonant(word, at - 1)
+    return word[at] not in "aeiou"
+
+
+def _measure(word: str) -> int:
+    """How often a vowel is followed by a consonant."""
+    kinds = [_is_consonant(word, at) for at in range(len(word))]
+    return sum(one is False and other for one, other in pairwise(kinds))
+
+
+def _has_vowel(word: str) -> bool:
+    return any(not _is_consonant(word, at) for at in range(len(word)))
+
+
+def _ends_double(word: str) -> bool:
+    return len(word) > 1 and word[-1] == word[-2] and _is_consonant(word, len(word) - 1)
+
+
+def _ends_short(word: str) -> bool:
+    """Consonant, vowel, consonant other than w, x and y."""
+    last = len(word) - 1
+    return (
+        last >= 2
+        and _is_consonant(word, last)
+        and not _is_consonant(word, last - 1)
+        and _is_consonant(word, last - 2)
+        and word[last] not in "wxy"
+    )

@@ -1,0 +1,268 @@
+"""
+Ranking of the index's rows for a query.
+
+First every row gets BM25 over its own text, half of the previous turn of its session and a fifth of the next;
+then the best 200 are looked at more closely.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from panda.documents.stemming import query_terms, split_terms
+from panda.retrieval.query_dates import Period, find_periods
+from panda.retrieval.query_words import find_query_words
+from panda.storage.index import IndexEntry, IndexView
+from panda.storage.index_blocks import NO_TIME
+
+PREVIOUS_WEIGHT = 0.5
+"""What a term in the previous turn of the session counts."""
+NEXT_WEIGHT = 0.2
+"""What a term in the next turn of the session counts."""
+POOL = 200
+"""So many rows are looked at more closely."""
+
+_K1 = 1.2
+_B = 0.75
+_SPEAKER_BONUS = 0.5
+_ANSWER_BONUS = 0.2
+_NEARNESS_BONUS = 0.2
+_NEARNESS_TERMS = 8
+_PERIOD_WEIGHT = 0.5
+_DAY_SECONDS = 86_400
+_TOLD_LATER_DAYS = 7
+_MOST_TERMS = 64
+
+_SPEAKER = re.compile(r"^([^\W\d_][\w.'’ -]{0,40}):\s", re.MULTILINE)
+_FIRST_PERSON = frozenset({"i", "me", "my", "mine", "myself", "we", "our", "us"})
+_SECOND_PERSON = frozenset({"you", "your", "yours", "yourself"})
+_ASKS_TIME = re.compile(r"\b(?:when|how long|(?:which|what) (?:year|month|day|date|time))\b", re.IGNORECASE)
+_ASKS_NUMBER = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|since|weekends?|days?|weeks?|months?|years?|"
+    r"(?:last|next|this) \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|"
+    r"april|june|july|august|september|october|november|december|in may|(?:19|20)\d\d|\d{1,2}:\d\d)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|couple|few|several)\b",
+    re.IGNORECASE,
+)
+
+_Floats = npt.NDArray[np.float32]
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One row with its score and where that comes from."""
+
+    entry: IndexEntry
+    """The row."""
+    score: float
+    """Higher is better; above 0."""
+    bm25: float
+    """The part that comes from words alone."""
+    bonuses: Mapping[str, float]
+    """Name of a bonus → what the score was multiplied with for it; "period" is added before, in points."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Which rows may be found."""
+
+    before_turn: int | None = None
+    """Only turns with a smaller number."""
+    session: str | None = None
+    """Only turns of this session, and nothing but turns."""
+    since: datetime | None = None
+    """Only rows of this time or later; rows without a time are left out."""
+    turns_only: bool = False
+    """Nothing but turns."""
+
+
+def rank_rows(view: IndexView, query: str, *, now: datetime | None = None, bounds: Bounds) -> list[Ranked]:
+    """
+    The rows that share a word with the query or lie in a time that it names, best first.
+
+    Args:
+        view: The user's rows.
+        query: Any text.
+        now: From when "last week" counts; None takes the user's newest turn.
+        bounds: Which rows may be found.
+
+    Returns:
+        At most POOL rows; of equal ones the lower row id first.
+    """
+    statistics = view.statistics
+    if not statistics.count:
+        return []
+    allowed = _allowed(view, bounds)
+    now = now or _newest(view, allowed) or datetime.now(UTC)
+    periods = find_periods(query, now)
+    weights, scores = _score_words(view, _words_of(query, periods))
+    in_period = _score_periods(view, periods, allowed)
+    total = np.where(allowed, scores + in_period, 0)
+    chosen = _best(total, POOL)
+    entries = view.entries(statistics.rows[chosen].tolist())
+    look = _Look(query, weights)
+    ranked = []
+    for position in chosen:
+        entry = entries[int(statistics.rows[position])]
+        bonuses = look.bonuses(entry)
+        score = float(total[position]) * math.prod(bonuses.values())
+        if in_period[position]:
+            bonuses["period"] = float(in_period[position])
+        ranked.append(Ranked(entry, score, float(scores[position]), bonuses))
+    return sorted(ranked, key=lambda one: (-one.score, one.entry.row))
+
+
+def _words_of(query: str, periods: Sequence[Period]) -> list[str]:
+    """The words to look for: without those of "last week", if anything else is left."""
+    rest = query
+    for period in periods:
+        if period.relative:
+            start, end = period.words
+            rest = rest[:start] + " " * (end - start) + rest[end:]
+    return find_query_words(rest) or ([] if periods else find_query_words(query))
+
+
+def _allowed(view: IndexView, bounds: Bounds) -> _Mask:
+    statistics = view.statistics
+    allowed = np.ones(statistics.count, np.bool_)
+    is_turn = statistics.sessions != 0
+    if bounds.before_turn is not None:
+        allowed &= ~is_turn | (statistics.rows < bounds.before_turn)
+    if bounds.session is not None:
+        mine = np.zeros(statistics.count, np.bool_)
+        mine[statistics.positions(view.session_rows(bounds.session))] = True
+        allowed &= mine
+    if bounds.since is not None:
+        allowed &= statistics.times >= math.ceil(bounds.since.timestamp())
+    if bounds.turns_only:
+        allowed &= is_turn
+    return allowed
+
+
+def _newest(view: IndexView, allowed: _Mask) -> datetime | None:
+    times = view.statistics.times[allowed & (view.statistics.sessions != 0)]
+    return datetime.fromtimestamp(int(times.max()), UTC) if len(times) and times.max() > NO_TIME else None
+
+
+def _score_words(view: IndexView, words: Iterable[str]) -> tuple[dict[str, float], _Floats]:
+    """Weight of each term that occurs, and the BM25 of all rows."""
+    statistics = view.statistics
+    count = statistics.count
+    previous, following = statistics.previous, statistics.following
+    lengths = np.append(statistics.lengths, np.float32(0))
+    mean = max(float(statistics.lengths.mean()), 1.0)
+    lengths[count] = mean
+    around = lengths + PREVIOUS_WEIGHT * lengths[previous] + NEXT_WEIGHT * lengths[following]
+    norm = _K1 * (1 - _B + _B * around / (mean * (1 + PREVIOUS_WEIGHT + NEXT_WEIGHT)))
+    weights: dict[str, float] = {}
+    scores = np.zeros(count, np.float32)
+    terms = dict.fromkeys(term for word in words for term in query_terms(word))
+    for term in list(terms)[:_MOST_TERMS]:
+        positions, counts = view.postings(term)
+        if not len(positions):
+            continue
+        weights[term] = math.log1p((count - len(positions) + 0.5) / (len(positions) + 0.5))
+        here = np.zeros(count + 1, np.float32)
+        here[positions] = counts
+        here += PREVIOUS_WEIGHT * here[previous] + NEXT_WEIGHT * here[following]
+        scores += (weights[term] * (_K1 + 1) * here / (here + norm))[:count]
+    return weights, scores
+
+
+def _score_periods(view: IndexView, periods: Sequence[Period], allowed: _Mask) -> _Floats:
+    """A named time is one more term: rows in it have it once, those of the days after it half."""
+    times = view.statistics.times
+    score = np.zeros(len(times), np.float32)
+    for period in periods:
+        start, end = int(period.start.timestamp()), int(period.end.timestamp())
+        within = allowed & (times >= start) & (times < end)
+        after = allowed & (times >= end) & (times < end + _TOLD_LATER_DAYS * _DAY_SECONDS)
+        found = int(within.sum() + after.sum())
+        weight = _PERIOD_WEIGHT * math.log1p((len(times) - found + 0.5) / (found + 0.5))
+        score = np.maximum(score, np.where(within, weight, np.where(after, weight / 2, 0)).astype(np.float32))
+    return score
+
+
+def _best(total: _Floats, limit: int) -> npt.NDArray[np.intp]:
+    """Positions of the highest scores above 0; of equal ones the first."""
+    positions = np.flatnonzero(total > 0)
+    if len(positions) > limit:
+        least = np.partition(total[positions], -limit)[-limit]
+        positions = positions[total[positions] >= least]
+    return positions[np.argsort(-total[positions], kind="stable")][:limit]
+
+
+class _Look:
+    """A closer look at single rows: who said it, is it the kind of answer wanted, how near are the words."""
+
+    def __init__(self, query: str, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+        self._whole = sum(weights.values())
+        self._words = {word.casefold() for word in re.findall(r"\w+", query)}
+        self._kind = _TIME if _ASKS_TIME.search(query) else _NUMBER if _ASKS_NUMBER.search(query) else None
+
+    def bonuses(self, entry: IndexEntry) -> dict[str, float]:
+        bonuses: dict[str, float] = {}
+        if self._kind is not None and self._kind.search(entry.body):
+            bonuses["answer"] = 1 + _ANSWER_BONUS
+        if not self._whole:
+            return bonuses
+        parts = list(_parts(entry))
+        terms = [split_terms(text) for _, text in parts]
+        spoken = {
+            term
+            for (speakers, _), found in zip(parts, terms, strict=True)
+            if speakers & self._words
+            for term in found
+        }
+        if share := self._share(spoken):
+            bonuses["speaker"] = 1 + _SPEAKER_BONUS * share
+        if near := max((self._nearness(found) for found in terms), default=0.0):
+            bonuses["nearness"] = 1 + _NEARNESS_BONUS * near
+        return bonuses
+
+    def _share(self, terms: Iterable[str]) -> float:
+        return sum(self._weights.get(term, 0.0) for term in terms) / self._whole
+
+    def _nearness(self, terms: Sequence[str]) -> float:
+        """The largest share of the query that stands within a few terms; 0 for a single term."""
+        hits = [(at, term) for at, term in enumerate(terms) if term in self._weights]
+        best = 0.0
+        for first, (start, _) in enumerate(hits):
+            within = {
+                term for at, term in hits[first : first + _NEARNESS_TERMS] if at - start <= _NEARNESS_TERMS
+            }
+            if len(within) > 1:
+                best = max(best, self._share(within))
+        return best
+
+
+def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
+    """What is said in a row, with the words that its speaker is called by."""
+    for text, pronouns in ((entry.query, _FIRST_PERSON), (entry.response, _SECOND_PERSON)):
+        pieces = _SPEAKER.split(text)
+        if pieces[0].strip():
+            yield (pronouns if entry.number is not None else frozenset()), pieces[0]
+        for name, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+            yield frozenset(name.casefold().split()), piece
+
+
+def matched_columns(entry: IndexEntry, query: str) -> dict[str, list[str]]:
+    """Which of the query's words stand in which column of a row; columns without any are left out."""
+    terms: dict[str, str] = {term: word for word in find_query_words(query) for term in query_terms(word)}
+    found: dict[str, list[str]] = {}
+    for column in ("query", "response", "summary", "topics", "names"):
+        there = set(split_terms(getattr(entry, column)))
+        if words := list(dict.fromkeys(word for term, word in terms.items() if term in there)):
+            found[column] = words
+    return found

@@ -1,0 +1,160 @@
+"""What lies on disk for the index: every source of a user, with a stamp that changes when it is written."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from panda.storage.layout import (
+    CONTEXT_MD,
+    EXTRACTED_JSON,
+    FACTS_MD,
+    INDEX_SUMMARY_JSON,
+    MANIFEST_JSON,
+    METADATA_JSON,
+    PREFERENCES_MD,
+    QUERY_ANALYSIS_JSON,
+    RESEARCH_JSON,
+    Layout,
+)
+from panda.storage.names import turn_number
+
+TURNS = "turns"
+"""Not a source: its stamp tells whether turn directories came or went."""
+
+_NO_FILE = "-"
+_TURN_FILES = frozenset({METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON})
+"""What the row of a turn is made from, beside the tools in its steps."""
+
+
+def scan_sources(layout: Layout, user: str) -> dict[str, str]:
+    """
+    Every file or directory that gives rows, with its stamp.
+
+    Args:
+        layout: Where the store is.
+        user: Whose files.
+
+    Returns:
+        Path relative to the user's directory → sizes and modification times of what is read from it. The
+        memory files and knowledge documents come first, then turns by name, each followed by its research
+        and visits.
+    """
+    return {**scan_documents(layout, user), **scan_turns(layout, user, turn_names(layout, user))}
+
+
+def scan_documents(layout: Layout, user: str) -> dict[str, str]:
+    """The memory files and knowledge documents with their stamps."""
+    root = str(layout.user(user))
+    found = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
+    _scan_knowledge(str(layout.knowledge(user)), "knowledge", found)
+    return {source: stamp for source, stamp in sorted(found.items()) if stamp != _NO_FILE}
+
+
+def scan_turns(layout: Layout, user: str, names: Iterable[str]) -> dict[str, str]:
+    """
+    What the named turn directories give, with stamps; nothing for one that is not there.
+
+    Args:
+        layout: Where the store is.
+        user: Whose turns.
+        names: Names of turn directories.
+    """
+    turns = f"{layout.user(user)}/{TURNS}"
+    found: dict[str, str] = {}
+    for name in names:
+        _scan_turn(f"{turns}/{name}", f"{TURNS}/{name}", found)
+    return found
+
+
+def turn_names(layout: Layout, user: str) -> list[str]:
+    """Names of all turn directories, sorted."""
+    try:
+        return sorted(name for name in os.listdir(layout.turns(user)) if turn_number(name))  # noqa: PTH208 - names alone
+    except OSError:
+        return []
+
+
+def turns_stamp(layout: Layout, user: str) -> str:
+    """A stamp that changes when a turn directory appears or goes."""
+    return _stamp(str(layout.turns(user))).rpartition(":")[2]
+
+
+def turn_of(source: str) -> str | None:
+    """
+    Name of the turn directory that a source lies in.
+
+    >>> turn_of("turns/turn_000012/research.json"), turn_of("facts.md")
+    ('turn_000012', None)
+    """
+    parts = source.split("/", 2)
+    return parts[1] if parts[0] == TURNS and len(parts) > 1 else None
+
+
+def _scan_turn(path: str, source: str, found: dict[str, str]) -> None:
+    stamps: dict[str, str] = {}
+    cache = False
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = entry.name
+                if name in _TURN_FILES:
+                    status = entry.stat()
+                    stamps[name] = f"{status.st_size}:{status.st_mtime_ns}"
+                elif name == "webpage_cache":
+                    cache = True
+                elif name == "steps":
+                    stamps[name] = _stamp(entry.path)
+    except OSError:
+        return
+    if METADATA_JSON in stamps or CONTEXT_MD in stamps:
+        found[source] = " ".join(f"{name}:{stamps[name]}" for name in sorted(stamps))
+    if RESEARCH_JSON in stamps:
+        found[f"{source}/{RESEARCH_JSON}"] = stamps[RESEARCH_JSON]
+    if cache:
+        for slug in _directory_names(f"{path}/webpage_cache"):
+            stamp = [
+                _stamp(f"{path}/webpage_cache/{slug}/{file}") for file in (MANIFEST_JSON, EXTRACTED_JSON)
+            ]
+            found[f"{source}/webpage_cache/{slug}"] = " ".join(stamp)
+
+
+def _scan_knowledge(path: str, source: str, found: dict[str, str]) -> None:
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir(follow_symlinks=False):  # no circles
+                    _scan_knowledge(entry.path, f"{source}/{entry.name}", found)
+                elif entry.name.endswith(".md"):
+                    found[f"{source}/{entry.name}"] = _stamp(entry.path)
+    except OSError:
+        return
+
+
+def _stamp(path: str) -> str:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - thousands of calls
+    except OSError:
+        return _NO_FILE
+    return f"{status.st_size}:{status.st_mtime_ns}"
+
+
+def _directory_names(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(
+                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
+            )
+    except OSError:
+        return []
+
+
+def users_of(layout: Layout) -> list[str]:
+    """Ids of all users of the store, sorted."""
+    return _directory_names(str(layout.users))
+
+
+def index_size_bytes(paths: Iterable[Path]) -> int:
+    """Size of the index files that are there."""
+    return sum(path.stat().st_size for path in paths if path.exists())
