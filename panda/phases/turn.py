@@ -40,13 +40,8 @@ class Turn:
         self._calls: list[Mapping[str, Any]] = list(folder.calls())
         self.recordings = recordings or Recordings(self._calls)
         self._made = Counter(_identity(record) for record in self._calls if self._is_current(record))
-        self._executions = len(
-            {
-                tuple(record[key] for key in ("phase", "round", "revision", "recipe", "attempt"))
-                for record in self._calls
-                if not self._is_current(record)
-            }
-        )
+        done = (record["execution"] for record in self._calls if not self._is_current(record))
+        self._executions = max(done, default=0)
         self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
 
     def take_up(self, metadata: Metadata) -> None:
@@ -136,7 +131,13 @@ class Turn:
 
     def add_call(self, record: Mapping[str, object]) -> None:
         """Append one line to calls.jsonl, unless a killed run of this phase has written it already."""
-        placed = {"n": len(self._calls) + 1, "round": self.round, "revision": self.attempt, **record}
+        placed = {
+            "n": len(self._calls) + 1,
+            "execution": self._executions,
+            "round": self.round,
+            "revision": self.attempt,
+            **record,
+        }
         identity = _identity(placed)
         if self._made[identity]:
             self._made[identity] -= 1

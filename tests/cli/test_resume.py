@@ -63,7 +63,7 @@ def test_killed_turn_resumes(store: Path) -> None:
 
 
 def _call(record: dict[str, object]) -> str:
-    kept = ("phase", "round", "revision", "recipe", "attempt", "property", "prefix", "options")
+    kept = ("execution", "phase", "recipe", "property", "prefix", "options")
     values = {key: record.get(key) for key in kept}
     values["prefix"] = record["prefix"]["sha256"]  # type: ignore[index]
     values["options"] = [(o["context"], o["continuation"]) for o in record["options"]]  # type: ignore[attr-defined]
