@@ -16,6 +16,7 @@ from panda.models.contract import (
     ScoreCase,
     ScoreParams,
     Scores,
+    TokenScores,
 )
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -39,6 +40,9 @@ class Unasked:
         raise AssertionError("a replay asked a model")
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
+        raise AssertionError("a replay asked a model")
+
+    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
         raise AssertionError("a replay asked a model")
 
 
