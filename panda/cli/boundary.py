@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 
 from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Surroundings
-from panda.cli.contract import Document, Markdown, Result, Table
+from panda.cli.contract import Document, Markdown, Result, Stream, Table
 from panda.cli.plain_text import one_line, render_error, render_json, render_rows, visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
@@ -60,8 +60,15 @@ def _attempt(
 
     def render(outcome: Result) -> str | bytes:
         if as_json:
+            if isinstance(outcome.body, Stream):
+                raise UsageError(
+                    "rows without end are no JSON object", where="--json", fix="leave --json out"
+                )
             code, data, error = outcome.code, outcome.data, outcome.error
             return render_json(exit_code=code, command=words, data=data, error=error)
+        if isinstance(outcome.body, Stream):
+            _print_stream(outcome.body)
+            return ""
         return _answer(outcome.body, color=not environ.get("NO_COLOR"))
 
     try:
@@ -154,6 +161,20 @@ def _print(outcome: Result, answer: str | bytes, *, as_json: bool) -> int:
             sys.stderr.write(render_error(outcome.error))
             sys.stderr.flush()
     return outcome.code
+
+
+def _print_stream(stream: Stream) -> None:
+    """Print rows as they come. A reader that has gone is told nothing."""
+    for row in stream.rows:
+        try:
+            sys.stdout.write(render_rows([row]))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_stdout()
+            return
+        except OSError as exc:
+            _forget_stdout()
+            raise StoreError(exc.strerror or "cannot be written", where="standard output") from exc
 
 
 def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | bytes:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from panda.cli.completion import complete_users
 from panda.cli.contract import Invocation, Result
 from panda.cli.reporter import Reporter
 from panda.settings import SETTING_NAMES, load_settings
@@ -19,7 +20,12 @@ _PANEL = "Options of every command"
 _OPTIONS: Mapping[str, tuple[object, object]] = {
     "root": (Annotated[str | None, typer.Option(help="The store.", metavar="DIR", show_default=False)], None),
     "user": (
-        Annotated[str | None, typer.Option(help="Whose turns.", metavar="ID", show_default=False)],
+        Annotated[
+            str | None,
+            typer.Option(
+                help="Whose turns.", metavar="ID", show_default=False, autocompletion=complete_users
+            ),
+        ],
         None,
     ),
     "wait": (

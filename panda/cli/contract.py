@@ -1,6 +1,6 @@
 """What a command gets and what it gives back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -45,12 +45,20 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Stream:
+    """Rows that come one after the other, printed as they come, separated by tabs."""
+
+    rows: Iterable[Sequence[object]]
+    """The cells of each row; may have no end."""
+
+
+@dataclass(frozen=True)
 class Result:
     """What a command ends with; the framework prints it."""
 
     data: Mapping[str, object] | None
     """The member `data` of the `--json` object: plain JSON values; None if there is nothing to tell."""
-    body: str | Markdown | Document | Table = ""
+    body: str | Markdown | Document | Table | Stream = ""
     """The answer for stdout; an empty one prints nothing."""
     exit_code: int = 0
     """Design §6; left at 0, the error's own code counts."""

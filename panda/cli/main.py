@@ -30,11 +30,18 @@ COMMANDS = (
     Entry(
         "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
     ),
+    Entry("intervention list", "panda.cli.intervention:list_all", "List what halted and is still open."),
+    Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
+    Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
+    Entry("log", "panda.cli.log:log", "Show the recipes that ran: when, how long, how many tokens."),
+    Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),
 )
 
 GROUP_HELP = {
+    "config": "The settings in force.",
+    "intervention": "What halted, and how it was resolved.",
     "models": "The models of models.yaml.",
     "recipe": "The recipes: one file for one model call.",
 }

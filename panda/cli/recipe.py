@@ -1,11 +1,11 @@
 """`panda recipe list`, `panda recipe show` and `panda recipe render`."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from panda.cli.completion import complete_recipes, complete_turns
 from panda.cli.contract import Document, Invocation, Result, Table
 from panda.compression.tokens import count_tokens
 from panda.errors import RecipeError
@@ -13,24 +13,16 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.preview import Preview, TurnFiles, preview_recipe
 from panda.recipes.recipe import Recipe
 from panda.recipes.yaml_file import read_own_text
-from panda.settings import load_settings, process_environment
 from panda.storage.turn_excerpts import read_turn_file
 from panda.storage.turns import TurnStore
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
 
 
-def complete_names(incomplete: str) -> list[str]:
-    """Names of recipes that begin so, for the shell's completion."""
-    settings = load_settings({}, process_environment(), Path.cwd())
-    keys = RecipeBook(settings.recipe_dirs, settings.prompt_dirs).recipe_keys()
-    return [key for key in keys if key.startswith(incomplete)]
-
-
 _Name = Annotated[
     str,
     typer.Argument(
-        help="A recipe, such as pipeline/phase1_reflection.", metavar="NAME", autocompletion=complete_names
+        help="A recipe, such as pipeline/phase1_reflection.", metavar="NAME", autocompletion=complete_recipes
     ),
 ]
 
@@ -84,7 +76,12 @@ def render(
     name: _Name,
     turn: Annotated[
         int | None,
-        typer.Option(help="Take the documents from this saved turn.", min=1, metavar="N"),
+        typer.Option(
+            help="Take the documents from this saved turn.",
+            min=1,
+            metavar="N",
+            autocompletion=complete_turns,
+        ),
     ] = None,
 ) -> Result:
     """

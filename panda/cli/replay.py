@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from panda.cli.completion import complete_turns
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError, UsageError
 
@@ -14,7 +15,12 @@ if TYPE_CHECKING:  # imported when turns are replayed: help must not wait for th
 
 def replay(
     invocation: Invocation,
-    turns: Annotated[list[str], typer.Argument(help="Numbers, or ranges such as 813-820.", metavar="TURN…")],
+    turns: Annotated[
+        list[str],
+        typer.Argument(
+            help="Numbers, or ranges such as 813-820.", metavar="TURN…", autocompletion=complete_turns
+        ),
+    ],
     mode: Annotated[
         str, typer.Option(help="simulate: the recorded answers, no model call.", metavar="MODE")
     ] = "simulate",

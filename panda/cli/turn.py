@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from panda.cli.completion import complete_sessions, complete_unfinished_turns
 from panda.cli.contract import Invocation, Markdown, Result, Table
 from panda.cli.input_text import read_argument
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
@@ -24,11 +25,19 @@ def turn(
     query: Annotated[
         str | None, typer.Argument(help="The query; - reads it from standard input.", metavar="QUERY|-")
     ] = None,
-    session: Annotated[str | None, typer.Option(help="Session of the turn.", metavar="ID")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Session of the turn.", metavar="ID", autocompletion=complete_sessions)
+    ] = None,
     mode: Annotated[str, typer.Option(help="chat; code comes with its recipes.", metavar="MODE")] = "chat",
     seed: Annotated[int | None, typer.Option(help="Seed of every model call.", metavar="N")] = None,
     resume: Annotated[
-        int | None, typer.Option(help="Go on with a turn that stopped.", min=1, metavar="TURN")
+        int | None,
+        typer.Option(
+            help="Go on with a turn that stopped.",
+            min=1,
+            metavar="TURN",
+            autocompletion=complete_unfinished_turns,
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")] = False,
 ) -> Result:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from panda.cli.completion import complete_sessions, complete_turns
 from panda.cli.contract import Document, Invocation, Result, Table
 from panda.cli.plain_text import clipped
 from panda.documents.sections import SECTIONS
@@ -19,7 +20,9 @@ _QUERY_CHARS = 60
 
 def list_turns(
     invocation: Invocation,
-    session: Annotated[str | None, typer.Option(help="Only this session.", metavar="ID")] = None,
+    session: Annotated[
+        str | None, typer.Option(help="Only this session.", metavar="ID", autocompletion=complete_sessions)
+    ] = None,
     limit: Annotated[int, typer.Option(help="The newest so many; 0 for all.", min=0)] = 20,
 ) -> Result:
     """List the saved turns of a user, newest last."""
@@ -40,7 +43,10 @@ def list_turns(
 
 def show(
     invocation: Invocation,
-    turn: Annotated[int, typer.Argument(help="Number of the turn.", min=1, metavar="TURN")],
+    turn: Annotated[
+        int,
+        typer.Argument(help="Number of the turn.", min=1, metavar="TURN", autocompletion=complete_turns),
+    ],
     section: Annotated[
         int | None,
         typer.Option(help="Only this section of context.md.", min=0, max=len(SECTIONS) - 1, metavar="N"),

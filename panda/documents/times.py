@@ -18,7 +18,7 @@ def render_time(moment: datetime) -> str:
     '2026-01-04T14:30:00Z'
     """
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
 
 
 def parse_time(text: str) -> datetime:
@@ -29,10 +29,13 @@ def parse_time(text: str) -> datetime:
         text: A date or a date with time; without an offset it is UTC.
 
     Raises:
-        ValueError: Not an ISO 8601 date.
+        ValueError: Not an ISO 8601 date, or outside the years 1 to 9999 in UTC.
 
     >>> parse_time("2026-01-04T15:30:00+01:00")
     datetime.datetime(2026, 1, 4, 14, 30, tzinfo=datetime.timezone.utc)
     """
     moment = datetime.fromisoformat(text.strip())
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError as exc:
+        raise ValueError(f"{text.strip()[:80]!r} lies outside the years 1 to 9999") from exc

@@ -2,16 +2,19 @@
 
 import fcntl
 import json
+import math
 import os
 import re
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 from panda.errors import FileFormatError
 from panda.storage.locks import held_lock
 from panda.storage.os_errors import make_directory, store_errors, sync_directory
+from panda.storage.signals import signals_after
 
 __all__ = [
     "append_json_line",
@@ -31,6 +34,7 @@ __all__ = [
     "write_synced",
 ]
 
+_TAIL_BYTES = 65_536
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
 
@@ -56,7 +60,7 @@ def write_synced(path: Path, data: bytes) -> None:
     Raises:
         StoreError: It cannot be written.
     """
-    with store_errors(path, "write"), path.open("wb") as file:
+    with signals_after(), store_errors(path, "write"), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -65,6 +69,8 @@ def write_synced(path: Path, data: bytes) -> None:
 def write_atomic(path: Path, data: str | bytes) -> None:
     """
     Replaces a file in one step: after a crash it holds the former content or the given one, nothing else.
+
+    Ctrl-C and SIGTERM wait until it is written.
 
     Args:
         path: The file; missing parent directories are created.
@@ -76,17 +82,19 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     Source:
         design, files.
     """
-    make_directory(path.parent)
-    temporary = temporary_beside(path)
-    try:
-        write_synced(temporary, data.encode() if isinstance(data, str) else data)
-        with store_errors(path, "write"):
-            temporary.rename(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_directory(path.parent)
+    content = data.encode() if isinstance(data, str) else data
+    with signals_after():
+        make_directory(path.parent)
+        temporary = temporary_beside(path)
+        try:
+            write_synced(temporary, content)
+            with store_errors(path, "write"):
+                temporary.rename(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_directory(path.parent)
 
 
 def render_json(value: object) -> str:
@@ -106,7 +114,12 @@ def write_json(path: Path, value: object) -> None:
     Raises:
         StoreError: It cannot be written.
     """
-    write_atomic(path, render_json(value))
+    write_atomic(path, _encode_json(render_json(value)))
+
+
+def _encode_json(text: str) -> bytes:
+    """JSON as bytes; half of a surrogate pair, as a broken file can bring in, becomes a JSON escape."""
+    return text.encode("utf-8", errors="backslashreplace")
 
 
 def append_json_line(path: Path, value: object) -> None:
@@ -114,36 +127,50 @@ def append_json_line(path: Path, value: object) -> None:
     Adds one line to a JSON-lines file and syncs it.
 
     A last line without a line break is what a crash left: it is completed if it is whole JSON, else removed,
-    since nobody was told that it was written. Writers of several processes wait for each other.
+    since nobody was told that it was written. Writers of several processes wait for each other; Ctrl-C and
+    SIGTERM wait until the line is written.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: It cannot be written; all whole lines are there as before.
     """
     make_directory(path.parent)
-    line = json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    line = _encode_json(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
     created = not path.exists()
-    with store_errors(path, "append to"), path.open("a+b") as file:
+    with store_errors(path, "append to"), path.open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        torn = _torn_line(file)
-        if torn and _is_json(torn):
-            line = b"\n" + line
-        elif torn:
-            file.truncate(file.seek(0, os.SEEK_END) - len(torn))
-        file.write(line)
-        file.flush()
-        os.fsync(file.fileno())
+        with signals_after():
+            _append(file, line)
     if created:
         sync_directory(path.parent)
 
 
-def _torn_line(file: BinaryIO) -> bytes:
-    if file.seek(0, os.SEEK_END) == 0:
-        return b""
-    file.seek(-1, os.SEEK_END)
-    if file.read(1) == b"\n":
-        return b""
-    file.seek(0)
-    return file.read().rpartition(b"\n")[2]
+def _append(file: FileIO, line: bytes) -> None:
+    torn = _torn_line(file)
+    end = file.seek(0, os.SEEK_END)
+    if torn and _is_json(torn):
+        line = b"\n" + line
+    elif torn:
+        end = file.truncate(end - len(torn))
+    try:
+        rest = memoryview(line)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    except BaseException:
+        with suppress(OSError):
+            file.truncate(end)
+        raise
+
+
+def _torn_line(file: FileIO) -> bytes:
+    """What stands after the last line break."""
+    start = end = file.seek(0, os.SEEK_END)
+    tail = b""
+    while start and b"\n" not in tail:
+        start = max(0, start - _TAIL_BYTES)
+        file.seek(start)
+        tail = file.read(end - start)
+    return tail.rpartition(b"\n")[2]
 
 
 def _is_json(data: bytes) -> bool:
@@ -188,7 +215,7 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
     The value of a JSON text.
 
     Args:
-        text: JSON; NaN and infinities are refused.
+        text: JSON; NaN, infinities and numbers that are too large for one are refused.
         where: File, for the error.
         line: Line of the file at which the text begins.
 
@@ -196,7 +223,7 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
         FileFormatError: It is not JSON; names the line.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as exc:
         message = f"not valid JSON: {exc.msg} (column {exc.colno})"
         raise FileFormatError(message, where=f"{where}:{line + exc.lineno - 1}") from exc
@@ -206,6 +233,13 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:80]} is too large a number")
+    return number
 
 
 def read_json_lines(path: Path) -> list[Any]:
@@ -218,5 +252,6 @@ def read_json_lines(path: Path) -> list[Any]:
     """
     lines = read_text(path).split("\n")
     torn = lines.pop()
-    values = [parse_json(one, where=str(path), line=i) for i, one in enumerate(lines, 1) if one.strip()]
-    return [*values, json.loads(torn)] if torn.strip() and _is_json(torn.encode()) else values
+    if torn.strip() and _is_json(torn.encode()):
+        lines.append(torn)
+    return [parse_json(one, where=str(path), line=i) for i, one in enumerate(lines, 1) if one.strip()]

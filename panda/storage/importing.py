@@ -104,9 +104,9 @@ def import_turns(
                 make_directory(layout.turns(store.user))
                 locks.enter_context(store.numbering("panda import"))
             steps = _plan(lines, stores)
-            _write([step for step in steps if step.create], layout, clock())
             for user, store in stores.items():
                 store.raise_counter(max(step.number for step in steps if step.line.user == user))
+            _write([step for step in steps if step.create], layout, clock())
     return ImportReport(tuple(ImportedTurn(step.line.user, step.number, step.create) for step in steps))
 
 

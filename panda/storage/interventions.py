@@ -2,10 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from panda.documents.times import Clock, render_time
-from panda.errors import HaltError, PandaError
-from panda.storage.files import write_json
+from panda.errors import FileFormatError, HaltError, NotFoundError, PandaError, StoreError, UsageError
+from panda.storage.files import held_lock, is_temporary, read_json, store_errors, write_json
 from panda.storage.layout import Layout
 from panda.storage.schemas import check_json
 
@@ -19,6 +22,52 @@ _SEVERITY: Mapping[str, str] = {
     "quality_gate": "medium",
     "halt": "high",
 }
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """One file of interventions/."""
+
+    path: Path
+    """The file."""
+    value: Mapping[str, Any]
+    """What it holds, as its schema says."""
+
+    @property
+    def id(self) -> str:
+        return str(self.value["id"])
+
+    @property
+    def user(self) -> str | None:
+        """Whose turn halted."""
+        user = self.value["user_id"]
+        return None if user is None else str(user)
+
+    @property
+    def turn(self) -> int | None:
+        """The turn that halted; None if none was claimed."""
+        turn = self.value["turn"]
+        return None if turn is None else int(turn)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has resolved it."""
+        return str(self.value["status"]) == "open"
+
+    @property
+    def go_on(self) -> str | None:
+        """The command that takes the turn up again; None if there is no turn."""
+        return f"panda turn --resume {self.turn} --user {self.user}" if self.turn and self.user else None
+
+
+@dataclass(frozen=True)
+class DamagedIntervention:
+    """A file of interventions/ that cannot be used."""
+
+    path: Path
+    """The file."""
+    error: PandaError
+    """Why."""
 
 
 def write_intervention(
@@ -81,3 +130,103 @@ def write_intervention(
     check_json(f"interventions/{path.name}", value, str(path))
     write_json(path, value)
     return id_
+
+
+def list_interventions(layout: Layout) -> list[Intervention | DamagedIntervention]:
+    """
+    Every intervention of a store, newest last; damaged files first.
+
+    Raises:
+        StoreError: The directory cannot be read.
+    """
+    found = [_load(path) for path in _files(layout)]
+    return sorted(found, key=lambda one: _age(one) if isinstance(one, Intervention) else ("", ""))
+
+
+def load_intervention(layout: Layout, prefix: str) -> Intervention:
+    """
+    One intervention.
+
+    Args:
+        layout: The store.
+        prefix: Its id, or a beginning that no other id has.
+
+    Raises:
+        NotFoundError: There is none.
+        UsageError: Several ids begin like that.
+        FileFormatError: Its file is damaged.
+        StoreError: It cannot be read.
+    """
+    paths = {path.stem: path for path in _files(layout)}
+    ids = [prefix] if prefix in paths else [id_ for id_ in paths if id_.startswith(prefix)]
+    fix = "`panda intervention list --all` shows them all"
+    if not ids or not prefix:
+        raise NotFoundError(f"no intervention {prefix!r}", where=str(layout.interventions), fix=fix)
+    if len(ids) > 1:
+        message = f"{len(ids)} interventions begin with {prefix!r}: {', '.join(ids[:3])}"
+        raise UsageError(message, where=str(layout.interventions), fix="give more of the id")
+    found = _load(paths[ids[0]])
+    if isinstance(found, DamagedIntervention):
+        raise found.error
+    return found
+
+
+def resolve_intervention(
+    layout: Layout, clock: Clock, prefix: str, note: str, *, wait_seconds: float
+) -> Intervention:
+    """
+    Write down how an intervention was resolved, in one step.
+
+    Args:
+        layout: The store.
+        clock: The present.
+        prefix: As for load_intervention.
+        note: What was done; not empty.
+        wait_seconds: How long to wait for another process that resolves.
+
+    Returns:
+        The intervention as it is now.
+
+    Raises:
+        UsageError: The note is empty, it is resolved already, or several ids begin with *prefix*.
+        NotFoundError: There is none.
+        FileFormatError: Its file is damaged.
+        LockHeldError: Another process resolves for too long.
+        StoreError: It cannot be read or written.
+    """
+    if not note.strip():
+        raise UsageError("the note is empty", where="--note", fix="say what was done")
+    load_intervention(layout, prefix)
+    with held_lock(layout.interventions_lock, holder="panda intervention resolve", wait_seconds=wait_seconds):
+        found = load_intervention(layout, prefix)
+        if not found.is_open:
+            message = f"intervention {found.id} was resolved at {found.value['resolved_at']}"
+            raise UsageError(f"{message}: {found.value['resolution']}", where=str(found.path))
+        ending = {"status": "resolved", "resolved_at": render_time(clock()), "resolution": note}
+        value = {**found.value, **ending}
+        check_json(f"interventions/{found.path.name}", value, str(found.path))
+        write_json(found.path, value)
+    return Intervention(found.path, value)
+
+
+def _files(layout: Layout) -> list[Path]:
+    directory = layout.interventions
+    if not directory.is_dir():
+        return []
+    with store_errors(directory, "list"):
+        return sorted(path for path in directory.glob("*.json") if not is_temporary(path))
+
+
+def _load(path: Path) -> Intervention | DamagedIntervention:
+    try:
+        value = read_json(path)
+        check_json(f"interventions/{path.name}", value, str(path))
+        if value["id"] != path.stem:
+            raise FileFormatError(f"its id {value['id']!r} is not its file name", where=f"{path} (id)")
+    except (FileFormatError, StoreError) as exc:
+        return DamagedIntervention(path, exc)
+    return Intervention(path, value)
+
+
+def _age(one: Intervention) -> tuple[str, str]:
+    return str(one.value["created_at"]), one.id

@@ -126,6 +126,10 @@ class Layout:
         return self.root / "interventions"
 
     @property
+    def interventions_lock(self) -> Path:
+        return self.interventions / "lock"
+
+    @property
     def executions_log(self) -> Path:
         return self.root / "logs" / "executions.jsonl"
 

@@ -4,13 +4,15 @@ import json
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING
 
 from panda.documents.problems import Problem
 from panda.errors import FileFormatError
 from panda.storage import layout
+
+if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
 
 _BY_NAME = {
     layout.METADATA_JSON: "metadata",
@@ -54,7 +56,9 @@ def schema_name(path: str) -> str | None:
 
 
 @cache
-def _validator(schema: str) -> Draft202012Validator:
+def _validator(schema: str) -> "Draft202012Validator":
+    from jsonschema import Draft202012Validator
+
     text = (files("panda.storage") / "schemas" / f"{schema}.json").read_text(encoding="utf-8")
     return Draft202012Validator(json.loads(text))
 
@@ -79,11 +83,11 @@ def json_problems(name: str, value: object, *, path: str, line: int | None = Non
     return [Problem(path, _message(error), line=line, key=_key(error) or None) for error in errors]
 
 
-def _key(error: ValidationError) -> str:
+def _key(error: "ValidationError") -> str:
     return ".".join(str(part) for part in error.absolute_path)
 
 
-def _message(error: ValidationError) -> str:
+def _message(error: "ValidationError") -> str:
     message = error.message
     if len(message) > _MESSAGE_CHARS:
         message = f"{message[:_MESSAGE_CHARS]} … ({len(message)} characters)"

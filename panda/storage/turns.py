@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 CLAIM_WAIT_SECONDS = 60.0
+_COUNTER_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class TurnStore:
         if not path.exists():
             return 0
         text = read_text(path).strip()
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdigit() and len(text) <= _COUNTER_DIGITS):
             raise FileFormatError(
                 f"the turn counter is no number: {text[:80]!r}",
                 where=str(path),
@@ -149,13 +150,15 @@ class TurnStore:
                         seed=seed,
                     )
                 )
+                self.raise_counter(
+                    number
+                )  # first: a number lost to a crash is lost, one given twice is wrong
                 with store_errors(place.directory, "create"):
                     building.paths.directory.rename(place.directory)
             except BaseException:
                 shutil.rmtree(building.paths.directory, ignore_errors=True)
                 raise
             sync_directory(place.directory.parent)
-            self.raise_counter(number)
         return TurnFolder(number, place, self.clock)
 
     def numbering(self, holder: str) -> AbstractContextManager[None]:

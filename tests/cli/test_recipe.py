@@ -142,13 +142,6 @@ def test_render_cuts(panda: Project) -> None:
     assert "§2 Gathered Context is cut from" in ended.err
 
 
-def test_completion(panda: Project) -> None:
-    """The shell completes recipe names."""
-    from panda.cli.recipe import complete_names
-
-    assert complete_names("pipeline/phase3") == [PLANNER]
-
-
 def test_validate_recipes(panda: Project) -> None:
     """`validate` finds what is wrong with recipes in force, by file and key, and ends with 3."""
     path = panda.write(f"recipes/{PLANNER}.yaml", packaged(PLANNER) + "qualty_gates: {}\n")

@@ -119,7 +119,7 @@ METADATA = "users/demo/turns/turn_000002/metadata.json"
             f"{METADATA} (turn)",
             "is of turn 3",
         ),
-        ("metadata.json", lambda t: t[:-5], f"{METADATA}:17", "not valid JSON"),
+        ("metadata.json", lambda t: t.replace("{", "{\n!", 1), f"{METADATA}:2", "not valid JSON"),
         ("metadata.json", lambda t: t.replace('"demo"', '"eva"'), f"{METADATA} (user_id)", "is of user eva"),
     ],
 )

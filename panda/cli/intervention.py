@@ -1,0 +1,97 @@
+"""`panda intervention list`, `panda intervention show` and `panda intervention resolve`."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from panda.cli.completion import complete_interventions, complete_open_interventions
+from panda.cli.contract import Invocation, Result, Table
+from panda.cli.plain_text import clipped
+from panda.storage.interventions import (
+    DamagedIntervention,
+    Intervention,
+    list_interventions,
+    load_intervention,
+    resolve_intervention,
+)
+
+_COLUMNS = ("id", "time", "turn", "phase", "recipe", "type", "severity", "message")
+_KEYS = ("id", "created_at", "turn", "phase", "recipe", "type", "severity", "message")
+_MESSAGE_CHARS = 80
+_ID_HELP = "Id of the intervention, or its beginning."
+
+
+def list_all(
+    invocation: Invocation,
+    resolved: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
+) -> Result:
+    """List the open interventions of a user, newest last."""
+    user = invocation.settings.user
+    found = list(_of_user(invocation, user, resolved=resolved))
+    if not found:
+        invocation.reporter.step(f"no {'' if resolved else 'open '}interventions of user {user}")
+    rows = [tuple(one.value[key] for key in _KEYS) for one in found]
+    columns: tuple[str, ...] = _COLUMNS
+    shown: list[tuple[object, ...]] = [(*row[:-1], clipped(row[-1], _MESSAGE_CHARS)) for row in rows]
+    if resolved:
+        columns = (*_COLUMNS, "status")
+        shown = [(*row, one.value["status"]) for row, one in zip(shown, found, strict=True)]
+    return Result({"user": user, "interventions": [dict(one.value) for one in found]}, Table(columns, shown))
+
+
+def show(
+    invocation: Invocation,
+    id_: Annotated[str, typer.Argument(help=_ID_HELP, metavar="ID", autocompletion=complete_interventions)],
+) -> Result:
+    """Show an intervention: what was expected, what came, and what can be done."""
+    found = load_intervention(invocation.store(), id_)
+    _tell_how_to_go_on(invocation, found)
+    return Result({**found.value, "go_on": found.go_on}, "\n".join(_lines(found)))
+
+
+def resolve(
+    invocation: Invocation,
+    id_: Annotated[
+        str, typer.Argument(help=_ID_HELP, metavar="ID", autocompletion=complete_open_interventions)
+    ],
+    note: Annotated[str, typer.Option(help="What was done about it.", metavar="TEXT")],
+) -> Result:
+    """
+    Mark an intervention as resolved. Its turn goes on with `panda turn --resume N`.
+
+    Example: panda intervention resolve 20260105t143000z-demo-12 --note "mended preferences.md"
+    """
+    settings = invocation.settings
+    layout = invocation.store_for_writing()
+    found = resolve_intervention(layout, settings.clock, id_, note, wait_seconds=settings.wait_seconds)
+    invocation.reporter.step(f"resolved: {found.id}")
+    _tell_how_to_go_on(invocation, found)
+    return Result({**found.value, "go_on": found.go_on})
+
+
+def _of_user(invocation: Invocation, user: str, *, resolved: bool) -> Iterator[Intervention]:
+    for one in list_interventions(invocation.store()):
+        if isinstance(one, DamagedIntervention):
+            invocation.reporter.warn(f"{one.error.where or one.path}: {one.error.message}")
+        elif one.user in (None, user) and (resolved or one.is_open):
+            yield one
+
+
+def _tell_how_to_go_on(invocation: Invocation, found: Intervention) -> None:
+    if found.go_on:
+        invocation.reporter.step(f"to go on: {found.go_on}")
+
+
+def _lines(found: Intervention) -> Iterator[str]:
+    """A line each for what is there; a text of several lines is indented below its name."""
+    for key, value in found.value.items():
+        if value is None or value == {}:
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        if "\n" in text.strip():
+            yield f"{key}:"
+            yield from (f"  {line}" for line in text.strip().splitlines())
+        else:
+            yield f"{key}: {text}"
