@@ -10,7 +10,6 @@ from pathlib import Path
 
 from panda.documents.times import parse_time
 from panda.errors import SettingError, UsageError
-from panda.models.models_file import LAYERS
 from panda.storage.assets import asset, search_path
 from panda.storage.names import check_id
 
@@ -243,6 +242,8 @@ def _seconds(given: _Given, environ: Mapping[str, str]) -> float:
 
 
 def _layer(given: _Given, environ: Mapping[str, str]) -> str:
+    from panda.models.models_file import LAYERS  # only if it is wanted: it loads yaml, and help must not
+
     if given.value not in LAYERS:
         raise _wrong(given, f"a layer: {', '.join(LAYERS)}")
     return str(given.value)
