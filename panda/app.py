@@ -263,10 +263,19 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
-        recipe = turn.calls[-1]["recipe"] if turn.calls else None
         return write_intervention(
-            layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=recipe
+            layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=turn.recipe
         )
 
     store = TurnStore(layout, user, clock)
-    return App(settings, layout, book, layers, executor, store, index, Pipeline(phases, on_halt), now)
+    return App(
+        settings,
+        layout,
+        book,
+        layers,
+        executor,
+        store,
+        index,
+        Pipeline(phases, on_halt, count=count_tokens),
+        now,
+    )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from panda.compression.sections import fit_section
 from panda.errors import (
     FileFormatError,
     HaltError,
@@ -32,12 +33,20 @@ class Pipeline:
     Args:
         phases: In the order of their numbers; the last one saves.
         on_halt: Writes the intervention of a halt and gives its id.
+        count: Maps a text to budget tokens.
     """
 
-    def __init__(self, phases: Sequence[Phase], on_halt: Callable[[Turn, Phase, PandaError], str]) -> None:
+    def __init__(
+        self,
+        phases: Sequence[Phase],
+        on_halt: Callable[[Turn, Phase, PandaError], str],
+        *,
+        count: Callable[[str], int],
+    ) -> None:
         self._phases = {phase.number: phase for phase in phases}
         self._last = phases[-1].number
         self._on_halt = on_halt
+        self._count = count
 
     def run(self, turn: Turn, watch: Watch = lambda phase: None) -> None:
         """
@@ -87,7 +96,10 @@ class Pipeline:
         for name, value in getattr(outcome, "files", {}).items():
             turn.folder.write_json(name, value)
         if outcome.section is not None:
-            turn.write_context(turn.context.with_section(outcome.section))
+            section, cut = fit_section(outcome.section, query=turn.query, count=self._count)
+            if cut is not None:
+                turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
+            turn.write_context(turn.context.with_section(section))
         route = (*metadata.route, phase.number)
         match outcome:
             case Advance():

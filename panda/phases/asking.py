@@ -42,7 +42,9 @@ def ask(
         variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
         guidance=guidance,
     )
+    turn.recipe = recipe.key
     reply = executor.execute(recipe.key, request, turn)
+    turn.recipe = None
     for cut in reply.cuts:
         turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     return reply

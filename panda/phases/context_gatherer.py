@@ -36,6 +36,7 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RET
 _MOST_CANDIDATES = 30
 _MOST_SPANS = 40
 _WIDER = 4
+_LONGEST_LINE = 1_000
 _NAMED_TURN = re.compile(r"\bturn\s+#?(\d{1,9})\b", re.IGNORECASE)
 
 
@@ -188,7 +189,9 @@ class ContextGatherer:
             for warning in node.warnings:
                 turn.warn(warning)
             for item in node.items:
-                if item.confidence >= EXPIRED_BELOW and not is_question(item.text):
+                if len(item.text) > _LONGEST_LINE:
+                    turn.warn(f"{node.id}: a line of {len(item.text):,} characters is too long to quote")
+                elif item.confidence >= EXPIRED_BELOW and not is_question(item.text):
                     prior = share_of_words(turn.query, item.text)
                     found.append(
                         _Span(Option(f"s{len(found) + 1}", item.text, (node.id,), prior), node, item)

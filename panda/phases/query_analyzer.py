@@ -81,6 +81,8 @@ class QueryAnalyzer:
             "reasoning": values.get("reasoning"),
         }
         meta = {key: value for key, value in analysis.items() if key != "original_query"}
+        if analysis["resolved_query"] == turn.query:
+            meta["resolved_query"] = None  # §0 holds a long query once
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": ["§0.raw_query"]}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
         return Advance(section, {QUERY_ANALYSIS_JSON: analysis})

@@ -40,7 +40,7 @@ class Synthesizer:
         self._reader = reader
 
     def run(self, turn: Turn) -> Advance:
-        """Answer with evidence; when nothing answers, say so and name what was searched."""
+        """Answer with evidence, what is quoted citing its own node; if nothing answers, name what was searched."""
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
         texts = {item.text for item in rejected}
         spans = [span for span in self._spans(turn) if span.text not in texts]
@@ -51,11 +51,13 @@ class Synthesizer:
             options={"answer": spans, "sources": _sources(spans)},
             guidance=turn.reason,
         )
+        origin = {span.text: span.node_ids for span in spans}
         written = [
-            GatheredItem(one_line(item["text"]), tuple(dict.fromkeys(item["node_ids"])))
+            GatheredItem(text, origin.get(text) or tuple(dict.fromkeys(item["node_ids"])))
             for item in reply.values["items"]
+            if (text := one_line(item["text"]))
         ]
-        items = without_doubles([item for item in written if item.text and item not in rejected])
+        items = without_doubles([item for item in written if item not in rejected])
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
         body = render_answer(items, node_ids, provenance) if items else self._nothing(turn)

@@ -35,6 +35,8 @@ class Turn:
         self.mode = metadata.mode
         self.take_up(metadata)
         self.warnings: list[str] = []
+        self.recipe: str | None = None
+        """The recipe that is being asked; None between calls."""
         self._seed = metadata.seed
         self._context = folder.read_context()
         self._calls: list[Mapping[str, Any]] = list(folder.calls())
