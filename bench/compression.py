@@ -93,14 +93,12 @@ def lexrank(document: str, size_tokens: int) -> str:
     summarizer = LexRankSummarizer(Stemmer("english"))
     summarizer.stop_words = get_stop_words("english")
     model = ObjectDocumentModel([Paragraph([Sentence(text, _Words()) for text in sentences])])
-    ratings = summarizer.rate_sentences(model)
-    ranked = sorted(model.sentences, key=lambda sentence: -ratings[sentence])
-    kept: list[str] = []
-    for sentence in ranked:
-        if count_tokens("\n".join([*kept, str(sentence)])) > size_tokens:
-            break
-        kept.append(str(sentence))
-    return "\n".join(kept)
+    low, high = 0, len(sentences)
+    while low < high:
+        middle = (low + high + 1) // 2
+        text = "\n".join(map(str, summarizer(model, middle)))
+        low, high = (middle, high) if count_tokens(text) <= size_tokens else (low, middle - 1)
+    return "\n".join(map(str, summarizer(model, low)))
 
 
 def kept_shares(cases: list[Case], output: Callable[[Case], str]) -> tuple[float, float]:

@@ -2,20 +2,19 @@
 
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from panda.compression.content_types import ContentType
 from panda.compression.facts import Weights, weigh
-from panda.compression.json_pieces import JsonOutline, parse_json
+from panda.compression.filling import Plan, fill
+from panda.compression.json_pieces import parse_json
 from panda.compression.markdown_pieces import parse_text
 from panda.compression.pieces import Outline, TextOutline, with_heads
-from panda.compression.ranking import Item, Unit, find_units, rank, score_units
+from panda.compression.ranking import Unit, find_units, rank, score_units
 from panda.compression.relevance import UnitText, measure
 from panda.compression.rewriting import Rewrite, apply_rewrite, rewrite_passages
 from panda.compression.verification import verify
-from panda.errors import LimitError
 
 Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
 """
@@ -108,7 +107,7 @@ def compress(
     if before <= budget_tokens:
         return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
     plan = _plan(source, kind, count, query, keep, surprise, budget_tokens)
-    output, kept = _fill(plan, budget_tokens, count, source)
+    output, kept = fill(plan, source, budget_tokens=budget_tokens, count=count)
     full = with_heads(plan.outline.pieces, kept)
     dropped = _dropped(plan, full)
     rung = max((one.rung for one in dropped), default=1)
@@ -155,7 +154,7 @@ def least_tokens(
 
 
 def _reword(
-    plan: "_Plan",
+    plan: Plan,
     outline: TextOutline,
     full: Set[int],
     rewrite: Rewrite,
@@ -175,22 +174,6 @@ def _reword(
     return (None, problems[0]) if problems else (output, note)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What is known of a document whatever the budget."""
-
-    outline: Outline
-    """Its pieces."""
-    weights: Weights
-    """What is protected."""
-    order: tuple[Item, ...]
-    """What is kept next."""
-    is_json: bool
-    """Whether it is a JSON document."""
-    by_model: bool
-    """Whether the model had a say in the order."""
-
-
 def _plan(
     source: str,
     kind: ContentType,
@@ -199,7 +182,7 @@ def _plan(
     keep: Sequence[re.Pattern[str]],
     surprise: Surprise | None,
     budget_tokens: int,
-) -> _Plan:
+) -> Plan:
     outline, said = _parse(source, kind)
     pieces = outline.pieces
     weights = weigh(pieces, kind, said, keep=keep)
@@ -212,8 +195,7 @@ def _plan(
         found = surprise(texts)
     scores = score_units(pieces, units, signals, found, kind)
     order = rank(pieces, units, scores, weights, has_query=asked)
-    is_json = isinstance(outline, JsonOutline)
-    return _Plan(outline, weights, tuple(order), is_json, found is not None)
+    return Plan(outline, weights, tuple(order), found is not None)
 
 
 def _parse(source: str, kind: ContentType) -> tuple[Outline, str]:
@@ -244,56 +226,7 @@ def _unit_text(outline: Outline, unit: Unit) -> UnitText:
     )
 
 
-def _fill(plan: _Plan, budget_tokens: int, count: Callable[[str], int], source: str) -> tuple[str, set[int]]:
-    """The longest beginning of the order that fits, by real counts."""
-    order, outline = list(plan.order), plan.outline
-    protected = [outline.pieces[i].text for i in sorted(plan.weights.protected)]
-    while True:
-        low, high = 0, len(order)
-        least = count(outline.render(plan.weights.protected))
-        if least > budget_tokens:
-            raise _over(least, budget_tokens, plan)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if count(outline.render(_kept(plan, order[:middle]))) <= budget_tokens:
-                low = middle
-            else:
-                high = middle - 1
-        kept = _kept(plan, order[:low])
-        output = outline.render(kept)
-        problems = verify(
-            output,
-            source,
-            protected=protected,
-            budget_tokens=budget_tokens,
-            count=count,
-            is_json=plan.is_json,
-        )
-        if not problems:
-            return output, kept
-        if low == 0:
-            raise LimitError(
-                f"what was kept is not true to the source: {problems[0]}", fix="raise the budget"
-            )
-        order = order[: low - 1]
-
-
-def _kept(plan: _Plan, items: Sequence[Item]) -> set[int]:
-    return {*plan.weights.protected, *(i for item in items for i in item.pieces)}
-
-
-def _over(least: int, budget_tokens: int, plan: _Plan) -> LimitError:
-    reasons = Counter(plan.weights.reasons.values())
-    what = ", ".join(f"{number} × {reason}" for reason, number in reasons.most_common()) or "the marks alone"
-    return LimitError(
-        f"what must be kept needs {least} tokens, {least - budget_tokens} more than the budget of "
-        f"{budget_tokens} tokens ({what})",
-        where=f"budget {budget_tokens}",
-        fix=f"give a budget of at least {least} tokens",
-    )
-
-
-def _dropped(plan: _Plan, kept: Set[int]) -> tuple[Dropped, ...]:
+def _dropped(plan: Plan, kept: Set[int]) -> tuple[Dropped, ...]:
     why = {i: item for item in plan.order for i in item.pieces}
     return tuple(
         Dropped(piece.text, why[i].reason, why[i].rung)

@@ -50,7 +50,7 @@ _KEY_FIELDS = (
     "zone",
     "type",
 )
-_PAGE_LOW = ("navigation", "nav", "footer", "header", "menu", "sidebar", "ads")
+_PAGE_LOW = frozenset(("navigation", "nav", "footer", "header", "menu", "sidebar", "ads"))
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,18 @@ def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str])
             low[i] = "boilerplate"
         elif not any(char.isalnum() for char in piece.text) and piece.kind in ("sentence", "code"):
             low[i] = "no words"
-        elif kind == "page_doc" and any(part.lower() in _PAGE_LOW for part in piece.path):
+        elif kind == "page_doc" and not _PAGE_LOW.isdisjoint(object_names(pieces, piece)):
             low[i] = "navigation"
         elif confidence < 0.5:
             low[i] = "zone with confidence below 0.5"
         elif confidence < 0.8 and piece.path[-1].lower() not in _KEY_FIELDS:
             low[i] = "no key field, in a zone with confidence below 0.8"
+
+
+def object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
+    """Keys that a value stands under, and what the objects around it are called; all in small letters."""
+    named = [pieces[head].text.split(": ", 1)[-1] for head in piece.heads]
+    return [name.lower() for name in (*piece.path, *named)]
 
 
 def _page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:

@@ -5,10 +5,10 @@ Every budget keeps a beginning of the same order. So what is kept at one budget 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from panda.compression.content_types import ContentType
-from panda.compression.facts import Weights
+from panda.compression.facts import Weights, object_names
 from panda.compression.pieces import Piece
 from panda.compression.relevance import Signals
 
@@ -41,6 +41,8 @@ class Item:
     """What drops it: 1 repeats and boilerplate, 2 low priority, 3 too little information."""
     reason: str
     """Why it is dropped when it is."""
+    tokens: int = 0
+    """Budget tokens of its pieces, heads and marks apart."""
 
 
 def find_units(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[Unit]:
@@ -98,7 +100,8 @@ def rank(
             ranked.append(Item(left, item.rung, item.reason))
             done.update(left)
     bare = [i for i, piece in enumerate(pieces) if i not in done]
-    return [*ranked, *(Item((i,), 2, "nothing below it is kept") for i in bare)]
+    ranked += [Item((i,), 2, "nothing below it is kept") for i in bare]
+    return [replace(item, tokens=sum(sizes.get(i, 0) for i in item.pieces)) for item in ranked]
 
 
 def _cover_facts(weights: Weights, sizes: dict[int, int], worth: dict[int, float]) -> list[Item]:
@@ -158,7 +161,7 @@ def _take_turns(
         if left:
             merged.append(Item(left, item.rung, item.reason))
             done.update(left)
-            taken[turn] += sum(sizes[i] + 2 for i in left)
+            taken[turn] += sum(sizes.get(i, 0) + 2 for i in left)
     return merged
 
 
@@ -186,16 +189,18 @@ def score_units(
         says = signals.specific[n] + signals.marks[n]
         if surprise is not None:
             says += surprise[n]
-        found.append(signals.query[n] + _SAYS * says + _bonus(piece, n, len(units), kind, newest))
+        found.append(signals.query[n] + _SAYS * says + _bonus(pieces, piece, n, len(units), kind, newest))
     return found
 
 
-def _bonus(piece: Piece, n: int, count: int, kind: ContentType, newest: int) -> float:
+def _bonus(
+    pieces: Sequence[Piece], piece: Piece, n: int, count: int, kind: ContentType, newest: int
+) -> float:
     """What the type of a document says of its parts (S3 §22, §24)."""
     if kind == "context.md":
         return 0.15 if piece.section == newest else 0.0
     if kind == "page_doc":
-        words = " ".join(piece.path).lower()
+        words = " ".join(object_names(pieces, piece))
         order = (("pric", 0.4), ("product", 0.3), ("name", 0.3), ("review", 0.1), ("url", 0.2), ("time", 0.1))
         return next((value for word, value in order if word in words), 0.0)
     if kind == "research.md":
