@@ -270,10 +270,12 @@ def add_research(layout: Layout, *visits: str) -> None:
     )
 
 
-def scripted_app(layout: Layout, model: ScriptedModel, *, session: str = "default", **flags: object) -> App:
-    """The program for user ann at a fixed time, with this model in every layer."""
-    given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW, **flags}
-    settings = load_settings(given, {"HOME": "/nowhere"}, layout.root)
+def scripted_app(
+    layout: Layout, model: ScriptedModel, *, session: str = "default", project: Path | None = None
+) -> App:
+    """The program for user ann at a fixed time, with this model in every layer, in a project's directory."""
+    given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW}
+    settings = load_settings(given, {"HOME": "/nowhere"}, project or layout.root)
     return build_with(settings, layout, OneModel(model))
 
 
@@ -301,7 +303,7 @@ def run_turn(
     app = scripted_app(layout, model, session=session)
     turn = app.start_turn(query, "chat")
     try:
-        app.pipeline.run(turn)
+        app.run_turn(turn)
     except PandaError as exc:
         return Ran(app, turn, exc, model)
     return Ran(app, turn, None, model)

@@ -139,6 +139,7 @@ def test_linked_document_that_is_missing(tmp_path: Path) -> None:
     intervention = halted_at_gathering(ran)
     assert intervention["type"] == "memory_error"
     assert intervention["severity"] == "critical"
+    assert intervention["recipe"] is None
     assert intervention["details"] == {"node_id": "visit:visit_gone"}
 
 

@@ -20,6 +20,15 @@ def test_clarify_ends_the_turn(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
+def test_long_query_is_quoted_in_part(tmp_path: Path) -> None:
+    """The question quotes no more than the beginning of a long query, on one line."""
+    query = "Do the thing.\n" * 30
+    ran = run_turn(laptop_store(tmp_path), query, Preferring("CLARIFY"), writes=False, scores=True)
+    assert ran.metadata.status == "clarify"
+    assert str(ran.metadata.question).startswith("What do you mean by “Do the thing. Do the thing.")
+    assert len(str(ran.metadata.question)) < 160
+
+
 def test_clear_query_proceeds(tmp_path: Path) -> None:
     """A clear query goes on to be gathered for."""
     ran = run_turn(laptop_store(tmp_path), answer=Preferring("PROCEED"), writes=False, scores=True)

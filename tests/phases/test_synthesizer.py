@@ -115,3 +115,11 @@ def test_price_that_a_turn_told(tmp_path: Path) -> None:
         "The Lenovo LOQ 15 price is $697.00.",
         PRICE,
     }
+
+
+def test_quotation_cites_its_own_node(tmp_path: Path) -> None:
+    """A line that a model quotes word by word cites the node it stands in, whatever the model cites."""
+    both = {"retrieval": {"relevant": pick("turn:1", PRICE_NODE)}, "synthesis": {"lines": pick("Lenovo")}}
+    ran = run_turn(laptop_store(tmp_path), answer=Script(**both, answer=items((PRICE, "turn:1"))))
+    assert ran.meta(5)["node_ids"] == [PRICE_NODE]
+    assert ran.metadata.status == "approved"

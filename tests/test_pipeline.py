@@ -1,0 +1,175 @@
+"""The loop over phases, with phases that only give outcomes."""
+
+from pathlib import Path
+
+import pytest
+
+from panda.documents.context import Section, Text
+from panda.errors import FileFormatError, HaltError, MemoryNodeError, PandaError, StoreError
+from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
+from panda.phases.turn import Turn
+from panda.pipeline import Pipeline
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnStore
+from tests.builders import NOW, still_clock
+
+
+class Giving:
+    """A phase that gives prepared outcomes, one a run; the last one stays."""
+
+    name = "giving"
+    layer = "MIND"
+
+    def __init__(self, number: int, *outcomes: Outcome | Exception) -> None:
+        self.number = number
+        self._outcomes = list(outcomes)
+
+    def run(self, turn: Turn) -> Outcome:
+        outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def section(number: int, text: str = "text") -> Section:
+    """A section of one line."""
+    return Section(number, (Text(text),))
+
+
+def plain_phases(**others: Phase) -> list[Phase]:
+    """Phases 0 to 7 that write their section and go on, other than those given as p0 … p7."""
+    phases: list[Phase] = [Giving(n, Advance(section(n))) for n in range(7)]
+    phases.append(Giving(7, Advance()))
+    return [others.get(f"p{n}", phase) for n, phase in enumerate(phases)]
+
+
+@pytest.fixture
+def turn(tmp_path: Path) -> Turn:
+    """A claimed turn."""
+    layout = Layout(tmp_path)
+    return Turn(TurnStore(layout, "ann", still_clock).claim("default", "chat", "Why?"), layout)
+
+
+def no_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
+    raise AssertionError(f"phase {phase.number} halted: {error}")
+
+
+def test_phases_run_in_order(turn: Turn) -> None:
+    """Every phase runs once, in order, and is announced before; after the last the turn is saved."""
+    told: list[int] = []
+    Pipeline(plain_phases(), no_halt).run(turn, lambda phase: told.append(phase.number))
+    metadata = turn.folder.read_metadata()
+    assert told == list(metadata.route) == list(range(8))
+    assert (metadata.status, metadata.next, metadata.saved_at) == ("approved", None, NOW)
+    assert [s.number for s in turn.folder.read_context().sections] == list(range(7))
+
+
+def test_phase_is_skipped(turn: Turn) -> None:
+    """A phase may name the one to go on with."""
+    Pipeline(plain_phases(p3=Giving(3, Advance(section(3), to=5))), no_halt).run(turn)
+    assert turn.folder.read_metadata().route == (0, 1, 2, 3, 5, 6, 7)
+
+
+@pytest.mark.parametrize("status", ["clarify", "failed"])
+def test_stop_goes_to_the_save(turn: Turn, status: str) -> None:
+    """A phase that stops the turn leaves its question and reason; only the save runs after it."""
+    stop = Stop(status, section(1), question="Which?", reason="unclear")  # type: ignore[arg-type]
+    Pipeline(plain_phases(p1=Giving(1, stop)), no_halt).run(turn)
+    metadata = turn.folder.read_metadata()
+    assert metadata.route == (0, 1, 7)
+    assert (metadata.status, metadata.question, metadata.reason) == (status, "Which?", "unclear")
+    assert metadata.answered is False
+
+
+def test_stop_without_a_section(turn: Turn) -> None:
+    """A phase that stops without a section is not on the route: its section is not expected."""
+    Pipeline(plain_phases(p2=Giving(2, Stop("clarify", question="Which?"))), no_halt).run(turn)
+    assert turn.folder.read_metadata().route == (0, 1, 7)
+
+
+def test_retry_of_the_phase_before(turn: Turn) -> None:
+    """Going back one phase counts as an attempt, and keeps what is superseded with the judgement."""
+    answers = Giving(5, Advance(section(5, "one")), Advance(section(5, "two")))
+    judge = Giving(6, Retry(5, "again", section(6, "no")), Advance(section(6, "yes")))
+    Pipeline(plain_phases(p5=answers, p6=judge), no_halt).run(turn)
+    assert turn.folder.read_metadata().route == (0, 1, 2, 3, 4, 5, 6, 5, 6, 7)
+    (kept,) = turn.folder.superseded()
+    assert kept.sections == (section(5, "one"), section(6, "no"))
+    assert (turn.folder.paths / "attempts" / "1" / "context.md").is_file()
+    assert turn.folder.read_context().sections[-2:] == (section(5, "two"), section(6, "yes"))
+
+
+def test_retry_of_an_earlier_phase(turn: Turn) -> None:
+    """Going back further counts as a round; everything from that phase on is superseded, nothing before."""
+    seen: list[tuple[int, int, str | None]] = []
+
+    class Planning(Giving):
+        def run(self, turn: Turn) -> Outcome:
+            seen.append((turn.round, turn.attempt, turn.reason))
+            return super().run(turn)
+
+    judge = Giving(6, Retry(3, "other tools", section(6)), Advance(section(6)))
+    Pipeline(plain_phases(p3=Planning(3, Advance(section(3))), p6=judge), no_halt).run(turn)
+    assert seen == [(0, 0, None), (1, 0, "other tools")]
+    (kept,) = turn.folder.superseded()
+    assert [s.number for s in kept.sections] == [3, 4, 5, 6]
+
+
+def test_every_attempt_is_kept(turn: Turn) -> None:
+    """Attempts are numbered from 1 in the order in which they were superseded."""
+    answers = Giving(5, *(Advance(section(5, text)) for text in ("one", "two", "three", "four")))
+    back, far = Retry(5, "again", section(6)), Retry(3, "other", section(6))
+    Pipeline(plain_phases(p5=answers, p6=Giving(6, back, far, back, Advance(section(6)))), no_halt).run(turn)
+    texts = [kept.section(5) for kept in turn.folder.superseded()]
+    assert [s.text for s in texts if s] == ["one", "two", "three"]
+
+
+def halting(turn: Turn, error: Exception) -> tuple[PandaError, list[PandaError]]:
+    """What came out of a pipeline whose phase 2 raises, and what was told to on_halt."""
+    told: list[PandaError] = []
+
+    def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
+        told.append(error)
+        return "id-1"
+
+    with pytest.raises(PandaError) as caught:
+        Pipeline(plain_phases(p2=Giving(2, error)), on_halt).run(turn)
+    return caught.value, told
+
+
+def test_halt(turn: Turn) -> None:
+    """A phase that cannot go on leaves an intervention, the status halted and where to go on."""
+    error = HaltError("no way")
+    raised, told = halting(turn, error)
+    metadata = turn.folder.read_metadata()
+    assert raised is error
+    assert told == [error]
+    assert (metadata.status, metadata.intervention, metadata.route) == ("halted", "id-1", (0, 1))
+    assert metadata.next is not None
+    assert metadata.next.phase == 2
+    assert metadata.saved_at is None
+    assert turn.folder.has("metrics.json")
+
+
+def test_damaged_file_halts(turn: Turn) -> None:
+    """A file of the store that does not read halts the turn as a memory error."""
+    raised, told = halting(turn, FileFormatError("not JSON", where="x.json"))
+    assert isinstance(raised, MemoryNodeError)
+    assert raised.where == "x.json"
+    assert told == [raised]
+
+
+def test_disk_that_fails_interrupts(turn: Turn) -> None:
+    """A disk that fails is no halt: the turn is interrupted and can be resumed."""
+    raised, told = halting(turn, StoreError("disk full"))
+    assert isinstance(raised, StoreError)
+    assert told == []
+    assert turn.folder.read_metadata().status == "interrupted"
+
+
+def test_halted_turn_goes_on(turn: Turn) -> None:
+    """A pipeline takes a turn up where its metadata says."""
+    halting(turn, HaltError("no way"))
+    Pipeline(plain_phases(), no_halt).run(turn)
+    metadata = turn.folder.read_metadata()
+    assert (metadata.status, metadata.route) == ("approved", tuple(range(8)))
