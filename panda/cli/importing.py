@@ -8,6 +8,7 @@ import typer
 from panda.cli.contract import Invocation, Result
 from panda.cli.input_text import read_lines
 from panda.storage.importing import import_turns
+from panda.storage.index_rebuild import index_imported
 
 
 def import_file(
@@ -26,5 +27,6 @@ def import_file(
     source = read_lines(invocation.stdin) if file == "-" else Path(file)
     report = import_turns(source, layout, invocation.settings.clock)
     invocation.reporter.step(f"{report.created} saved, {report.unchanged} there already")
+    index_imported(layout, report)
     turns = [{"user": turn.user, "turn": turn.turn, "created": turn.created} for turn in report.turns]
     return Result({"created": report.created, "unchanged": report.unchanged, "turns": turns})

@@ -30,6 +30,9 @@ COMMANDS = (
     Entry(
         "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
     ),
+    Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
+    Entry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
+    Entry("index status", "panda.cli.index:status", "Say whether the index is fresh."),
     Entry("intervention list", "panda.cli.intervention:list_all", "List what halted and is still open."),
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
@@ -42,6 +45,7 @@ COMMANDS = (
 GROUP_HELP = {
     "config": "The settings in force.",
     "intervention": "What halted, and how it was resolved.",
+    "index": "The index of turns, memory, research, visits and knowledge documents.",
     "models": "The models of models.yaml.",
     "recipe": "The recipes: one file for one model call.",
 }

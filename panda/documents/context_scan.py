@@ -14,9 +14,9 @@ from panda.documents.yaml_values import YamlTextError, parse_yaml
 
 META_OPEN = "```yaml"
 FENCE = "```"
-_RENDERED_FRONT = re.compile(
-    r'schema: "([a-z./0-9]+)"\nturn: ([1-9]\d{0,14})\nuser_id: ([a-z][a-z0-9_-]*)\nsession_id: ([a-z][a-z0-9_-]*)\n'
-    r'mode: ([a-z]+)\ncreated_at: "([0-9TZ:-]+)"\n?'
+RENDERED_FRONT = (
+    r'schema: "(?P<schema>[a-z./0-9]+)"\nturn: (?P<turn>[1-9]\d{0,14})\nuser_id: (?P<user>[a-z][a-z0-9_-]*)\n'
+    r'session_id: (?P<session>[a-z][a-z0-9_-]*)\nmode: (?P<mode>[a-z]+)\ncreated_at: "(?P<at>[0-9TZ:-]+)"\n'
 )
 """Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
 _YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
@@ -170,7 +170,7 @@ def _title_fix(line: str) -> str | None:
 
 
 def _parse_front(text: str) -> FrontMatter:
-    rendered = _RENDERED_FRONT.fullmatch(text)
+    rendered = re.fullmatch(RENDERED_FRONT, text + "\n")
     if rendered is not None and not _YAML_WORDS.intersection(rendered.groups()):
         schema, number, user, session, mode, created = rendered.groups()
         return FrontMatter(schema, int(number), user, session, mode, parse_time(created))

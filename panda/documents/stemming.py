@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from functools import lru_cache
 from itertools import pairwise
 
 _MARKS = (
@@ -18,6 +17,11 @@ _UNSPACED = re.compile(
     "\U00020000-\U0003ffff]+)"
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+_OTHER = re.compile(
+    rf"[{_MARKS}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2070-\u218f\u2460-\u24ff\u3040-\uffff\U00010000-\U0010ffff]"
+)
+"""What makes more or less than one term of a word."""
+_MOST_STEMS = 300_000
 _LONGEST_TERM_CHARS = 64
 
 _STEP_2 = (
@@ -52,10 +56,11 @@ def split_terms(text: str) -> list[str]:
     >>> split_terms("東京都 in 2024")
     ['東', '東京', '京', '京都', '都', 'in', '2024']
     """
-    found: list[str] = []
-    for word in (_PLAIN_WORD if text.isascii() else _WORD).findall(text):
-        found += word_terms(word)
-    return found
+    if text.isascii():
+        return list(map(_STEMS.__getitem__, _PLAIN_WORD.findall(text.lower())))
+    if _OTHER.search(text) is None:
+        return list(map(_STEMS.__getitem__, _PLAIN_WORD.findall(text)))
+    return [term for word in _WORD.findall(text) for term in word_terms(word)]
 
 
 def query_terms(word: str) -> tuple[str, ...]:
@@ -71,7 +76,6 @@ def query_terms(word: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term for term in found if term not in single))
 
 
-@lru_cache(maxsize=200_000)
 def word_terms(word: str) -> tuple[str, ...]:
     """
     The terms of one word of letters, digits and the signs within words.
@@ -79,16 +83,28 @@ def word_terms(word: str) -> tuple[str, ...]:
     >>> word_terms("Running")
     ('run',)
     """
-    if word.isascii():
-        return (stem(word.lower())[:_LONGEST_TERM_CHARS],)
     found: list[str] = []
     for index, part in enumerate(_UNSPACED.split(_fold(word))):
         if index % 2 == 0:
-            found += [stem(piece)[:_LONGEST_TERM_CHARS] for piece in _WORD.findall(part)]
+            found += [_STEMS[piece] for piece in _WORD.findall(part)]
         else:
             for at, char in enumerate(part):
                 found += [char, part[at : at + 2]] if at + 1 < len(part) else [char]
     return tuple(found)
+
+
+class _Stems(dict[str, str]):
+    """Words of letters and digits with their terms, each made when it is first asked for."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_STEMS:
+            self.clear()
+        term = stem(word.lower() if word.isascii() else _fold(word))[:_LONGEST_TERM_CHARS]
+        self[word] = term
+        return term
+
+
+_STEMS = _Stems()
 
 
 def _fold(word: str) -> str:

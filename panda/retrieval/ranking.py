@@ -19,6 +19,7 @@ from panda.retrieval.query_dates import Period, find_periods
 from panda.retrieval.query_words import find_query_words
 from panda.storage.index import IndexEntry, IndexView
 from panda.storage.index_blocks import NO_TIME
+from panda.storage.index_sources import COLUMNS
 
 PREVIOUS_WEIGHT = 0.5
 """What a term in the previous turn of the session counts."""
@@ -120,6 +121,11 @@ def rank_rows(view: IndexView, query: str, *, now: datetime | None = None, bound
             bonuses["period"] = float(in_period[position])
         ranked.append(Ranked(entry, score, float(scores[position]), bonuses))
     return sorted(ranked, key=lambda one: (-one.score, one.entry.row))
+
+
+def searched_words(query: str, now: datetime) -> list[str]:
+    """The words of a query that are looked for."""
+    return _words_of(query, find_periods(query, now))
 
 
 def _words_of(query: str, periods: Sequence[Period]) -> list[str]:
@@ -257,12 +263,12 @@ def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
             yield frozenset(name.casefold().split()), piece
 
 
-def matched_columns(entry: IndexEntry, query: str) -> dict[str, list[str]]:
-    """Which of the query's words stand in which column of a row; columns without any are left out."""
-    terms: dict[str, str] = {term: word for word in find_query_words(query) for term in query_terms(word)}
+def matched_columns(entry: IndexEntry, words: Iterable[str]) -> dict[str, list[str]]:
+    """Which of some words stand in which column of a row; columns without any are left out."""
+    terms: dict[str, str] = {term: word for word in words for term in query_terms(word)}
     found: dict[str, list[str]] = {}
-    for column in ("query", "response", "summary", "topics", "names"):
+    for column in COLUMNS:
         there = set(split_terms(getattr(entry, column)))
-        if words := list(dict.fromkeys(word for term, word in terms.items() if term in there)):
-            found[column] = words
+        if matched := list(dict.fromkeys(word for term, word in terms.items() if term in there)):
+            found[column] = matched
     return found

@@ -24,8 +24,6 @@ from panda.storage.layout import Layout
 
 __all__ = ["Index", "IndexEntry", "IndexView", "SyncReport"]
 
-_MANY = 2_000
-"""From so many changed sources on, a copy is changed and swapped in, so that readers do not wait."""
 _PATIENCE_SECONDS = 2.0
 """How long a search waits to take changes in, before it answers from what the index holds."""
 
@@ -50,6 +48,8 @@ class Index:
         layout: Where the store is; on a read-only root the index is kept in memory.
         wait_seconds: How long to wait for another process that is writing.
         on_wait: Told once who is writing, when waiting begins.
+        copy_from: With so many changed files or more, a copy is changed and swapped in, so that readers do
+            not wait.
     """
 
     def __init__(
@@ -58,10 +58,12 @@ class Index:
         *,
         wait_seconds: float = 30.0,
         on_wait: Callable[[str], None] | None = None,
+        copy_from: int = 2_000,
     ) -> None:
         self._layout = layout
         self._wait_seconds = wait_seconds
         self._on_wait = on_wait
+        self._copy_from = copy_from
         self._files = IndexFiles(layout)
         self._database = IndexDatabase(layout, self._files)
         self._is_writing = False
@@ -157,6 +159,14 @@ class Index:
         with self._guard:
             return self._look(user, thorough=True)
 
+    def users(self) -> list[str]:
+        """Users that the index has ever seen, and that are not forgotten."""
+        query = "SELECT DISTINCT user FROM sources ORDER BY 1"
+        with self._guard:
+            return self._database.read(
+                lambda execute: [row["user"] for row in execute(query)], start_over=self._start_over
+            )
+
     @contextmanager
     def reading(self, user: str) -> Iterator[IndexView]:
         """
@@ -205,7 +215,7 @@ class Index:
                 notes = [path for one in found.values() for path in one.noted]
             if self._database.in_memory and full:
                 self._database.close()
-            many = sum(one.count for one in found.values()) > _MANY
+            many = sum(one.count for one in found.values()) >= self._copy_from
             if (full or many) and not self._database.in_memory:
                 writing = self._database.new_files(copy=not full)
             else:
@@ -219,7 +229,10 @@ class Index:
         tables = UserTables(execute, user)
         found = found or find_all(self._layout, user, tables)
         report = tables.take_in(self._layout, found.changed, found.removed, watch)
-        tables.set_stamp(TURNS, found.turns, 0)
+        if self._layout.user(user).is_dir():
+            tables.set_stamp(TURNS, found.turns, 0)
+        else:
+            tables.forget_stamp(TURNS)
         return report
 
     @contextmanager

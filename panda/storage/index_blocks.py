@@ -4,6 +4,7 @@ import hashlib
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,7 @@ def is_turn(row: int) -> bool:
     return row < _OTHER
 
 
+@lru_cache(maxsize=10_000)
 def session_hash(session: str) -> int:
     """A session id as a number other than 0."""
     return int.from_bytes(hashlib.sha256(session.encode("utf-8", "replace")).digest()[:7], "big") + 1

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from panda.storage.layout import (
     CONTEXT_MD,
@@ -90,6 +89,16 @@ def turn_of(source: str) -> str | None:
     return parts[1] if parts[0] == TURNS and len(parts) > 1 else None
 
 
+def files_of(stamp: str) -> list[str]:
+    """
+    Names of the files that the stamp of a turn speaks of.
+
+    >>> files_of("context.md:120:17 metadata.json:80:17")
+    ['context.md', 'metadata.json']
+    """
+    return [part.partition(":")[0] for part in stamp.split(" ")]
+
+
 def _scan_turn(path: str, source: str, found: dict[str, str]) -> None:
     stamps: dict[str, str] = {}
     cache = False
@@ -155,6 +164,6 @@ def users_of(layout: Layout) -> list[str]:
     return _directory_names(str(layout.users))
 
 
-def index_size_bytes(paths: Iterable[Path]) -> int:
-    """Size of the index files that are there."""
-    return sum(path.stat().st_size for path in paths if path.exists())
+def count_turns(layout: Layout) -> int:
+    """Number of turn directories of all users."""
+    return sum(len(turn_names(layout, user)) for user in users_of(layout))

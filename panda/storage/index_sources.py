@@ -1,9 +1,9 @@
 """The rows that each file of a user gives to the index."""
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 from panda.documents.front_matter import split_front_matter
 from panda.documents.memory_file import parse_memory_file, render_value
 from panda.documents.passages import split_passages
-from panda.documents.sentences import one_line, split_sentences, strip_citations
+from panda.documents.sentences import one_line, strip_citations
 from panda.errors import FileFormatError
 from panda.storage.files import read_text
+from panda.storage.index_scan import files_of
 from panda.storage.layout import (
     FACTS_MD,
     PREFERENCES_MD,
@@ -22,6 +23,7 @@ from panda.storage.layout import (
     Layout,
     TurnPaths,
 )
+from panda.storage.plain_turns import read_plain_turn
 from panda.storage.records import SAVED_STATUSES, load_object, load_research, load_turn, load_visit
 
 _HEADER_CHARS = 150
@@ -60,7 +62,7 @@ class IndexRow:
     """Text of the column response: answer of a turn, content of anything else."""
 
 
-def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
+def load_rows(layout: Layout, user: str, source: str, stamp: str) -> list[IndexRow]:
     """
     The rows that one source gives.
 
@@ -68,6 +70,7 @@ def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
         layout: Where the store is.
         user: Whose files.
         source: A source as scan_sources names them.
+        stamp: Its stamp.
 
     Returns:
         One row for a turn, research file or visit, one for each key of a memory file and each section of a
@@ -77,6 +80,8 @@ def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
         FileFormatError: A file does not say what it must.
         StoreError: A file is missing or cannot be read.
     """
+    if source.count("/") == 1 and source.startswith("turns/"):
+        return list(_turn_rows(f"{_user_directory(layout, user)}/{source}", files_of(stamp)))
     path = layout.user(user) / source
     if source in (PREFERENCES_MD, FACTS_MD):
         return list(_memory_rows(path))
@@ -84,14 +89,20 @@ def load_rows(layout: Layout, user: str, source: str) -> list[IndexRow]:
         return list(_knowledge_rows(path, source.removeprefix("knowledge/")))
     if path.name == RESEARCH_JSON:
         return [_research_row(path)]
-    if "/webpage_cache/" in source:
-        return [_visit_row(path)]
-    return list(_turn_rows(path))
+    return [_visit_row(path)]
+
+
+@lru_cache(maxsize=8)
+def _user_directory(layout: Layout, user: str) -> str:
+    return str(layout.user(user))
 
 
 def clean_row(row: IndexRow) -> IndexRow:
     """The row as SQLite can hold it: without NUL, lone surrogates and parts of a second."""
-    texts = {name: getattr(row, name) for name in ("node_id", "header", "session", *COLUMNS)}
+    texts = {name: getattr(row, name) or "" for name in ("node_id", "header", "session", *COLUMNS)}
+    whole = "".join(texts.values())
+    if whole.isascii() and "\0" not in whole and (row.at is None or not row.at.microsecond):
+        return row
     cleaned = {name: _indexable(text) for name, text in texts.items() if text}
     at = row.at.replace(microsecond=0) if row.at else None
     return replace(row, at=at, **cleaned)  # type: ignore[arg-type]  # texts for fields that are texts
@@ -101,40 +112,35 @@ def _indexable(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def _turn_rows(directory: Path) -> Iterator[IndexRow]:
-    number = int(directory.name[5:])
-    there = os.listdir(directory)  # noqa: PTH208 - thousands of calls
-    turn = load_turn(TurnPaths(directory), number, names=there)
+def _turn_rows(directory: str, names: Collection[str]) -> Iterator[IndexRow]:
+    number = int(directory.rpartition("_")[2])
+    turn = read_plain_turn(directory, number, names)
+    turn = turn or load_turn(TurnPaths(Path(directory)), number, names=names)
     if turn.status not in SAVED_STATUSES:
         return
-    title = first_sentence(turn.summary or turn.query)
-    names = _entities(directory) if QUERY_ANALYSIS_JSON in there else []
-    names += _tools(directory) if "steps" in there else []
-    date = f"{turn.at:%Y %B} {turn.at.day} {turn.at:%A}"
+    words = _entities(Path(directory)) if QUERY_ANALYSIS_JSON in names else []
+    words += _tools(Path(directory)) if "steps" in names else []
+    header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
+    marked = "[" in turn.response or "ource" in turn.response
     yield IndexRow(
         node_id=f"turn:{number}",
         source_type="turn_summary",
-        header=clip_header(f"Turn {number}: {title}"),
+        header=clip_header(f"Turn {number}: {header}"),
         at=turn.at,
         session=turn.session,
         number=number,
         part=0,
         summary=turn.summary,
         topics=" ".join([*turn.topics, turn.research_topic or ""]).strip(),
-        names=" ".join([date, *names]),
+        names=" ".join([_date_words(turn.at.year, turn.at.month, turn.at.day), *words]),
         query=turn.query,
-        response=strip_citations(turn.response),
+        response=strip_citations(turn.response) if marked else turn.response,
     )
 
 
-def first_sentence(text: str) -> str:
-    """
-    The first sentence of a text, or as much of it as a header has room for.
-
-    >>> first_sentence("Compared laptops. Found two.")
-    'Compared laptops.'
-    """
-    return next(iter(split_sentences(text[: 2 * _HEADER_CHARS])), "")
+@lru_cache(maxsize=1_000)
+def _date_words(year: int, month: int, day: int) -> str:
+    return f"{datetime(year, month, day, tzinfo=UTC):%Y %B} {day} {datetime(year, month, day, tzinfo=UTC):%A}"
 
 
 def _entities(directory: Path) -> list[str]:

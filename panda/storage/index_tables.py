@@ -1,7 +1,7 @@
 """The tables of the index: what they are, and how changed files get into them."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -122,6 +122,10 @@ class UserTables:
         """Remember a source as taken in."""
         self._execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (self._user, source, stamp, rows))
 
+    def forget_stamp(self, source: str) -> None:
+        """Take a source for one that was never seen."""
+        self._execute("DELETE FROM sources WHERE user = ? AND path = ?", (self._user, source))
+
     def take_in(
         self,
         layout: Layout,
@@ -158,7 +162,8 @@ class UserTables:
     ) -> int:
         """Take one source into the changes; returns 1 if it says anything else than before."""
         try:
-            rows = {_row_id(source, row): clean_row(row) for row in load_rows(layout, self._user, source)}
+            loaded = load_rows(layout, self._user, source, stamp)
+            rows = {_row_id(source, row): clean_row(row) for row in loaded}
             research = load_research_row(layout, self._user, source) if _is_research(source) else None
         except (FileFormatError, StoreError) as exc:
             problems.append(Problem(path=exc.where or source, message=exc.message, fix=exc.fix))
@@ -179,7 +184,7 @@ class UserTables:
 
     def _forget(self, source: str, changes: _Changes) -> None:
         changes.gone.update(self._rows_of(source))
-        self._execute("DELETE FROM sources WHERE user = ? AND path = ?", (self._user, source))
+        self.forget_stamp(source)
         if _is_research(source):
             self._execute("DELETE FROM research.research WHERE user = ? AND source = ?", (self._user, source))
 
@@ -200,16 +205,16 @@ class UserTables:
             terms = gone.setdefault(block_of(row_id), {})
             for term in count_terms(row):
                 terms.setdefault(term, set()).add(row_id)
-        added: dict[int, dict[str, dict[int, int]]] = {}
+        added: dict[int, defaultdict[str, dict[int, int]]] = {}
         numbers: dict[int, list[RowNumbers]] = {}
         for row_id, (source, row) in sorted(changes.added.items()):
             self._insert(row_id, source, row)
             counts = count_terms(row)
             block = block_of(row_id)
-            by_term = added.setdefault(block, {})
+            by_term = added.setdefault(block, defaultdict(dict))
             for term, count in counts.items():
-                by_term.setdefault(term, {})[row_id] = count
-            numbers.setdefault(block, []).append(_numbers(row_id, row, sum(counts.values())))
+                by_term[term][row_id] = count
+            numbers.setdefault(block, []).append(_numbers(row_id, row, counts.total()))
         for block in sorted({*gone, *added}):
             out = {row_id for row_id in changes.gone if block_of(row_id) == block}
             empty = self._write_numbers(block, out, numbers.get(block, []))

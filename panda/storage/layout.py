@@ -117,6 +117,11 @@ class Layout:
         return self.indexes / "research_index.db"
 
     @property
+    def last_rebuild(self) -> Path:
+        """When `panda index rebuild` last ran."""
+        return self.indexes / "rebuild.json"
+
+    @property
     def index_changes(self) -> Path:
         """Directory of the change journal: one small file for each change that the index has not taken in."""
         return self.indexes / "changes"

@@ -1,0 +1,123 @@
+"""What the index commands print: lines, cells and JSON values."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from panda.cli.plain_text import one_line
+from panda.documents.problems import Problem
+from panda.documents.times import render_time
+from panda.retrieval.research import ResearchState
+from panda.retrieval.searching import Hit
+from panda.storage.index import SyncReport
+from panda.storage.index_rebuild import IndexStatus
+
+
+def problem_lines(problems: Iterable[Problem]) -> str:
+    """A line for each file, and its fix below it."""
+    return "".join(
+        f"{one_line(one.where)}: {one_line(one.message)}\n"
+        + (f"  fix: {one_line(one.fix)}\n" if one.fix else "")
+        for one in problems
+    )
+
+
+def stale_warnings(report: SyncReport) -> list[str]:
+    """What a command that read the index has to say about its age and about files that it lacks."""
+    warnings = [f"not in the index: {one.where}: {one.message}" for one in report.problems]
+    if report.behind:
+        changes = "change" if report.behind == 1 else "changes"
+        warnings.append(f"the index is {report.behind} {changes} behind: another process is writing it")
+    return warnings
+
+
+def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
+    """The cells of each hit: score, node, day, header, and why if asked for."""
+    rows: list[tuple[object, ...]] = []
+    for hit in hits:
+        entry = hit.ranked.entry
+        day = entry.at.date().isoformat() if entry.at else None
+        header = one_line(entry.header) + (f" ({_state_text(hit.research)})" if hit.research else "")
+        row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
+        rows.append((*row, _why_text(hit)) if why else row)
+    return rows
+
+
+def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
+    """A hit as a JSON value."""
+    entry, ranked = hit.ranked.entry, hit.ranked
+    value: dict[str, object] = {
+        "node_id": entry.node_id,
+        "source_type": entry.source_type,
+        "turn": entry.number,
+        "session": entry.session,
+        "at": _time(entry.at),
+        "score": round(ranked.score, 4),
+        "header": entry.header,
+    }
+    if hit.research:
+        state = hit.research
+        value["research"] = {
+            "quality": None if state.quality is None else round(state.quality, 2),
+            "expires_at": _time(state.entry.expires_at),
+            "expired": state.is_expired,
+            "low": state.is_low,
+        }
+    if why:
+        bonuses = {name: round(bonus, 3) for name, bonus in ranked.bonuses.items()}
+        value["why"] = {"bm25": round(ranked.bm25, 4), "columns": dict(hit.columns), "bonuses": bonuses}
+    return value
+
+
+def status_value(status: IndexStatus) -> dict[str, object]:
+    """The status as a JSON value."""
+    return {
+        "rows": dict(status.rows),
+        "research": status.research,
+        "size_bytes": status.size_bytes,
+        "fresh": not status.files_behind,
+        "turns_behind": status.turns_behind,
+        "files_behind": status.files_behind,
+        "unreadable": status.unreadable,
+        "rebuilt_at": _time(status.rebuilt_at),
+    }
+
+
+def status_rows(status: IndexStatus) -> list[tuple[str, object]]:
+    """The status as name and value."""
+    behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
+    return [
+        *((f"rows: {name}", count) for name, count in status.rows.items()),
+        ("research files", status.research),
+        ("size", f"{status.size_bytes / 1e6:.1f} MB"),
+        ("state", behind if status.files_behind else "fresh"),
+        *([("unreadable files", status.unreadable)] if status.unreadable else []),
+        ("last rebuild", _time(status.rebuilt_at) or "never"),
+    ]
+
+
+def report_value(report: SyncReport) -> dict[str, Any]:
+    """What was done for one user, as a JSON value."""
+    problems = [{"where": one.where, "message": one.message, "fix": one.fix} for one in report.problems]
+    return {"updated": report.updated, "removed": report.removed, "problems": problems}
+
+
+def _why_text(hit: Hit) -> str:
+    columns = "; ".join(f"{column}: {' '.join(words)}" for column, words in hit.columns.items())
+    bonuses = ", ".join(
+        f"{name} +{bonus:.2f}" if name == "period" else f"{name} ×{bonus:.2f}"
+        for name, bonus in hit.ranked.bonuses.items()
+    )
+    around = "" if columns or hit.ranked.bm25 <= 0 else "neighbouring turns"
+    return one_line(f"{columns or around} | bm25 {hit.ranked.bm25:.2f} | {bonuses or 'no bonus'}")
+
+
+def _state_text(state: ResearchState) -> str:
+    quality = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
+    return ", ".join(
+        [quality, *(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
+    )
+
+
+def _time(moment: datetime | None) -> str | None:
+    return render_time(moment) if moment else None

@@ -1,0 +1,131 @@
+"""Searching the index by hand: single queries, and files of questions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from panda.documents.times import parse_time
+from panda.errors import FileFormatError, UsageError
+from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
+from panda.retrieval.research import ResearchState, find_research
+from panda.storage.files import parse_json, read_text
+from panda.storage.index import Index, SyncReport
+from panda.storage.names import check_id
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One node that was found."""
+
+    ranked: Ranked
+    """Its best row with its score."""
+    columns: Mapping[str, Sequence[str]]
+    """Column → words of the query that stand in it."""
+    research: ResearchState | None
+    """Quality and age, if it is research."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One line of a file of questions."""
+
+    user: str
+    """Whose turns."""
+    text: str
+    """The question."""
+    at: datetime | None
+    """From when "last week" counts."""
+
+
+def search_index(
+    index: Index, user: str, query: str, *, now: datetime, limit: int, bounds: Bounds
+) -> tuple[list[Hit], SyncReport]:
+    """
+    The nodes that a query finds, best first.
+
+    Args:
+        index: The index of the store.
+        user: Whose nodes.
+        query: Any text.
+        now: From when "last week" counts.
+        limit: Most nodes.
+        bounds: Which rows may be found.
+
+    Returns:
+        Hits, and what was taken in before; its *behind* is above 0 if the hits may be stale.
+    """
+    report = index.freshen(user)
+    hits: dict[str, Hit] = {}
+    words = searched_words(query, now)
+    with index.reading(user) as view:
+        states = {f"research:{one.entry.topic}": one for one in reversed(find_research(view, now))}
+        for ranked in rank_rows(view, query, now=now, bounds=bounds):
+            node_id = ranked.entry.node_id
+            if node_id not in hits and len(hits) < limit:
+                columns = matched_columns(ranked.entry, words)
+                hits[node_id] = Hit(ranked, columns, states.get(node_id))
+    return list(hits.values()), report
+
+
+def answer_questions(
+    index: Index, questions: Sequence[Question], *, limit: int
+) -> tuple[list[dict[str, Any]], dict[str, SyncReport]]:
+    """
+    The turns that each question finds.
+
+    Args:
+        index: The index of the store.
+        questions: Any number, of any users.
+        limit: Most turns a question.
+
+    Returns:
+        {"user", "question", "results": [{"turn", "score"}]} for each question in order, and what was taken
+        in before, by user.
+    """
+    reports = {user: index.freshen(user) for user in sorted({one.user for one in questions})}
+    bounds = Bounds(turns_only=True)
+    answers = []
+    for one in questions:
+        with index.reading(one.user) as view:
+            found = rank_rows(view, one.text, now=one.at, bounds=bounds)[:limit]
+        results = [{"turn": ranked.entry.number, "score": round(ranked.score, 4)} for ranked in found]
+        answers.append({"user": one.user, "question": one.text, "results": results})
+    return answers, reports
+
+
+def read_questions(path: Path) -> list[Question]:
+    """
+    The questions of a file of JSON lines {"user", "question", "at"?}; other keys are ignored.
+
+    Raises:
+        FileFormatError: A line is not what it must be; names it.
+        StoreError: The file cannot be read.
+    """
+    return list(_questions(read_text(path).removeprefix("\ufeff").split("\n"), str(path)))
+
+
+def _questions(lines: Sequence[str], name: str) -> Iterator[Question]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{name}:{number}"
+        value = parse_json(line, where=name, line=number)
+        if not isinstance(value, dict):
+            raise FileFormatError("not a JSON object", where=where, fix='write {"user": …, "question": …}')
+        for key in ("user", "question"):
+            if not isinstance(value.get(key), str):
+                raise FileFormatError(f"{key} is missing or no text", where=f"{where} ({key})")
+        try:
+            check_id(value["user"], what="user", where=f"{where} (user)")
+            at = parse_time(value["at"]) if value.get("at") is not None else None
+        except UsageError as exc:
+            raise FileFormatError(exc.message, where=exc.where, fix=exc.fix) from exc
+        except (ValueError, TypeError, AttributeError, OverflowError) as exc:
+            raise FileFormatError(
+                f"{str(value['at'])[:80]!r} is not an ISO 8601 time",
+                where=f"{where} (at)",
+                fix="2026-01-04T14:30:00Z",
+            ) from exc
+        yield Question(value["user"], value["question"], at)

@@ -1,0 +1,62 @@
+"""
+Saved turns of the plainest form, read at the speed of the disk.
+
+A rebuild of the index reads every turn. Most of them are imported, with a query and an answer in plain
+lines; for those a pattern does what the parser of context.md does. Anything else is left to the parser.
+"""
+
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
+from panda.documents.context_scan import RENDERED_FRONT
+from panda.documents.times import parse_time
+from panda.storage.layout import CONTEXT_MD, INDEX_SUMMARY_JSON, METADATA_JSON, RESEARCH_JSON
+from panda.storage.records import TurnRecord
+
+_PLAIN = re.compile(
+    rf"---\n{RENDERED_FRONT}---\n\n"
+    r"## 0\. User Query\n\n(?P<query>.+?)\n\n## 5\. Synthesis\n\n(?P<answer>.+)\n",
+    re.DOTALL,
+)
+_STRUCTURE = re.compile(r"(?:^|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])\\*(?:## \d|```|~~~|---|_meta:)")
+"""A line that may be structure, or text escaped so as not to be."""
+
+
+def read_plain_turn(directory: str, number: int, names: Collection[str]) -> TurnRecord | None:
+    """
+    What an imported turn says.
+
+    Args:
+        directory: Its directory.
+        number: Its number.
+        names: Names of its files.
+
+    Returns:
+        The same as load_turn; None if that has to be asked, because the turn has another form or is damaged.
+    """
+    if RESEARCH_JSON in names:
+        return None
+    summary: dict[str, Any] = {}
+    try:
+        if INDEX_SUMMARY_JSON in names:
+            with open(f"{directory}/{INDEX_SUMMARY_JSON}", "rb") as file:  # noqa: PTH123 - thousands of calls
+                summary = json.loads(file.read())
+        with open(f"{directory}/{METADATA_JSON}", "rb") as file:  # noqa: PTH123 - thousands of calls
+            metadata = json.loads(file.read())
+        with open(f"{directory}/{CONTEXT_MD}", "rb") as file:  # noqa: PTH123 - thousands of calls
+            found = _PLAIN.fullmatch(file.read().decode())
+        if found is None or metadata["status"] != "imported" or metadata["turn"] != number:
+            return None
+        query, answer, session = metadata["query"], found["answer"], metadata["session_id"]
+        at = parse_time(metadata["created_at"])
+        text, topics = summary.get("summary") or "", tuple(summary.get("topics") or ())
+        topic = summary.get("research_topic")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if not all(isinstance(one, str) for one in (query, session, text, topic or "", *topics)):
+        return None
+    if _STRUCTURE.search(found["query"]) or _STRUCTURE.search(answer):
+        return None
+    return TurnRecord(number, "imported", session, at, query, answer, text, topics, topic or None)
