@@ -82,7 +82,7 @@ def weigh(
     reasons: dict[int, str] = {}
     facts: dict[int, tuple[str, ...]] = {}
     low: dict[int, str] = {}
-    errors = _error_pieces(pieces)
+    errors = _error_pieces(pieces, kind, source)
     for i, piece in enumerate(pieces):
         if kind == "context.md" and (piece.kind == "front" or piece.section == 0 or _is_canonical(piece)):
             reasons[i] = "section 0" if piece.section == 0 else "structure"
@@ -141,8 +141,11 @@ def _is_canonical(piece: Piece) -> bool:
     return piece.kind == "heading" and piece.section is not None and piece.text.startswith("## ")
 
 
-def _error_pieces(pieces: Sequence[Piece]) -> set[int]:
-    """Pieces of lines that are error messages, each message once."""
+def _error_pieces(pieces: Sequence[Piece], kind: ContentType, source: str) -> set[int]:
+    """
+    Pieces of lines that are error messages, each message once. An indented line is one only in the output of
+    a tool: elsewhere it is a docstring that says what a function raises.
+    """
     lines: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         if piece.kind in ("sentence", "label", "row", "code", "field"):
@@ -154,6 +157,12 @@ def _error_pieces(pieces: Sequence[Piece]) -> set[int]:
         text = " ".join(pieces[i].text for i in members)
         by_key = first.kind == "field" and bool(first.path) and first.path[-1].lower() in _ERROR_KEYS
         says = by_key and text.split(": ", 1)[-1].strip() not in ("null", "false", "[]", "{}", "", "0")
+        if (
+            first.kind != "field"
+            and kind != "tool_result"
+            and source[first.start : first.start + 1].isspace()
+        ):
+            continue
         error = says and len(text) <= _ERROR_CHARS if by_key else is_error(text)
         if error and text not in seen:
             seen.add(text)

@@ -18,6 +18,7 @@ _FACT_SHARE = 0.7
 _FACT_SHARE_WITH_QUERY = 0.15
 _SAYS = 0.25
 """What it counts that a unit is telling as such, beside its fit to the query."""
+_FIRST_REASONS = ("boilerplate", "no words", "navigation", "zone with confidence below 0.5")
 _STRUCTURE = ("heading", "label", "fence", "table_head")
 
 
@@ -137,7 +138,7 @@ def _items(unit: Unit, weights: Weights) -> list[Item]:
     for i in unit.pieces:
         if i in weights.low:
             reason = weights.low[i]
-            rung = 1 if "repeats" in reason or reason in ("boilerplate", "no words") else 2
+            rung = 1 if "repeats" in reason or reason in _FIRST_REASONS else 2
             found.append(Item((i,), rung, reason))
     return found
 

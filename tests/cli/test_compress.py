@@ -1,0 +1,80 @@
+"""`panda compress`, run in this process."""
+
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.compression.tokens import count_tokens
+from tests.cli.programs import Ended, run_words
+
+Compress = Callable[..., Ended]
+TEXT = "# Fans\n\n" + "Fans are loud when it is warm outside. The quiet one is from Peru. Most are blue. " * 6
+
+
+@pytest.fixture
+def compress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compress:
+    """Runs the command with a cache of its own."""
+
+    def run(*words: str) -> Ended:
+        environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return run_words(build_program(), ["compress", *words], capsys, environ)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A document."""
+    path = tmp_path / "notes.md"
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+def test_the_document_goes_to_stdout(compress: Compress, file: Path) -> None:
+    """stdout has the compressed document alone; --explain says on stderr what went."""
+    ended = compress(str(file), "--budget", "40", "--query", "Where is the quiet fan from?", "--explain")
+    assert ended.code == 0
+    assert "The quiet one is from Peru." in ended.out
+    assert count_tokens(ended.out) <= 40
+    assert "verified" in ended.err
+
+
+def test_json_has_the_numbers(compress: Compress, file: Path) -> None:
+    """--json tells sizes, method, and every dropped piece with its reason; the second time from the cache."""
+    words = (str(file), "--budget", "40", "--query", "Where is the quiet fan from?", "--json")
+    data = compress(*words).value["data"]
+    assert data["before_tokens"] == count_tokens(TEXT)
+    assert data["after_tokens"] == count_tokens(data["text"]) <= 40
+    assert data["method"] == "lexical"
+    assert all(one["reason"] for one in data["dropped"])
+    assert compress(*words).value["data"] == data
+
+
+def test_out_writes_a_file(compress: Compress, file: Path, tmp_path: Path) -> None:
+    """-o writes the document and leaves stdout empty."""
+    ended = compress(str(file), "--budget", "40", "--query", "fan", "-o", str(tmp_path / "out.md"))
+    assert ended.out == ""
+    assert 0 < count_tokens((tmp_path / "out.md").read_text(encoding="utf-8")) <= 40
+
+
+def test_what_cannot_be_done_ends_with_4(compress: Compress, file: Path) -> None:
+    """Protected text over the budget ends with 4 and the numbers."""
+    ended = compress(str(file), "--budget", "20", "--keep", "loud")
+    assert ended.code == 4
+    assert "more than the budget of 20 tokens (6 × keep)" in ended.err
+
+
+def test_stdin_and_within_budget(compress: Compress, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document within budget comes back byte for byte, also from standard input."""
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO("  a\r\nü\n".encode())))
+    assert compress("-", "--budget", "10").out == "  a\r\nü\n"
+
+
+def test_unknown_type(compress: Compress, file: Path) -> None:
+    """A type that does not exist is refused with those that do."""
+    ended = compress(str(file), "--budget", "20", "--type", "poem")
+    assert ended.code == 2
+    assert "page_doc" in ended.err
