@@ -17,6 +17,7 @@ help:
 	@echo 'make turn           answer a follow-up question from the demo store, on a copy in demo/'
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
+	@echo 'make bench DATA=... compression measured on saved dialogues, beside LexRank'
 	@echo 'make install        only set up $(VENV)'
 	@echo 'make record         record the turns anew that the tests replay'
 	@echo 'make clean          remove $(VENV) and demo/'
@@ -48,6 +49,12 @@ test: $(STAMP)
 
 record: $(STAMP)
 	$(BIN)/python -m tests.record_replays
+
+bench: $(STAMP)
+	@test -n "$(DATA)" || { echo "error: no dialogues to measure on" >&2; \
+		echo "fix: make bench DATA=DIR, with turns.jsonl and questions.jsonl in it" >&2; exit 2; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy
+	@$(BIN)/python bench/compression.py "$(DATA)"
 
 clean:
 	rm -rf $(VENV) demo

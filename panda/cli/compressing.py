@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from panda.cli.contract import Invocation
 from panda.cli.input_text import read_argument
 from panda.cli.plain_text import clipped
 from panda.cli.reporter import Reporter
@@ -23,6 +22,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.pack import Request
 from panda.recipes.recordings import Recordings
+from panda.settings import Settings
 from panda.storage.files import read_text
 
 _SHOWN_CHARS = 70
@@ -57,7 +57,8 @@ def read_type(given: str | None, file: str, text: str) -> ContentType:
 
 
 def compress_document(
-    invocation: Invocation,
+    settings: Settings,
+    environ: Mapping[str, str],
     text: str,
     *,
     kind: ContentType,
@@ -74,12 +75,11 @@ def compress_document(
         ModelFileError: models.yaml or a model of it is broken.
     """
     patterns = compile_keep(keep)
-    settings = invocation.settings
     if count_tokens(text) <= budget:
         return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
     cache = CompressionCache(settings.cache_dir / "compression")
     models_file = load_models_file(settings.models_file)
-    with Layers(models_file, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
+    with Layers(models_file, cache_dir=settings.cache_dir, environ=environ) as layers:
         model = layers.model(settings.compression_model_layer)
         book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         recipe = book.load_recipe(RECIPES[kind]).text if model.info.writes else None
@@ -103,7 +103,7 @@ def compress_document(
             query=query,
             keep=patterns,
             surprise=NervesReader(model) if model.info.scores else None,
-            rewrite=_rewriter(invocation, layers, book, kind, query) if model.info.writes else None,
+            rewrite=_rewriter(settings, layers, book, kind, query) if model.info.writes else None,
         )
     cache.keep(key, made)
     return made
@@ -148,13 +148,13 @@ def result_data(made: Compression, out: Path | None) -> dict[str, object]:
 class _NoTurn:
     """A journal for calls outside a turn: nothing is written, nothing is counted."""
 
-    def __init__(self, invocation: Invocation) -> None:
-        self.user_id = invocation.settings.user
-        self.session_id = invocation.settings.session
+    def __init__(self, settings: Settings) -> None:
+        self.user_id = settings.user
+        self.session_id = settings.session
         self.turn = 0
         self.phase = 0
         self.recordings = Recordings(())
-        self._seed = invocation.settings.seed or 0
+        self._seed = settings.seed or 0
 
     def seed(self, recipe: str, attempt: int) -> int:
         return self._seed + attempt
@@ -170,10 +170,10 @@ class _NoTurn:
 
 
 def _rewriter(
-    invocation: Invocation, layers: Layers, book: RecipeBook, kind: ContentType, query: str | None
+    settings: Settings, layers: Layers, book: RecipeBook, kind: ContentType, query: str | None
 ) -> Rewrite:
     """Words a passage anew by the recipe of the document's type."""
-    clock = invocation.settings.clock
+    clock = settings.clock
     executor = RecipeExecutor(book, layers, clock=clock, log=lambda _: None, count=count_tokens)
     key = RECIPES[kind]
     name = book.load_recipe(key).input_docs[0]
@@ -184,6 +184,6 @@ def _rewriter(
             documents=[InputDocument(name, passage, protected=True)],
             variables={"target_tokens": str(tokens)},
         )
-        return str(executor.execute(key, request, _NoTurn(invocation)).values["text"])
+        return str(executor.execute(key, request, _NoTurn(settings)).values["text"])
 
     return rewrite
