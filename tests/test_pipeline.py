@@ -1,9 +1,11 @@
 """The loop over phases, with phases that only give outcomes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from panda.compression.tokens import count_tokens
 from panda.documents.context import Section, Text
 from panda.errors import FileFormatError, HaltError, MemoryNodeError, PandaError, StoreError
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
@@ -50,6 +52,11 @@ def turn(tmp_path: Path) -> Turn:
     return Turn(TurnStore(layout, "ann", still_clock).claim("default", "chat", "Why?"), layout)
 
 
+def made(phases: list[Phase], on_halt: Callable[[Turn, Phase, PandaError], str]) -> Pipeline:
+    """A pipeline of these phases."""
+    return Pipeline(phases, on_halt, count=count_tokens)
+
+
 def no_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
     raise AssertionError(f"phase {phase.number} halted: {error}")
 
@@ -57,7 +64,7 @@ def no_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
 def test_phases_run_in_order(turn: Turn) -> None:
     """Every phase runs once, in order, and is announced before; after the last the turn is saved."""
     told: list[int] = []
-    Pipeline(plain_phases(), no_halt).run(turn, lambda phase: told.append(phase.number))
+    made(plain_phases(), no_halt).run(turn, lambda phase: told.append(phase.number))
     metadata = turn.folder.read_metadata()
     assert told == list(metadata.route) == list(range(8))
     assert (metadata.status, metadata.next, metadata.saved_at) == ("approved", None, NOW)
@@ -66,7 +73,7 @@ def test_phases_run_in_order(turn: Turn) -> None:
 
 def test_phase_is_skipped(turn: Turn) -> None:
     """A phase may name the one to go on with."""
-    Pipeline(plain_phases(p3=Giving(3, Advance(section(3), to=5))), no_halt).run(turn)
+    made(plain_phases(p3=Giving(3, Advance(section(3), to=5))), no_halt).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 2, 3, 5, 6, 7)
 
 
@@ -74,7 +81,7 @@ def test_phase_is_skipped(turn: Turn) -> None:
 def test_stop_goes_to_the_save(turn: Turn, status: str) -> None:
     """A phase that stops the turn leaves its question and reason; only the save runs after it."""
     stop = Stop(status, section(1), question="Which?", reason="unclear")  # type: ignore[arg-type]
-    Pipeline(plain_phases(p1=Giving(1, stop)), no_halt).run(turn)
+    made(plain_phases(p1=Giving(1, stop)), no_halt).run(turn)
     metadata = turn.folder.read_metadata()
     assert metadata.route == (0, 1, 7)
     assert (metadata.status, metadata.question, metadata.reason) == (status, "Which?", "unclear")
@@ -83,7 +90,7 @@ def test_stop_goes_to_the_save(turn: Turn, status: str) -> None:
 
 def test_stop_without_a_section(turn: Turn) -> None:
     """A phase that stops without a section is not on the route: its section is not expected."""
-    Pipeline(plain_phases(p2=Giving(2, Stop("clarify", question="Which?"))), no_halt).run(turn)
+    made(plain_phases(p2=Giving(2, Stop("clarify", question="Which?"))), no_halt).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 7)
 
 
@@ -91,7 +98,7 @@ def test_retry_of_the_phase_before(turn: Turn) -> None:
     """Going back one phase counts as an attempt, and keeps what is superseded with the judgement."""
     answers = Giving(5, Advance(section(5, "one")), Advance(section(5, "two")))
     judge = Giving(6, Retry(5, "again", section(6, "no")), Advance(section(6, "yes")))
-    Pipeline(plain_phases(p5=answers, p6=judge), no_halt).run(turn)
+    made(plain_phases(p5=answers, p6=judge), no_halt).run(turn)
     assert turn.folder.read_metadata().route == (0, 1, 2, 3, 4, 5, 6, 5, 6, 7)
     (kept,) = turn.folder.superseded()
     assert kept.sections == (section(5, "one"), section(6, "no"))
@@ -109,7 +116,7 @@ def test_retry_of_an_earlier_phase(turn: Turn) -> None:
             return super().run(turn)
 
     judge = Giving(6, Retry(3, "other tools", section(6)), Advance(section(6)))
-    Pipeline(plain_phases(p3=Planning(3, Advance(section(3))), p6=judge), no_halt).run(turn)
+    made(plain_phases(p3=Planning(3, Advance(section(3))), p6=judge), no_halt).run(turn)
     assert seen == [(0, 0, None), (1, 0, "other tools")]
     (kept,) = turn.folder.superseded()
     assert [s.number for s in kept.sections] == [3, 4, 5, 6]
@@ -119,7 +126,7 @@ def test_every_attempt_is_kept(turn: Turn) -> None:
     """Attempts are numbered from 1 in the order in which they were superseded."""
     answers = Giving(5, *(Advance(section(5, text)) for text in ("one", "two", "three", "four")))
     back, far = Retry(5, "again", section(6)), Retry(3, "other", section(6))
-    Pipeline(plain_phases(p5=answers, p6=Giving(6, back, far, back, Advance(section(6)))), no_halt).run(turn)
+    made(plain_phases(p5=answers, p6=Giving(6, back, far, back, Advance(section(6)))), no_halt).run(turn)
     texts = [kept.section(5) for kept in turn.folder.superseded()]
     assert [s.text for s in texts if s] == ["one", "two", "three"]
 
@@ -133,7 +140,7 @@ def halting(turn: Turn, error: Exception) -> tuple[PandaError, list[PandaError]]
         return "id-1"
 
     with pytest.raises(PandaError) as caught:
-        Pipeline(plain_phases(p2=Giving(2, error)), on_halt).run(turn)
+        made(plain_phases(p2=Giving(2, error)), on_halt).run(turn)
     return caught.value, told
 
 
@@ -170,6 +177,6 @@ def test_disk_that_fails_interrupts(turn: Turn) -> None:
 def test_halted_turn_goes_on(turn: Turn) -> None:
     """A pipeline takes a turn up where its metadata says."""
     halting(turn, HaltError("no way"))
-    Pipeline(plain_phases(), no_halt).run(turn)
+    made(plain_phases(), no_halt).run(turn)
     metadata = turn.folder.read_metadata()
     assert (metadata.status, metadata.route) == ("approved", tuple(range(8)))

@@ -40,7 +40,7 @@ class Synthesizer:
         self._reader = reader
 
     def run(self, turn: Turn) -> Advance:
-        """Answer with evidence, a quotation citing its own node; if nothing answers, name what was searched."""
+        """Answer with evidence, quotations citing their nodes; if nothing answers, say what was searched."""
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
         texts = {item.text for item in rejected}
         spans = [span for span in self._spans(turn) if span.text not in texts]
