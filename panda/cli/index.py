@@ -1,9 +1,10 @@
 """`panda index rebuild`, `panda index search` and `panda index status`."""
 
 import json
+import os
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,43 +13,66 @@ from panda.cli.index_texts import (
     hit_rows,
     hit_value,
     problem_lines,
-    report_value,
+    rebuild_line,
+    rebuild_value,
     stale_warnings,
     status_rows,
     status_value,
+    summary_line,
 )
+from panda.cli.plain_text import clipped
 from panda.documents.times import parse_time
 from panda.errors import CheckError, UsageError
 from panda.retrieval.ranking import POOL, Bounds
 from panda.retrieval.searching import answer_questions, read_questions, search_index
 from panda.storage.index import Index
 from panda.storage.index_rebuild import index_status, rebuild_index
-from panda.storage.index_scan import count_turns
+from panda.storage.index_scan import count_turns, users_of
+from panda.storage.locks import held_lock
+from panda.storage.turns import TurnStore
+
+if TYPE_CHECKING:
+    from panda.phases.summarizing import SummaryReport
+
+_SUMMARY_CHARS = 100
 
 
 def rebuild(
     invocation: Invocation,
     full: Annotated[bool, typer.Option("--full", help="Start from nothing; for all users.")] = False,
+    summaries: Annotated[bool, typer.Option("--summaries", help="First write missing summaries.")] = False,
+    limit: Annotated[int | None, typer.Option(help="Most summaries.", min=1, metavar="N")] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(help="Begin no summary after so long.", min=0, metavar="S")
+    ] = None,
 ) -> Result:
     """
     Bring the index in line with the files.
 
     Reads what was added or changed and drops what is gone, of all users or of the one given with --user. A
     file that cannot be parsed is reported, the rest is indexed, and the command ends with 3.
+
+    With --summaries, saved turns that lack one get a summary first, with the recipe of phase 7. An
+    interrupted run goes on where it stopped.
     """
     settings, layout = invocation.settings, invocation.store()
     user = settings.user if settings.origin("user") != "default" else None
+    written = _summarise(invocation, user, limit, max_seconds) if summaries else None
+    if written is None and (limit is not None or max_seconds is not None):
+        raise UsageError(
+            "--limit and --max-seconds go with --summaries", where="--limit", fix="add --summaries"
+        )
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
         report = rebuild_index(
             _index(invocation), layout, settings.clock, user=user, full=full, watch=advance
         )
-    done = f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable"
-    invocation.reporter.step(f"{done}, {report.seconds:.1f} s")
-    data = {"full": full, "users": {name: report_value(one) for name, one in report.users.items()}}
-    if not report.problems:
+    invocation.reporter.step(rebuild_line(report))
+    data = rebuild_value(report, full=full, summaries=written)
+    problems = [*report.problems, *(written.problems if written else ())]
+    if not problems:
         return Result(data)
-    error = CheckError(f"files that cannot be indexed: {len(report.problems)}", fix="mend or remove them")
-    return Result(data, problem_lines(report.problems), error=error)
+    error = CheckError(f"files that cannot be indexed: {len(problems)}", fix="mend or remove them")
+    return Result(data, problem_lines(problems), error=error)
 
 
 def search(
@@ -96,6 +120,31 @@ def status(invocation: Invocation) -> Result:
     found = index_status(_index(invocation), invocation.store(), invocation.settings.user)
     data = {"user": invocation.settings.user, **status_value(found)}
     return Result(data, Table(("what", "value"), status_rows(found)))
+
+
+def _summarise(
+    invocation: Invocation, user: str | None, limit: int | None, max_seconds: float | None
+) -> "SummaryReport":
+    from panda.app import build  # with all it imports: only if it is wanted
+    from panda.phases.summarizing import write_summaries
+
+    layout, reporter = invocation.store_for_writing(), invocation.reporter
+    app = build(invocation.settings, layout, invocation.environ)
+    users = [user] if user is not None else users_of(layout)
+    stores = [TurnStore(layout, one, invocation.settings.clock) for one in users]
+
+    def watch(user: str, left: int, number: int, text: str) -> None:
+        reporter.step(f"{user}, turn {number}: {clipped(text, _SUMMARY_CHARS)} ({left} left)")
+
+    with held_lock(
+        layout.summaries_lock,
+        holder=f"panda index rebuild --summaries (process {os.getpid()})",
+        wait_seconds=invocation.settings.wait_seconds,
+        on_wait=lambda holder: reporter.step(f"waiting for {holder}"),
+    ):
+        report = write_summaries(app.executor, stores, limit=limit, max_seconds=max_seconds, watch=watch)
+    reporter.step(summary_line(report))
+    return report
 
 
 def _search_batch(invocation: Invocation, file: Path, limit: int, *, only: bool) -> Result:

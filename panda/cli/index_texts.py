@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panda.cli.plain_text import one_line
 from panda.documents.problems import Problem
@@ -10,7 +10,10 @@ from panda.documents.times import render_time
 from panda.retrieval.research import ResearchState
 from panda.retrieval.searching import Hit
 from panda.storage.index import SyncReport
-from panda.storage.index_rebuild import IndexStatus
+from panda.storage.index_rebuild import IndexStatus, RebuildReport
+
+if TYPE_CHECKING:
+    from panda.phases.summarizing import SummaryReport
 
 
 def problem_lines(problems: Iterable[Problem]) -> str:
@@ -96,10 +99,32 @@ def status_rows(status: IndexStatus) -> list[tuple[str, object]]:
     ]
 
 
-def report_value(report: SyncReport) -> dict[str, Any]:
-    """What was done for one user, as a JSON value."""
+def rebuild_line(report: RebuildReport) -> str:
+    """What a rebuild did, as one line."""
+    done = f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable"
+    return f"{done}, {report.seconds:.1f} s"
+
+
+def rebuild_value(
+    report: RebuildReport, *, full: bool, summaries: "SummaryReport | None"
+) -> dict[str, object]:
+    """The same as a JSON value, with what the summariser did before."""
+    users = {name: _report_value(one) for name, one in report.users.items()}
+    if summaries is None:
+        return {"full": full, "users": users, "summaries": None}
+    done = {"written": summaries.written, "failed": len(summaries.problems), "left": summaries.left}
+    return {"full": full, "users": users, "summaries": done}
+
+
+def _report_value(report: SyncReport) -> dict[str, Any]:
     problems = [{"where": one.where, "message": one.message, "fix": one.fix} for one in report.problems]
     return {"updated": report.updated, "removed": report.removed, "problems": problems}
+
+
+def summary_line(report: "SummaryReport") -> str:
+    """What a run of the summariser did, as one line."""
+    done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
+    return f"{done}, {report.seconds:.1f} s"
 
 
 def _why_text(hit: Hit) -> str:

@@ -1,29 +1,21 @@
 """Phase 7: what was learnt is written down, then the summary for the index (S1 §11)."""
 
-from panda.documents.sentences import one_line
 from panda.documents.times import Clock
 from panda.errors import HaltError
 from panda.memory.assertions import apply_assertions
 from panda.memory.gathered import answer_items
 from panda.memory.staging import StagedValue
-from panda.phases.asking import ask
 from panda.phases.contract import Advance
+from panda.phases.summarizing import summarise
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
-from panda.retrieval.overlap import share_of_words
-from panda.retrieval.query_words import find_query_words
 from panda.storage.layout import (
     INDEX_SUMMARY_JSON,
-    QUERY_ANALYSIS_JSON,
     RESPONSE_MD,
     STAGED_MEMORY_JSON,
     SUMMARY_JSON,
     Layout,
 )
-
-_SUMMARY_CHARS = 240
-_MOST_TOPICS = 12
 
 
 class Save:
@@ -55,7 +47,7 @@ class Save:
         items = answer_items(turn.context.section(5))
         summary: str | None = None
         try:
-            index_summary = self._summarise(turn)
+            index_summary = summarise(self._executor, turn)
             turn.folder.write_json(INDEX_SUMMARY_JSON, index_summary)
             summary = str(index_summary["summary"])
         except HaltError as exc:
@@ -82,27 +74,3 @@ class Save:
         staged = [StagedValue.from_json(raw) for raw in value["staged"]]
         apply_assertions(self._layout, turn.user_id, staged, self._clock, self._wait_seconds)
         turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": True})
-
-    def _summarise(self, turn: Turn) -> dict[str, object]:
-        items = [item.text for item in answer_items(turn.context.section(5))]
-        said = " ".join([turn.query, *items])
-        words = dict.fromkeys(word.lower() for word in find_query_words(said) if not word[0].isdigit())
-        topics = [
-            Option(w, w, (), share_of_words(turn.query, w)) for w in list(words)[:_MOST_TOPICS] if len(w) > 2
-        ]
-        line = items[0] if items else f"No answer ({turn.ending}) to: {one_line(turn.query)}"
-        line = line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 2].rstrip() + " …"
-        reply = ask(
-            self._executor,
-            "phase7_summarizer",
-            turn,
-            options={"topics": topics},
-            variables={"line": line},
-        )
-        return {
-            "summary": reply.values["summary"],
-            "topics": list(reply.values.get("topics", ())),
-            "intent": turn.read(QUERY_ANALYSIS_JSON)["intent"],
-            "has_research": False,
-            "research_topic": None,
-        }

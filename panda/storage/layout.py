@@ -117,6 +117,11 @@ class Layout:
         return self.indexes / "research_index.db"
 
     @property
+    def summaries_lock(self) -> Path:
+        """Lock under which summaries of saved turns are written."""
+        return self.indexes / "summaries.lock"
+
+    @property
     def last_rebuild(self) -> Path:
         """When `panda index rebuild` last ran."""
         return self.indexes / "rebuild.json"

@@ -1,0 +1,158 @@
+"""`panda index`, run in this process."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from panda.storage.index import Index
+from panda.storage.index_files import IndexFiles
+from panda.storage.layout import Layout
+from tests.cli.test_commands import Session
+from tests.stores import write_research, write_turn
+
+
+@pytest.fixture
+def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Session:
+    """Commands on a store of two users with two sessions."""
+    session = Session(tmp_path / "store", capsys)
+    session("init")
+    lines = [
+        {"user": user, "turn": n, "session": f"s{n % 2}", "at": f"2026-01-0{n}T10:00:00Z", "query": query}
+        for user, n, query in (
+            ("ann", 1, "I adopted a hamster"),
+            ("ann", 2, "The RTX 4060 has 16GB"),
+            ("ann", 3, "東京都に行きました"),
+            ("bob", 1, "I hate every hamster"),
+        )
+    ]
+    file = tmp_path / "turns.jsonl"
+    file.write_text("".join(json.dumps({**line, "response": "Fine."}) + "\n" for line in lines), "utf-8")
+    assert session("import", str(file)).code == 0
+    return session
+
+
+def found(panda: Session, *words: str) -> list[str]:
+    return [one["node_id"] for one in panda.data("index", "search", *words)["results"]]
+
+
+def test_import_indexes(panda: Session) -> None:
+    """What is imported is in the index without another command."""
+    status = panda.data("index", "status", "--user", "ann")
+    assert (status["rows"], status["fresh"], status["rebuilt_at"]) == ({"turn_summary": 3}, True, None)
+
+
+def test_search_keeps_users_apart(panda: Session) -> None:
+    """A search finds the turns of its user alone, by any form of a word."""
+    assert found(panda, "hamsters", "--user", "ann")[0] == "turn:1"
+    assert found(panda, "16GB RTX-4060", "--user", "ann")[0] == "turn:2"
+    assert found(panda, "東京", "--user", "ann")[0] == "turn:3"
+    assert found(panda, "4060", "--user", "bob") == []
+
+
+def test_search_within_bounds(panda: Session) -> None:
+    """--session and --since leave out everything else."""
+    assert found(panda, "fine", "--user", "ann", "--session", "s1") == ["turn:1", "turn:3"]
+    assert found(panda, "fine", "--user", "ann", "--session", "s1", "--since", "2026-01-02") == ["turn:3"]
+    assert panda("index", "search", "fine", "--since", "soon").code == 2
+    assert panda("index", "search").code == 2
+
+
+def test_explained(panda: Session) -> None:
+    """--explain names columns and bonuses; without it there is nothing about why."""
+    ended = panda("index", "search", "my hamster", "--user", "ann", "--explain", "-k", "1")
+    assert "query: hamster | bm25" in ended.out
+    assert "speaker" in ended.out
+    assert "bm25" not in panda("index", "search", "my hamster", "--user", "ann").out
+
+
+def test_batch(panda: Session, tmp_path: Path) -> None:
+    """A file of questions gives one line each; "last week" counts from "at", else from the newest turn."""
+    file = tmp_path / "q.jsonl"
+    asked = [
+        {"user": "ann", "question": "hamster"},
+        {"user": "ann", "question": "yesterday"},
+        {"user": "ann", "question": "yesterday", "at": "2026-01-02T12:00:00Z"},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in asked), "utf-8")
+    lines = [json.loads(line) for line in panda("index", "search", "--batch", str(file)).out.splitlines()]
+    assert [line["results"][0]["turn"] for line in lines] == [1, 2, 1]
+    assert set(lines[0]) == {"user", "question", "results"}
+    assert set(lines[0]["results"][0]) == {"turn", "score"}
+    file.write_text('{"user": "ann"}\n', "utf-8")
+    wrong = panda("index", "search", "--batch", str(file))
+    assert (wrong.code, f"where: {file}:1 (question)" in wrong.err) == (2, True)
+
+
+def test_edits_by_hand(panda: Session) -> None:
+    """`status` tells of a turn edited by hand, `rebuild` takes it in, and a turn removed leaves the index."""
+    layout = Layout(panda.root)
+    write_turn(layout, 1, query="I adopted a parrot", response="Fine.", session="s1")
+    status = panda.data("index", "status", "--user", "ann")
+    assert (status["fresh"], status["turns_behind"]) == (False, 1)
+    assert panda("index", "rebuild").err.startswith("1 indexed, 0 gone, 0 unreadable")
+    assert found(panda, "parrot", "--user", "ann")[0] == "turn:1"
+    status = panda.data("index", "status", "--user", "ann")
+    assert (status["fresh"], status["rebuilt_at"]) == (True, "2026-01-05T00:00:00Z")
+
+
+def test_unreadable_files(panda: Session) -> None:
+    """A damaged file is named with its path, the rest is indexed, and the exit code is 3."""
+    layout = Layout(panda.root)
+    path = layout.turn("ann", 2) / "context.md"
+    path.write_text("no front matter", "utf-8")
+    for words in (("rebuild",), ("rebuild", "--full")):
+        ended = panda("index", *words)
+        assert (ended.code, str(path) in ended.out) == (3, True)
+    ended = panda("index", "search", "hamster", "--user", "ann")
+    assert (ended.code, "turn:1" in ended.out, "not in the index" in ended.err) == (0, True, True)
+
+
+def test_stale_index_is_told(panda: Session) -> None:
+    """While another process is writing, a search answers from what the index holds, and says so."""
+    layout = Layout(panda.root)
+    write_turn(layout, 4, query="a hamster again", response="Fine.")
+    with IndexFiles(layout).writing("test", wait_seconds=0):
+        ended = panda("index", "search", "hamster", "--user", "ann")
+    assert "the index is 1 change behind" in ended.err
+    assert "turn:1" in ended.out
+    assert "turn:4" not in ended.out
+
+
+def test_locked_rebuild(panda: Session) -> None:
+    """A rebuild that cannot get the lock in time names its holder and ends with 75."""
+    with IndexFiles(Layout(panda.root)).writing("somebody", wait_seconds=0):
+        ended = panda("index", "rebuild", "--wait", "0")
+    assert (ended.code, "somebody" in ended.err) == (75, True)
+
+
+def test_research_is_told_as_it_is(panda: Session) -> None:
+    """Research that is expired and poor by now is found, and marked."""
+    fields = {"topic": "pets.hamster", "summary": "hamster cages", "quality_score": 0.4}
+    times = {"created_at": "2025-01-01T00:00:00Z", "expires_at": "2025-01-02T00:00:00Z"}
+    write_research(Layout(panda.root), 1, {**fields, **times, "claims": []}, user="ann")
+    assert panda("index", "rebuild").code == 0
+    results = panda.data("index", "search", "cages", "--user", "ann")["results"]
+    assert results[0]["research"] == {
+        "quality": 0.3,
+        "expires_at": "2025-01-02T00:00:00Z",
+        "expired": True,
+        "low": False,
+    }
+    index = Index(Layout(panda.root))
+    with index.reading("bob") as view:
+        assert view.research() == []
+    index.close()
+
+
+def test_missing_summaries_are_written(panda: Session) -> None:
+    """--summaries writes what is missing, at most --limit, and changes no other file of a turn."""
+    panda_files = {path: path.read_bytes() for path in Layout(panda.root).users.rglob("*") if path.is_file()}
+    ended = panda("index", "rebuild", "--summaries", "--limit", "1", "--user", "ann")
+    assert (ended.code, "summaries: 1 written, 0 failed, 2 left" in ended.err) == (0, True)
+    path = Layout(panda.root).turn("ann", 1) / "index_summary.json"
+    assert json.loads(path.read_text("utf-8"))["summary"] == "I adopted a hamster Fine."
+    after = {path: path.read_bytes() for path in Layout(panda.root).users.rglob("*") if path.is_file()}
+    assert set(after) - set(panda_files) == {path}
+    assert panda_files.items() <= after.items()
+    assert panda("index", "rebuild", "--limit", "1").code == 2
