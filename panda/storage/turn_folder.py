@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
 
 from panda.documents.context import ContextDocument, parse_context, render_context
 from panda.documents.times import Clock, parse_time, render_time
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, StoreError
 from panda.storage.files import (
     append_json_line,
     is_temporary,
@@ -136,7 +137,17 @@ class TurnFolder:
         Raises:
             StoreError: It cannot be written.
         """
-        write_atomic(self.paths / CONTEXT_MD, render_context(document))
+        write_atomic(self._target(CONTEXT_MD), render_context(document))
+
+    def _target(self, name: str) -> Path:
+        """Where a file is to be written; a turn directory that somebody removed is not made again."""
+        if not self.paths.directory.is_dir():
+            raise StoreError(
+                "the turn's directory has vanished",
+                where=str(self.paths.directory),
+                fix="ask it as a new turn",
+            )
+        return self.paths / name
 
     def read_text(self, name: str) -> str:
         """
@@ -155,7 +166,7 @@ class TurnFolder:
         Raises:
             StoreError: It cannot be written.
         """
-        write_atomic(self.paths / name, text)
+        write_atomic(self._target(name), text)
 
     def has(self, name: str) -> bool:
         """Whether the turn has a file of that name."""
@@ -192,7 +203,7 @@ class TurnFolder:
             FileFormatError: It does not fit its schema.
         """
         check_json(name, value, str(self.paths / name))
-        write_json(self.paths / name, value)
+        write_json(self._target(name), value)
 
     def read_metadata(self) -> Metadata:
         """
@@ -228,7 +239,7 @@ class TurnFolder:
             FileFormatError: The record does not fit its schema.
         """
         check_json(CALLS_JSONL, record, str(self.paths / CALLS_JSONL))
-        append_json_line(self.paths / CALLS_JSONL, record)
+        append_json_line(self._target(CALLS_JSONL), record)
 
     def calls(self) -> list[dict[str, Any]]:
         """

@@ -133,6 +133,7 @@ class TurnStore:
             place = self.layout.turn(self.user, number)
             building = TurnFolder(number, TurnPaths(temporary_beside(place.directory)), self.clock)
             try:
+                make_directory(building.paths.directory)
                 front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
                 building.write_context(ContextDocument(front))
                 building.write_metadata(
