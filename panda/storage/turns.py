@@ -9,6 +9,7 @@ from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError
 from panda.storage.files import (
     held_lock,
+    is_temporary,
     make_directory,
     read_text,
     store_errors,
@@ -129,6 +130,7 @@ class TurnStore:
         now = self.clock()
         make_directory(self.layout.turns(self.user))
         with self.numbering(f"panda turn, session {session}"):
+            self._clear_abandoned()
             number = max(self.counter(), self.highest()) + 1
             place = self.layout.turn(self.user, number)
             building = TurnFolder(number, TurnPaths(temporary_beside(place.directory)), self.clock)
@@ -161,6 +163,16 @@ class TurnStore:
                 raise
             sync_directory(place.directory.parent)
         return TurnFolder(number, place, self.clock)
+
+    def _clear_abandoned(self) -> None:
+        """Remove what processes that were killed while they claimed or counted left; the lock is held."""
+        counter = self.layout.turn_counter(self.user)
+        for path in self.layout.turns(self.user).iterdir():
+            if is_temporary(path):
+                shutil.rmtree(path, ignore_errors=True)
+        for path in counter.parent.glob(f".{counter.name}.*"):
+            if is_temporary(path):
+                path.unlink(missing_ok=True)
 
     def numbering(self, holder: str) -> AbstractContextManager[None]:
         """The lock under which numbers are given and turn_counter is written."""

@@ -144,3 +144,14 @@ def test_a_damaged_document_is_named_with_its_line(store: TurnStore) -> None:
     with pytest.raises(DocumentError, match="unknown section") as caught:
         folder.read_context()
     assert caught.value.where == f"{folder.paths / 'context.md'}:10"
+
+
+def test_claiming_clears_what_killed_claims_left(tmp_path: Path) -> None:
+    """A directory that a killed process was building is gone after the next claim, and no number is lost to it."""
+    store = TurnStore(Layout(tmp_path), "ann", still_clock)
+    store.claim("default", "chat", "hello")
+    left = store.layout.turns("ann") / ".turn_000002.0123456789ab.tmp"
+    left.mkdir()
+    (left / "context.md").write_text("half", encoding="utf-8")
+    assert store.claim("default", "chat", "hello").number == 2
+    assert not left.exists()
