@@ -12,6 +12,7 @@ _MARKS = (
 """Signs that stand within words, though they are no letters."""
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_TYPED_WORD = re.compile(rf"(?:\w|[{_MARKS}])+")
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff]+)"
@@ -38,6 +39,16 @@ _STEP_4 = (
     "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism",
     "ate", "iti", "ous", "ive", "ize",
 )  # fmt: skip
+
+
+def split_words(text: str) -> list[str]:
+    """
+    The words of a text as typed, with underscores and the signs of their script.
+
+    >>> split_words("owns_it: naïve हिन्दी")
+    ['owns_it', 'naïve', 'हिन्दी']
+    """
+    return _TYPED_WORD.findall(text)
 
 
 def split_terms(text: str) -> list[str]:

@@ -3,6 +3,8 @@
 import re
 from calendar import month_name
 
+from panda.documents.stemming import split_words
+
 _STOP_WORDS = frozenset(
     """
     a about also am an and any are as at be been being but by can could d did do does doing don for from had
@@ -29,7 +31,7 @@ def find_query_words(query: str) -> list[str]:
     >>> find_query_words("who are you?")
     ['who', 'are', 'you']
     """
-    words = list(dict.fromkeys(re.findall(r"\w+", query)))
+    words = list(dict.fromkeys(split_words(query)))
     return [word for word in words if word.lower() not in _STOP_WORDS] or words
 
 

@@ -225,12 +225,10 @@ class _Look:
             return bonuses
         parts = list(_parts(entry))
         terms = [split_terms(text) for _, text in parts]
-        spoken = {
-            term
-            for (speakers, _), found in zip(parts, terms, strict=True)
-            if speakers & self._words
-            for term in found
-        }
+        spoken: set[str] = set()
+        for (speakers, _), said in zip(parts, terms, strict=True):
+            if named := speakers & self._words:
+                spoken.update(set(said) - {term for name in named for term in query_terms(name)})
         if share := self._share(spoken):
             bonuses["speaker"] = 1 + _SPEAKER_BONUS * share
         if near := max((self._nearness(found) for found in terms), default=0.0):
