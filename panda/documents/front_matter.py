@@ -8,12 +8,13 @@ from typing import Any
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
+from panda.documents.yaml_values import NoAliasLoader
 from panda.errors import DocumentError
 
 _BOUNDARY: re.Pattern[str] = YAMLHandler.FM_BOUNDARY
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(NoAliasLoader):
     """YAML in which a plain word is text unless it is null, true, false or a number that prints as typed."""
 
 

@@ -10,10 +10,22 @@ import yaml
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _KEY_CHARS = 120
+_INTEGER_BITS = 4096
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
-class _Loader(yaml.SafeLoader):
+class NoAliasLoader(yaml.SafeLoader):
+    """YAML without aliases: ten lines of them can stand for a thousand million values."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.get_event()  # type: ignore[no-untyped-call]  # the library has no types
+            problem = f"the alias *{event.anchor} is not read: write the value itself"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
+
+
+class _Loader(NoAliasLoader):
     """YAML without dates: an instant stays the text that it is."""
 
 
@@ -31,12 +43,16 @@ def plain_value(value: object) -> Any:
         value: JSON-like value; any mapping counts as dict, a tuple as list.
 
     Raises:
-        ValueError: Something else is inside, a key is no string, or a number is not finite.
+        ValueError: Something else is inside, a key is no string, or a number is not finite or too large.
 
     >>> plain_value({"a": (1, None)})
     {'a': [1, None]}
     """
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > _INTEGER_BITS:  # beyond some size Python will not even print it
+            raise ValueError(f"a whole number of {value.bit_length()} bits is too large")
         return value
     if isinstance(value, float):
         if not math.isfinite(value):

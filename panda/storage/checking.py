@@ -141,13 +141,20 @@ def _no_clock() -> NoReturn:
 def _check_turns(directory: Path) -> list[Problem]:
     problems = _leftovers(directory)
     turns: list[Path] = []
-    for path in _directories(directory):
-        if turn_number(path.name) is not None:
+    for path in sorted(directory.iterdir()):
+        if turn_number(path.name) is not None and not path.is_dir():
+            problems.append(
+                Problem(str(path), "no directory, but it has the name of a turn", fix="move it away")
+            )
+        elif not path.is_dir() or is_temporary(path):
+            continue
+        elif turn_number(path.name) is not None:
             turns.append(path)
         elif path.name.startswith("turn_"):
             problems.append(Problem(str(path), "not the name of a turn: six or more digits after turn_"))
     for path in turns:
-        problems += check_turn(path)
+        found = check_turn(path)
+        problems += found if path.is_dir() else []  # a turn that has gone meanwhile has no problems
     return problems + _check_visit_ids(turns)
 
 

@@ -69,7 +69,7 @@ def check_turn(directory: Path) -> list[Problem]:
     problems: list[Problem] = []
     metadata: Any = None
     paths = TurnPaths(directory)
-    for path in sorted(directory.rglob("*")):
+    for path in _below(directory):
         if is_temporary(path):
             problems.append(leftover(path))
         elif path.is_file() and path == paths / METADATA_JSON:
@@ -83,6 +83,14 @@ def check_turn(directory: Path) -> list[Problem]:
         problems += _check_metadata(paths, metadata, number)
     problems += _check_numbers(paths, number)
     return problems + _check_visits(paths)
+
+
+def _below(directory: Path) -> list[Path]:
+    """Everything below a directory; nothing if it goes away while it is read."""
+    try:
+        return sorted(directory.rglob("*"))
+    except FileNotFoundError:
+        return []
 
 
 def leftover(path: Path) -> Problem:

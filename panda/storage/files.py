@@ -1,10 +1,12 @@
 """Reading, atomic writing and appending of files. Every OSError becomes a StoreError."""
 
+import errno
 import fcntl
 import json
 import math
 import os
 import re
+import stat
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -22,6 +24,7 @@ __all__ = [
     "is_temporary",
     "make_directory",
     "parse_json",
+    "read_bytes",
     "read_json",
     "read_json_lines",
     "read_text",
@@ -34,6 +37,7 @@ __all__ = [
     "write_synced",
 ]
 
+_KINDS = {True: os.strerror(errno.EISDIR), False: "not a regular file"}
 _TAIL_BYTES = 65_536
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
@@ -181,16 +185,36 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def read_text(path: Path) -> str:
+def read_bytes(path: Path, *, pipe: bool = False) -> bytes:
+    """
+    Content of a file.
+
+    Args:
+        path: The file.
+        pipe: Whether it may be a pipe, which is waited for; never for files of the store.
+
+    Raises:
+        StoreError: It is missing, is no regular file, or cannot be read.
+    """
+    with store_errors(path, "read"):
+        if not pipe and not stat.S_ISREG(mode := path.stat().st_mode):
+            raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, _KINDS[stat.S_ISDIR(mode)])
+        return path.read_bytes()
+
+
+def read_text(path: Path, *, pipe: bool = False) -> str:
     """
     Content of a text file, line breaks as they are in it.
 
+    Args:
+        path: The file.
+        pipe: As for read_bytes.
+
     Raises:
-        StoreError: It is missing or cannot be read.
+        StoreError: It is missing, is no regular file, or cannot be read.
         FileFormatError: It is not UTF-8; names the line.
     """
-    with store_errors(path, "read"):
-        data = path.read_bytes()
+    data = read_bytes(path, pipe=pipe)
     try:
         return data.decode()
     except UnicodeDecodeError as exc:

@@ -61,7 +61,7 @@ def read_import_lines(source: Path | Iterable[str], *, name: str = "<stdin>") ->
     if isinstance(source, Path):
         name = str(source)
         try:
-            lines: Iterable[str] = read_text(source).removeprefix("\ufeff").split("\n")
+            lines: Iterable[str] = read_text(source, pipe=True).removeprefix("\ufeff").split("\n")
         except FileFormatError as exc:
             raise ImportFileError(exc.message, where=exc.where, fix=exc.fix) from exc
     else:

@@ -1,11 +1,12 @@
 """One section or one file of a saved turn."""
 
+import os
 from pathlib import Path
 
 from panda.documents.context import render_section
 from panda.errors import NotFoundError, UsageError
+from panda.storage.files import read_bytes
 from panda.storage.layout import CONTEXT_MD
-from panda.storage.os_errors import store_errors
 from panda.storage.turns import TurnFolder
 
 
@@ -42,16 +43,15 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
         NotFoundError: There is no such file.
         StoreError: It cannot be read.
     """
-    directory = turn.paths.directory.resolve()
-    path = (directory / name).resolve()
+    directory = Path(os.path.realpath(turn.paths.directory))  # Path.resolve fails on circles
+    path = Path(os.path.realpath(directory / name))
     if not path.is_relative_to(directory):
         message = f"{name!r} leads out of the turn directory"
         raise UsageError(message, where=str(directory), fix=_there(directory))
     if not path.is_file():
         message = f"turn {turn.number} has no file {name!r}"
         raise NotFoundError(message, where=str(directory), fix=_there(directory))
-    with store_errors(path, "read"):
-        return path.read_bytes()
+    return read_bytes(path)
 
 
 def _there(directory: Path) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from panda.errors import FileFormatError, PandaError, StoreError
+from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError
 from panda.storage.turns import TurnStore
 
 
@@ -47,7 +47,10 @@ def _newest_first(store: TurnStore) -> Iterator[TurnRow]:
     for number in reversed(store.numbers()):
         try:
             found = store.open(number).read_metadata()
+        except NotFoundError:
+            continue  # it has gone since the numbers were read, or is no directory: validate says so
         except (FileFormatError, StoreError) as exc:
-            yield TurnRow(number, None, None, "unreadable", None, exc)
+            if store.has(number):
+                yield TurnRow(number, None, None, "unreadable", None, exc)
         else:
             yield TurnRow(number, found.created_at, found.session_id, found.status, found.query)

@@ -89,6 +89,10 @@ class TurnStore:
             )
         return int(text)
 
+    def has(self, number: int) -> bool:
+        """Whether there is a directory of that number."""
+        return self.layout.turn(self.user, number).directory.is_dir()
+
     def open(self, number: int) -> TurnFolder:
         """
         The turn of that number.
@@ -97,7 +101,7 @@ class TurnStore:
             NotFoundError: There is none.
         """
         paths = self.layout.turn(self.user, number)
-        if not paths.directory.is_dir():
+        if not self.has(number):
             raise NotFoundError(
                 f"user {self.user} has no turn {number}",
                 where=str(paths.directory),

@@ -1,6 +1,7 @@
 """Files of the store: whole or not at all, errors with path and reason, locks that name their holder."""
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -122,3 +123,26 @@ def test_a_waiting_taker_hears_who_holds_the_lock_and_gets_it_when_it_is_free(tm
         assert asked.wait(20)
     waiter.join(20)
     assert told == ["first", "second"]
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "[" * 100_000, "9" * 10_000])
+def test_numbers_and_nesting_beyond_reason(tmp_path: Path, text: str) -> None:
+    """A number that no float holds, and JSON nested too deeply, are invalid JSON."""
+    (tmp_path / "a.json").write_text(f'{{"a": {text}}}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match="not valid JSON"):
+        read_json(tmp_path / "a.json")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """A named pipe would block for ever; it is a StoreError."""
+    os.mkfifo(tmp_path / "a.json")
+    with pytest.raises(StoreError, match="not a regular file"):
+        read_json(tmp_path / "a.json")
+
+
+def test_half_a_surrogate_pair_can_be_written(tmp_path: Path) -> None:
+    """Half of a character, from a damaged file, is written as a JSON escape and read back equal."""
+    write_json(tmp_path / "a.json", {"a": "\udcff"})
+    append_json_line(tmp_path / "a.jsonl", "\ud800")
+    assert read_json(tmp_path / "a.json") == {"a": "\udcff"}
+    assert read_json_lines(tmp_path / "a.jsonl") == ["\ud800"]

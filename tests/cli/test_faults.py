@@ -1,0 +1,124 @@
+"""What crashes and others' hands leave behind: reading goes on, with a word about it."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.documents.times import render_time
+from panda.memory.assertions import apply_assertions, load_assertions
+from panda.memory.hlc import parse_hlc
+from panda.memory.staging import StagedValue, stage_value
+from panda.storage.files import held_lock
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnStore
+from tests.builders import NOW, build_store
+from tests.cli.programs import Ended, run_words
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from panda.storage.files import held_lock
+with held_lock(Path(sys.argv[1]), holder="panda turn 7 (dead)", wait_seconds=0):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def panda(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str) -> Ended:
+    return run_words(build_program(), [*words, "--root", str(layout.root), "--user", "demo"], capsys)
+
+
+def test_name_without_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A turn's name that is no directory is left out by list, unknown to show, found by validate."""
+    layout = build_store(tmp_path)
+    (layout.turns("demo") / "turn_000009").symlink_to("gone")
+    assert [line.split("\t")[0] for line in panda(layout, capsys, "list").out.splitlines()] == ["1", "2", "3"]
+    assert panda(layout, capsys, "show", "9").code == 2
+    ended = panda(layout, capsys, "validate", str(layout.users))
+    assert (ended.code, "turn_000009: no directory" in ended.out) == (3, True)
+
+
+def test_turn_that_vanishes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While a turn comes and goes, list shows the others, and show and validate end with a clean code."""
+    layout = build_store(tmp_path / "store")
+    turn, stop = layout.turn("demo", 2).directory, threading.Event()
+    shutil.copytree(turn, tmp_path / "kept")
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            shutil.rmtree(turn)
+            shutil.copytree(tmp_path / "kept", turn)
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        for _ in range(15):
+            listed = panda(layout, capsys, "list")
+            numbers = {line.split("\t")[0] for line in listed.out.splitlines()}
+            assert (listed.code, numbers >= {"1", "3"}) == (0, True)
+            assert panda(layout, capsys, "show", "2").code in (0, 2, 74)
+            assert panda(layout, capsys, "validate", str(layout.users)).code in (0, 3, 74)
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ["turns/turn_000002/calls.jsonl", "memory.jsonl"])
+def test_torn_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """A last line that was cut short is found by validate with its number, and stops nothing else."""
+    layout = build_store(tmp_path)
+    path = layout.user("demo") / name
+    path.write_text('\n{"entity": ', encoding="utf-8")
+    ended = panda(layout, capsys, "validate", str(layout.users))
+    assert (ended.code, f"{path}:2: not valid JSON" in ended.out) == (3, True)
+    assert panda(layout, capsys, "list").code == panda(layout, capsys, "show", "2").code == 0
+    if name == "memory.jsonl":
+        assert load_assertions(path) == []
+    else:
+        store = TurnStore(layout, "demo", lambda: NOW)
+        assert store.open(2).calls() == []
+
+
+def test_clock_that_steps_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers and clock readings go on rising; what is written later wins; files stay valid."""
+    layout = build_store(tmp_path)
+    earlier = NOW - timedelta(days=400)
+    for moment in (NOW, earlier):
+        TurnStore(layout, "demo", lambda moment=moment: moment).claim("default", "chat", "q")  # type: ignore[misc]
+
+    def say(value: str, turn: int) -> StagedValue:
+        return stage_value(
+            user="demo", kind="preference", relation="budget", value=value, text="t", source_turn=turn
+        )
+
+    apply_assertions(layout, "demo", [say("$900", 4)], lambda: NOW, wait_seconds=1)
+    apply_assertions(layout, "demo", [say("$700", 5)], lambda: earlier, wait_seconds=1)
+    readings = [parse_hlc(one.hlc) for one in load_assertions(layout.memory_log("demo"))]
+    assert readings == sorted(set(readings))
+    assert "$700" in layout.preferences("demo").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in panda(layout, capsys, "list").out.splitlines()]
+    assert [(line[0], line[1]) for line in lines[-2:]] == [
+        ("4", render_time(NOW)),
+        ("5", render_time(earlier)),
+    ]
+    assert panda(layout, capsys, "validate", str(layout.users)).out == ""
+
+
+def test_dead_holder(tmp_path: Path) -> None:
+    """A lock whose holder was killed is free at once, whatever its file still says."""
+    path = tmp_path / "lock"
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert path.read_text(encoding="utf-8") == "panda turn 7 (dead)"
+    with held_lock(path, holder="panda turn 8", wait_seconds=0):
+        assert path.read_text(encoding="utf-8") == "panda turn 8"

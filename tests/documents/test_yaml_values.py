@@ -1,0 +1,28 @@
+"""YAML that is refused."""
+
+import pytest
+
+from panda.documents.front_matter import split_front_matter
+from panda.documents.yaml_values import YamlTextError, parse_yaml
+from panda.errors import DocumentError
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, one in zip("abcdefghi", "bcdefghij", strict=True)
+)
+
+
+def test_large_number() -> None:
+    """A number too large to be printed again is refused."""
+    with pytest.raises(YamlTextError, match="a whole number of 20000 bits is too large"):
+        parse_yaml("a: 0x" + "f" * 5000)
+
+
+def test_aliases() -> None:
+    """An alias is refused with its line, before it can stand for a thousand million values."""
+    with pytest.raises(YamlTextError, match=r"the alias \*a is not read") as caught:
+        parse_yaml(BOMB)
+    assert caught.value.line == 2
+    with pytest.raises(DocumentError, match=r"the alias \*a is not read") as front:
+        split_front_matter(f"---\n{BOMB}---\n", where="f.md")
+    assert front.value.where == "f.md:3"

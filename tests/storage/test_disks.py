@@ -1,0 +1,130 @@
+"""Full and read-only disks: an error that names the path, every file whole, nothing left behind."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.errors import MemoryNodeError, StoreError
+from panda.storage.files import append_json_line, read_json_lines, write_atomic, write_json
+from panda.storage.interventions import write_intervention
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnStore
+from tests.builders import build_store, still_clock, tree
+from tests.cli.programs import run_words
+
+KILOBYTES = 256
+
+
+def mount(*words: str) -> None:
+    """Run mount; without the right to, the test is skipped."""
+    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs the right to mount a small disk: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of its own of 256 kB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount("-t", "tmpfs", "-o", f"size={KILOBYTES}k", "tmpfs", str(place))
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def fill(disk: Path, *, leave: int = 0) -> None:
+    """Leave only so many kilobytes free."""
+    filler = disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(b"x" * 1024):
+            pass
+    os.truncate(filler, filler.stat().st_size - leave * 1024)
+
+
+def test_full_disk_and_whole_files(disk: Path) -> None:
+    """A file that does not fit leaves the former one and no temporary file."""
+    write_atomic(disk / "a.md", "former")
+    fill(disk, leave=8)
+    with pytest.raises(StoreError, match="No space left on device") as caught:
+        write_atomic(disk / "a.md", "x" * 60_000)
+    assert str(disk) in (caught.value.where or "")
+    assert (disk / "a.md").read_text(encoding="utf-8") == "former"
+    assert sorted(one.name for one in disk.iterdir()) == ["a.md", "filler"]
+
+
+def test_full_disk_and_lines(disk: Path) -> None:
+    """A line that does not fit leaves those before it whole; with room again the next one follows them."""
+    append_json_line(disk / "calls.jsonl", {"n": 1})
+    before = (disk / "calls.jsonl").read_bytes()
+    fill(disk, leave=8)
+    with pytest.raises(StoreError, match="No space left on device"):
+        append_json_line(disk / "calls.jsonl", {"n": "x" * 60_000})
+    assert (disk / "calls.jsonl").read_bytes() == before
+    (disk / "filler").unlink()
+    append_json_line(disk / "calls.jsonl", {"n": 2})
+    assert read_json_lines(disk / "calls.jsonl") == [{"n": 1}, {"n": 2}]
+
+
+def test_full_disk_and_claims(disk: Path) -> None:
+    """A turn that cannot be written claims nothing: no directory stays, and the next number is free."""
+    layout = build_store(disk / "store")
+    before = tree(layout.turns("demo"))
+    fill(disk)
+    with pytest.raises(StoreError, match="No space left on device"):
+        TurnStore(layout, "demo", still_clock).claim("default", "chat", "query " * 5000)
+    assert tree(layout.turns("demo")) == before
+    (disk / "filler").unlink()
+    assert TurnStore(layout, "demo", still_clock).claim("default", "chat", "q").number >= 4
+
+
+def test_full_disk_and_commands(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a full disk what reads works; what writes ends with 74 and names the file."""
+    layout = build_store(disk / "store")
+    id_ = write_intervention(
+        layout, still_clock, MemoryNodeError("gone"), user="demo", turn=2, phase=2, recipe=None
+    )
+    fill(disk)
+    common = ["--root", str(layout.root), "--user", "demo"]
+    assert run_words(build_program(), ["list", *common], capsys).code == 0
+    assert run_words(build_program(), ["show", "2", *common], capsys).code == 0
+    assert run_words(build_program(), ["validate", str(layout.users), *common], capsys).code == 0
+    words = ["intervention", "resolve", id_, "--note", "x" * 9000, *common]
+    ended = run_words(build_program(), words, capsys)
+    assert (ended.code, "No space left on device" in ended.err) == (74, True)
+    assert run_words(build_program(), ["intervention", "list", *common], capsys).out.count("\n") == 1
+
+
+def test_read_only_disk(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a read-only disk what reads works; what writes ends with 74, and nothing is different afterwards."""
+    layout = build_store(disk / "store")
+    append_json_line(layout.executions_log, {"user_id": "demo"})
+    id_ = write_intervention(
+        layout, still_clock, MemoryNodeError("gone"), user="demo", turn=2, phase=2, recipe=None
+    )
+    mount("-o", "remount,ro", str(disk))
+    before = tree(disk)
+    common = ["--root", str(layout.root), "--user", "demo"]
+    for words in (
+        ["list"],
+        ["show", "2"],
+        ["validate", str(layout.users)],
+        ["log"],
+        ["intervention", "list"],
+    ):
+        assert run_words(build_program(), [*words, *common], capsys).code == 0, words
+    ended = run_words(build_program(), ["intervention", "resolve", id_, "--note", "x", *common], capsys)
+    assert (ended.code, "Read-only file system" in ended.err) == (74, True)
+    with pytest.raises(StoreError, match="Read-only file system"):
+        write_json(layout.root / "a.json", {})
+    with pytest.raises(StoreError, match="Read-only file system"):
+        append_json_line(layout.executions_log, {})
+    with pytest.raises(StoreError, match="Read-only file system"):
+        TurnStore(Layout(layout.root), "demo", still_clock).claim("default", "chat", "q")
+    assert tree(disk) == before
