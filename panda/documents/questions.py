@@ -1,4 +1,4 @@
-"""Whether a sentence asks. Pure."""
+"""What a query or sentence asks for. Pure."""
 
 import re
 
@@ -7,6 +7,19 @@ _ASKING = re.compile(
     r"am|have|has|what's|who's|where's|tell me|show me|find|search|look)\b",
     re.IGNORECASE,
 )
+
+
+_NAMED_TURN = re.compile(r"\bturn\s+#?(\d{1,9})\b", re.IGNORECASE)
+
+
+def named_turns(query: str) -> list[int]:
+    """
+    The turns that a query names by number, in order.
+
+    >>> named_turns("What did we say in turn 809, and in Turn #7?")
+    [809, 7]
+    """
+    return [int(number) for number in dict.fromkeys(_NAMED_TURN.findall(query))]
 
 
 def is_question(sentence: str) -> bool:

@@ -6,12 +6,11 @@ belong into §2, code renders them, checks them, and 2.5 judges whether they suf
 is written by a model, so none can say what its node does not.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from panda.documents.constraints import find_constraints
-from panda.documents.questions import is_question
+from panda.documents.questions import is_question, named_turns
 from panda.documents.times import Clock, render_time
 from panda.errors import HaltError
 from panda.memory.confidence import EXPIRED_BELOW
@@ -25,6 +24,7 @@ from panda.memory.gathered import (
 from panda.memory.nodes import Item, Node, NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Stop
+from panda.phases.evidence_spans import title_of
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
@@ -37,7 +37,6 @@ _MOST_CANDIDATES = 30
 _MOST_SPANS = 40
 _WIDER = 4
 _LONGEST_LINE = 1_000
-_NAMED_TURN = re.compile(r"\bturn\s+#?(\d{1,9})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,7 @@ class ContextGatherer:
             nodes = self._load(chosen)
             spans = self._spans(turn, nodes)
             lines = self._synthesise(turn, spans, guidance)
+            lines += _first_of_named(turn, spans, lines)
             now = self._clock()
             sections = build_sections([(s.node, s.item) for s in lines], find_constraints(turn.query), now)
             issues = check_sections(sections, {node.id: node for node in nodes}, now)
@@ -104,7 +104,7 @@ class ContextGatherer:
 
     def _candidates(self, turn: Turn) -> list[Candidate]:
         analysis = turn.read(QUERY_ANALYSIS_JSON)
-        named = [f"turn:{int(number)}" for number in _NAMED_TURN.findall(turn.query)]
+        named = [f"turn:{number}" for number in named_turns(turn.query)]
         recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=1)
         reference = analysis["content_reference"]
         must = [
@@ -126,7 +126,7 @@ class ContextGatherer:
         options = [Option(c.node_id, c.header, (c.node_id,), max(0.0, c.score) / top) for c in candidates]
         reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})
         reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
-        named = [f"turn:{int(number)}" for number in _NAMED_TURN.findall(turn.query)]
+        named = [f"turn:{number}" for number in named_turns(turn.query)]
         forced = [
             n
             for n in [*named, *([reference["node_id"]] if reference else [])]
@@ -194,7 +194,17 @@ class ContextGatherer:
                 elif item.confidence >= EXPIRED_BELOW and not is_question(item.text):
                     prior = share_of_words(turn.query, item.text)
                     found.append(
-                        _Span(Option(f"s{len(found) + 1}", item.text, (node.id,), prior), node, item)
+                        _Span(
+                            Option(
+                                f"s{len(found) + 1}",
+                                item.text,
+                                (node.id,),
+                                prior,
+                                title_of(node.id, turn.query),
+                            ),
+                            node,
+                            item,
+                        )
                     )
         unique = {span.item.text: span for span in reversed(found)}
         ranked = sorted(unique.values(), key=lambda span: -span.option.prior)[:_MOST_SPANS]
@@ -251,3 +261,11 @@ class ContextGatherer:
                 "clarify", None, {GATHERED_CONTEXT_JSON: values}, question=str(reply.values["question"])
             )
         return Advance(render_gathered(sections), {GATHERED_CONTEXT_JSON: values})
+
+
+def _first_of_named(turn: Turn, spans: Sequence[_Span], lines: Sequence[_Span]) -> list[_Span]:
+    """The first line of each turn that the query names and of which no line was chosen."""
+    shown = {span.node.id for span in lines}
+    wanted = [node_id for n in named_turns(turn.query) if (node_id := f"turn:{n}") not in shown]
+    firsts = [next((span for span in spans if span.node.id == node_id), None) for node_id in wanted]
+    return [span for span in firsts if span is not None]

@@ -1,5 +1,6 @@
 """What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
 
+from panda.documents.questions import named_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
@@ -23,5 +24,12 @@ def tool_spans(turn: Turn) -> list[Option]:
     return found
 
 
+def title_of(node_id: str, query: str) -> str:
+    """What a scorer is told of where a line comes from: the turn's number, if the query names turns."""
+    number = node_id.removeprefix("turn:")
+    return f"Turn {number}" if node_id.startswith("turn:") and named_turns(query) else ""
+
+
 def _span(id_: str, text: str, node_ids: tuple[str, ...], turn: Turn) -> Option:
-    return Option(id_, text, node_ids, share_of_words(turn.query, text))
+    title = title_of(node_ids[0], turn.query)
+    return Option(id_, text, node_ids, share_of_words(turn.query, text), title)

@@ -57,7 +57,10 @@ class Synthesizer:
             for item in reply.values["items"]
             if (text := one_line(item["text"]))
         ]
-        items = without_doubles([item for item in written if item not in rejected])
+        fresh = [item for item in written if item not in rejected]
+        items = without_doubles(
+            fresh or written
+        )  # what is said again is refused again: it may not pass as nothing
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
         body = render_answer(items, node_ids, provenance) if items else self._nothing(turn)

@@ -36,6 +36,14 @@ class Option:
     """Nodes it comes from."""
     prior: float = 0.0
     """How well it fits by words, 0 to 1."""
+    title: str = ""
+    """What the scorer sees before the text, as "Turn 809"; it is no part of what is quoted."""
+
+    @property
+    def scored(self) -> str:
+        """The text as a scorer sees it, keys as words."""
+        text = self.text.replace("_", " ")
+        return f"{self.title}: {text}" if self.title else text
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,7 @@ def _likelihood(
 ) -> dict[str, float]:
     shots = sections["shots"].strip() + "\n\n"
     foreign = section_items(sections["foreign"])
-    texts = [*foreign, *(option.text.replace("_", " ") for option in options)]
+    texts = [*foreign, *(option.scored for option in options)]
     found = score(shots, [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts])
     base = sum(value for value, _ in found[: len(foreign)]) / len(foreign)
     gains = [(value - base) / count for value, count in found[len(foreign) :]]
