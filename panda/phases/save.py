@@ -17,6 +17,8 @@ from panda.storage.layout import (
     Layout,
 )
 
+_NOT_APPROVED = "No answer was approved; §5 and §6 of context.md say what was tried and why it was refused."
+
 
 class Save:
     """
@@ -42,8 +44,8 @@ class Save:
     def run(self, turn: Turn) -> Advance:
         """Save the turn; a summary that cannot be made is a warning, the index makes it later."""
         self._apply_memory(turn)
-        if not turn.folder.has(RESPONSE_MD):
-            turn.folder.write_text(RESPONSE_MD, f"{turn.question or turn.reason or 'No answer.'}\n")
+        if turn.ending != "approved":
+            turn.folder.write_text(RESPONSE_MD, f"{turn.question or _NOT_APPROVED}\n")
         items = answer_items(turn.context.section(5))
         summary: str | None = None
         try:

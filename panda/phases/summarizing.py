@@ -50,7 +50,7 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
         HaltError: The recipe gave no valid reply.
         FileFormatError: A file of the turn is damaged.
     """
-    items = [item.text for item in answer_items(turn.context.section(5))]
+    items = [] if turn.answered is False else [item.text for item in answer_items(turn.context.section(5))]
     said = " ".join([turn.query, *items])
     words = dict.fromkeys(word.lower() for word in find_query_words(said) if not word[0].isdigit())
     topics = [
@@ -72,7 +72,7 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
 def _line_of(turn: Turn) -> str:
     """What a turn without answer items is about: of an imported one, its words."""
     answer = turn.context.section(5)
-    if answer is None or not answer.text:
+    if turn.answered is False or answer is None or not answer.text:
         return f"No answer ({turn.ending}) to: {one_line(turn.query)}"
     return one_line(f"{turn.query} {strip_citations(answer.text)}")
 

@@ -120,9 +120,10 @@ def test_rejected_evidence_is_not_offered_again(tmp_path: Path) -> None:
 
 
 def test_rejected_answer_cannot_come_back(tmp_path: Path) -> None:
-    """A model that gives a rejected answer again is not listened to: the wrong price is never shown."""
+    """A model that gives a rejected answer again and again fails: the wrong price is never shown."""
     ran = run_turn(laptop_store(tmp_path), answer=Script(answer=item("It costs $1.")))
     assert "$1" not in ran.response
+    assert ran.metadata.status == "failed"
     assert ran.metadata.answered is False
     assert ran.problems == []
 
