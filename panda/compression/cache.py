@@ -11,7 +11,7 @@ from panda.compression.compressing import Compression, Dropped
 from panda.errors import PandaError
 from panda.storage.files import read_text, write_json
 
-_VERSION = 1
+_VERSION = 3
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 

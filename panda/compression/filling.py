@@ -76,7 +76,7 @@ def _take(
 ) -> set[int]:
     """
     What is kept at half the budget, then the longest beginning of the order that fits, then what fits behind
-    an item that does not. So what is kept at a budget is kept at twice the budget.
+    an item that does not, unless that one holds facts. So what is kept at a budget is kept at twice that one.
     """
     half = budget_tokens // 2
     start = _take(plan, order, half, least, count) if half >= least else set(plan.weights.protected)
@@ -94,6 +94,8 @@ def _take(
             else:
                 high = middle - 1
         kept = _with(kept, order[place:low])
+        if low < len(order) and order[low].is_fact and len(kept) > len(plan.weights.protected):
+            break  # what fits behind it would take its room at the next budget
         place = low + 1
         if budget_tokens > _ROUGH_BUDGET or place >= len(order):
             break

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from panda.documents.sentences import sentence_spans
 
-LONG_CHARS = 240
+LONG_CHARS = 110
 """A sentence up to here stays whole."""
-_AIM_CHARS = 150
+_AIM_CHARS = 70
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
 _BREAK = re.compile(rf"\s+(?=\S)|(?<=[{_WIDE}])(?=[{_WIDE}])|(?<=[\]}}\"]),(?=[\[{{\"])")
 _CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]\Z")
@@ -33,7 +33,7 @@ def prose_spans(source: str, start: int, end: int) -> Iterator[list[tuple[int, i
 
 def chunk_spans(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
-    A line cut into stretches of about 150 characters where it is long, at the ends of clauses if it has any.
+    A line cut into stretches of about 70 characters where it is long, at the ends of clauses if it has any.
 
     Never within a word, and not beside a number, so that no stretch says what the line does not; a line
     without a blank stays whole.

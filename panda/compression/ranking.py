@@ -42,6 +42,8 @@ class Item:
     """What drops it: 1 repeats and boilerplate, 2 low priority, 3 too little information."""
     reason: str
     """Why it is dropped when it is."""
+    is_fact: bool = False
+    """Whether it is kept for a price, URL or date that nothing before it holds."""
     tokens: int = 0
     """Budget tokens of its pieces, heads and marks apart."""
 
@@ -119,7 +121,7 @@ def _cover_facts(weights: Weights, sizes: dict[int, int], worth: dict[int, float
     for i, found in offers:
         if not covered.issuperset(found):
             covered.update(found)
-            items.append(Item((i,), 3, "its facts do not fit"))
+            items.append(Item((i,), 3, "its facts do not fit", is_fact=True))
     return items
 
 
@@ -160,7 +162,7 @@ def _take_turns(
         at[turn] += 1
         left = tuple(i for i in item.pieces if i not in done)
         if left:
-            merged.append(Item(left, item.rung, item.reason))
+            merged.append(replace(item, pieces=left))
             done.update(left)
             taken[turn] += sum(sizes.get(i, 0) + 2 for i in left)
     return merged
