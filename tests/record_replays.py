@@ -29,16 +29,19 @@ def panda(*arguments: str) -> None:
 
 
 def record() -> None:
-    """Ask every question in one session and keep the turn directories."""
+    """Ask every question in one session and keep the turn directories and the memory."""
     with tempfile.TemporaryDirectory() as directory:
         root = f"{directory}/panda-system-docs"
         panda("init", "--demo", "--root", root)
         for question in QUESTIONS:
             panda("turn", question, "--root", root, "--user", "demo")
         shutil.rmtree(REPLAYS, ignore_errors=True)
-        turns = Path(root) / "users" / "demo" / "turns"
+        user = Path(root) / "users" / "demo"
         for number in range(FIRST_TURN, FIRST_TURN + len(QUESTIONS)):
-            shutil.copytree(turns / f"turn_{number:06d}", REPLAYS / f"turn_{number:06d}")
+            name = f"turns/turn_{number:06d}"
+            shutil.copytree(user / name, REPLAYS / name)
+        for name in ("preferences.md", "memory.jsonl"):
+            shutil.copy(user / name, REPLAYS / name)
 
 
 if __name__ == "__main__":

@@ -63,9 +63,7 @@ def store(tmp_path: Path) -> Layout:
     root = tmp_path / "store"
     now: datetime = parse_time(RECORDED_AT)
     copy_demo(asset("panda-system-docs"), root, now)
-    turns = root / "users" / "demo" / "turns"
-    for directory in REPLAYS.iterdir():
-        shutil.copytree(directory, turns / directory.name)
+    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True)
     return Layout(root)
 
 
