@@ -119,7 +119,7 @@ def _interventions(settings: Settings) -> list[Path]:
 
 def _object(path: Path) -> Mapping[str, Any]:
     with suppress(OSError, ValueError, RecursionError):
-        value = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes()) if path.is_file() else None
         if isinstance(value, dict):
             return value
     return {}

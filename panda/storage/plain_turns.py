@@ -53,7 +53,7 @@ def read_plain_turn(directory: str, number: int, names: Collection[str]) -> Turn
         at = parse_time(metadata["created_at"])
         text, topics = summary.get("summary") or "", tuple(summary.get("topics") or ())
         topic = summary.get("research_topic")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     if not all(isinstance(one, str) for one in (query, session, text, topic or "", *topics)):
         return None
