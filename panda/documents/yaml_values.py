@@ -11,18 +11,27 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 _KEY_CHARS = 120
 _INTEGER_BITS = 4096
+_MOST_LEVELS = 100
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class NoAliasLoader(yaml.SafeLoader):
-    """YAML without aliases: ten lines of them can stand for a thousand million values."""
+    """YAML nested within reason, without aliases: ten lines of these can be a thousand million values."""
+
+    depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             event = self.get_event()  # type: ignore[no-untyped-call]  # the library has no types
             problem = f"the alias *{event.anchor} is not read: write the value itself"
             raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
-        return super().compose_node(parent, index)
+        if self.depth == _MOST_LEVELS:
+            raise YamlTextError("nested too deeply", self.line + 1)
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
 
 
 class _Loader(NoAliasLoader):
@@ -158,6 +167,8 @@ def parse_yaml(text: str) -> Any:
     """
     try:
         return plain_value(yaml.load(text, Loader=_Loader))
+    except YamlTextError:
+        raise
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else None
         raise YamlTextError(f"not valid YAML: {exc.problem or exc.context}", line) from exc

@@ -18,6 +18,16 @@ def test_large_number() -> None:
         parse_yaml("a: 0x" + "f" * 5000)
 
 
+@pytest.mark.parametrize("text", ["[" * 30_000, "{a: " * 30_000])
+def test_deep_nesting(text: str) -> None:
+    """More than a hundred levels are refused, before the time for them grows with their square."""
+    with pytest.raises(YamlTextError, match="nested too deeply") as caught:
+        parse_yaml(f"b: 1\na: {text}")
+    assert caught.value.line == 2
+    with pytest.raises(DocumentError, match="nested too deeply"):
+        split_front_matter(f"---\na: {text}\n---\n", where="f.md")
+
+
 def test_aliases() -> None:
     """An alias is refused with its line, before it can stand for a thousand million values."""
     with pytest.raises(YamlTextError, match=r"the alias \*a is not read") as caught:
