@@ -147,7 +147,7 @@ def test_a_damaged_document_is_named_with_its_line(store: TurnStore) -> None:
 
 
 def test_claiming_clears_what_killed_claims_left(tmp_path: Path) -> None:
-    """A directory that a killed process was building is gone after the next claim, and no number is lost to it."""
+    """What a killed process was building is gone after the next claim, and no number is lost to it."""
     store = TurnStore(Layout(tmp_path), "ann", still_clock)
     store.claim("default", "chat", "hello")
     left = store.layout.turns("ann") / ".turn_000002.0123456789ab.tmp"
