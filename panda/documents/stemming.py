@@ -68,7 +68,7 @@ def split_terms(text: str) -> list[str]:
     ['東', '東京', '京', '京都', '都', 'in', '2024']
     """
     if text.isascii():
-        return list(map(_STEMS.__getitem__, _PLAIN_WORD.findall(text.lower())))
+        return list(map(_STEMS.__getitem__, text.translate(_ASCII).split()))
     if _OTHER.search(text) is None:
         return list(map(_STEMS.__getitem__, _PLAIN_WORD.findall(text)))
     return [term for word in _WORD.findall(text) for term in word_terms(word)]
@@ -116,6 +116,8 @@ class _Stems(dict[str, str]):
 
 
 _STEMS = _Stems()
+_ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+"""For str.translate: small letters, digits, and a space for anything else."""
 
 
 def _fold(word: str) -> str:

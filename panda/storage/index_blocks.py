@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-BLOCK_BITS = 12
+BLOCK_BITS = 13
 _OTHER_BLOCKS = 16
 _OTHER = 1 << 61
 _MOST_COUNT = 255
@@ -62,7 +62,7 @@ def block_of(row: int) -> int:
     """
     The block that holds a row: from 0 for turns, below 0 for everything else.
 
-    >>> block_of(4095), block_of(4096)
+    >>> block_of(8191), block_of(8192)
     (0, 1)
     """
     return row >> BLOCK_BITS if is_turn(row) else -1 - row % _OTHER_BLOCKS
@@ -80,8 +80,8 @@ def unpack_rows(block: int, data: bytes) -> Integers:
     """
     The reverse of pack_rows.
 
-    >>> unpack_rows(1, pack_rows(1, [4096, 4100])).tolist()
-    [4096, 4100]
+    >>> unpack_rows(1, pack_rows(1, [8192, 8196])).tolist()
+    [8192, 8196]
     """
     if block < 0:
         return np.frombuffer(data, "<i8").astype(np.int64)

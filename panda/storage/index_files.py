@@ -70,7 +70,8 @@ class IndexFiles:
     def clear_temporary(self) -> None:
         """Remove what a killed build left; only under the writers' lock."""
         for path in self._layout.indexes.iterdir():
-            if is_temporary(Path(path.name.removesuffix("-journal"))):
+            name, mark, _ = path.name.partition(".tmp")  # what follows is a journal of SQLite
+            if is_temporary(Path(name + mark)):
                 path.unlink(missing_ok=True)
 
     def swap(self, built: Sequence[Path], *, settle: Callable[[Sequence[Path]], None]) -> None:

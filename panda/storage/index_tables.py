@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from panda.documents.problems import Problem
@@ -22,7 +23,7 @@ from panda.storage.index_blocks import (
     pack_rows,
     session_hash,
 )
-from panda.storage.index_scan import turn_of
+from panda.storage.index_scan import TURNS, turn_of
 from panda.storage.index_sources import COLUMNS, IndexRow, clean_row, load_rows
 from panda.storage.layout import RESEARCH_JSON, Layout
 from panda.storage.research_rows import RESEARCH_SCHEMA, load_research_row
@@ -66,6 +67,8 @@ class SyncReport:
 class _Changes:
     """What one group of sources changes, gathered before it is written."""
 
+    user_known: bool
+    """Whether anything of the user was ever taken in."""
     gone: dict[int, IndexRow] = field(default_factory=dict)
     """Former rows by row id."""
     added: dict[int, tuple[str, IndexRow]] = field(default_factory=dict)
@@ -145,9 +148,11 @@ class UserTables:
         todo: dict[str, str | None] = {**changed, **dict.fromkeys(removed)}
         problems: list[Problem] = []
         updated = 0
-        for _, group in groupby(sorted(todo, key=_group), key=_group):
-            changes = _Changes()
-            for source in group:
+        known = self.known_stamp(TURNS) is not None
+        grouped = sorted((_group(source), source) for source in todo)
+        for _, group in groupby(grouped, key=itemgetter(0)):
+            changes = _Changes(known)
+            for _, source in group:
                 stamp = todo[source]
                 if stamp is None:
                     self._forget(source, changes)
@@ -170,7 +175,7 @@ class UserTables:
             self._forget(source, changes)
             self.set_stamp(source, BROKEN_STAMP, _BROKEN_ROWS)
             return 0
-        known = self.known_stamp(source) is not None
+        known = changes.user_known and self.known_stamp(source) is not None
         former = self._rows_of(source) if known else {}
         self.set_stamp(source, stamp, len(rows))
         if research is not None:

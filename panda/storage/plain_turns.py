@@ -6,6 +6,7 @@ lines; for those a pattern does what the parser of context.md does. Anything els
 """
 
 import json
+import os
 import re
 from collections.abc import Collection
 from typing import Any
@@ -20,8 +21,21 @@ _PLAIN = re.compile(
     r"## 0\. User Query\n\n(?P<query>.+?)\n\n## 5\. Synthesis\n\n(?P<answer>.+)\n",
     re.DOTALL,
 )
+_MOST_BYTES = 1 << 17
 _STRUCTURE = re.compile(r"(?:^|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])\\*(?:## \d|```|~~~|---|_meta:)")
 """A line that may be structure, or text escaped so as not to be."""
+
+
+def _read(path: str) -> str:
+    """A file of ordinary size; ValueError if it is larger or not UTF-8."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
+    try:
+        data = os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)
+    if len(data) == _MOST_BYTES:
+        raise ValueError("too long")
+    return data.decode()
 
 
 def read_plain_turn(directory: str, number: int, names: Collection[str]) -> TurnRecord | None:
@@ -41,12 +55,9 @@ def read_plain_turn(directory: str, number: int, names: Collection[str]) -> Turn
     summary: dict[str, Any] = {}
     try:
         if INDEX_SUMMARY_JSON in names:
-            with open(f"{directory}/{INDEX_SUMMARY_JSON}", "rb") as file:  # noqa: PTH123 - thousands of calls
-                summary = json.loads(file.read())
-        with open(f"{directory}/{METADATA_JSON}", "rb") as file:  # noqa: PTH123 - thousands of calls
-            metadata = json.loads(file.read())
-        with open(f"{directory}/{CONTEXT_MD}", "rb") as file:  # noqa: PTH123 - thousands of calls
-            found = _PLAIN.fullmatch(file.read().decode())
+            summary = json.loads(_read(f"{directory}/{INDEX_SUMMARY_JSON}"))
+        metadata = json.loads(_read(f"{directory}/{METADATA_JSON}"))
+        found = _PLAIN.fullmatch(_read(f"{directory}/{CONTEXT_MD}"))
         if found is None or metadata["status"] != "imported" or metadata["turn"] != number:
             return None
         query, answer, session = metadata["query"], found["answer"], metadata["session_id"]
