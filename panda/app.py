@@ -131,7 +131,7 @@ class App:
             HaltError: It cannot go on; an intervention is written.
         """
         self.pipeline.run(turn, watch)
-        self.index.sync(self.settings.user)
+        self.index.record(self.settings.user, [turn.turn])
 
     def _taken_up(self, folder: TurnFolder, recordings: Recordings | None) -> Turn:
         self.now.pin(folder.read_metadata().created_at)
@@ -245,7 +245,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
     index = Index(layout)
-    retriever, reader = Retriever(index, user), NodeReader(layout, user, now)
+    retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     tools = ToolContext(layout, user, 0, "", reader, retriever, now)
 
     def tools_of(turn: Turn) -> ToolContext:

@@ -7,7 +7,7 @@ from panda.documents.times import parse_time
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
-    r"(?P<{0}>(?i:january|february|april|june|july|august|september|october|november|december)|M(?i:arch|ay)"
+    r"(?P<{0}>(?i:january|february|april|june|july|august|september|october|november|december)|M(?i:arch|ay\b\.?)"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 )  # "may" and "march" are also verbs
 _CLOCK = (
