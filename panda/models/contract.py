@@ -106,6 +106,20 @@ class TokenScores:
 
 
 @dataclass(frozen=True)
+class HiddenState:
+    """What a model's final layer holds of one text."""
+
+    mean: tuple[float, ...]
+    """Mean over all tokens but the first."""
+    last: tuple[float, ...]
+    """At the last token."""
+    usage: Usage
+    """Tokens of this call."""
+    seconds: float
+    """Wall clock."""
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
@@ -119,6 +133,8 @@ class ModelInfo:
     """Whether it is trusted with free text."""
     scores: bool
     """Whether it can give log-probabilities of options."""
+    embeds: bool = False
+    """Whether it gives hidden states, which fits of choices read."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Backend-specific facts for `panda models list`."""
 
@@ -169,5 +185,16 @@ class Model(Protocol):
         Raises:
             ModelTimeoutError: It took longer than params.timeout_seconds.
             HaltError: Both do not fit the context window together, or info.scores is false.
+        """
+        ...
+
+    def embed(self, text: str, params: ScoreParams) -> HiddenState:
+        """
+        The hidden state of a text, computed alone so that it depends on nothing else. Of a text longer than
+        one chunk the end counts.
+
+        Raises:
+            ModelTimeoutError: It took longer than params.timeout_seconds.
+            HaltError: info.embeds is false.
         """
         ...

@@ -9,7 +9,8 @@ import pytest
 from panda.errors import ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message, ScoreCase, ScoreParams
 from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.context import LlamaContext
+from panda.models.llama.deadline import Deadline
 from panda.models.llama.gguf import GgufFile, find_gguf
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel

@@ -6,6 +6,7 @@ from panda.errors import HaltError
 from panda.models.contract import (
     Completion,
     GenerateParams,
+    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -16,7 +17,8 @@ from panda.models.contract import (
 )
 from panda.models.grammar import compile_schema
 from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.context import CHUNK_TOKENS, LlamaContext
+from panda.models.llama.deadline import Deadline
 from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler, log_softmax
 from panda.models.llama.weights import Weights
 
@@ -140,6 +142,21 @@ class LlamaCppModel:
             logprobs=tuple(logprobs),
             ends=_ends(text, [weights.piece(token) for token in tokens]),
             usage=Usage(prompt=len(start), reused=0, output=len(tokens)),
+            seconds=deadline.elapsed_seconds,
+        )
+
+    def embed(self, text: str, params: ScoreParams) -> HiddenState:
+        """The hidden state of a text's end, at most one chunk long, computed alone."""
+        deadline = Deadline(params.timeout_seconds)
+        tokens = _tokenise_start(self._load_weights(), text)
+        tokens = tokens[:1] + tokens[1:][1 - min(CHUNK_TOKENS, self._info.n_ctx) :]
+        context = self._load_context()
+        context.enter_prefix([], deadline)
+        states = context.compute_hidden(tokens, deadline)
+        return HiddenState(
+            mean=tuple(map(float, states[1:].mean(axis=0) if len(states) > 1 else states[0])),
+            last=tuple(map(float, states[-1])),
+            usage=Usage(prompt=len(tokens), reused=0, output=0),
             seconds=deadline.elapsed_seconds,
         )
 
