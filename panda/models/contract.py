@@ -133,10 +133,10 @@ class ModelInfo:
     """Whether it is trusted with free text."""
     scores: bool
     """Whether it can give log-probabilities of options."""
-    embeds: bool = False
-    """Whether it gives hidden states, which fits of choices read."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Backend-specific facts for `panda models list`."""
+    embeds: bool = False
+    """Whether it gives hidden states, which fits of choices read."""
 
 
 class Model(Protocol):
