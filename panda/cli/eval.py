@@ -1,4 +1,4 @@
-"""`panda eval`: how often the choices of the recipes are right."""
+"""`panda eval` and `panda tune`: how often the choices of the recipes are right, and how they become it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,6 +49,37 @@ def eval_recipes(
     if write is not None:
         write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
     return Result(data, Table(COLUMNS, report_rows(report)))
+
+
+def tune_recipes(
+    invocation: Invocation,
+    recipes: Annotated[
+        list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")
+    ] = None,
+) -> Result:
+    """
+    Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.
+
+    Example: panda tune pipeline/phase1_reflection --cases tests/evals
+    """
+    from panda.app import open_executor
+    from panda.evals.tuning import tune
+    from panda.recipes.fits import FITS_DIR
+    from panda.storage.files import write_json
+
+    with open_executor(invocation.settings, invocation.environ) as executor:
+        asked = _cases(executor, cases or CASES_DIR, recipes or [], "fit")
+        with invocation.reporter.progress("cases", len(asked)) as advance:
+            made = tune(executor, asked, advance=advance)
+    folder = invocation.settings.recipe_dirs[0] / FITS_DIR
+    for one in made:
+        write_json(folder / one.name, one.content)
+    rows = [(m.recipe, m.choice, m.content["cases"], m.content["accuracy_in_folds"], m.name) for m in made]
+    data = {"fits": [{"recipe": row[0], "choice": row[1], "file": str(folder / row[4])} for row in rows]}
+    return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
 
 
 def _cases(executor: "RecipeExecutor", path: Path, recipes: Sequence[str], split: str) -> "list[Case]":

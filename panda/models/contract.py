@@ -107,10 +107,10 @@ class TokenScores:
 
 @dataclass(frozen=True)
 class HiddenState:
-    """What a model's final layer holds of one text."""
+    """What a model's final layer holds of one text, after a prefix."""
 
     mean: tuple[float, ...]
-    """Mean over all tokens but the first."""
+    """Mean over the text's tokens."""
     last: tuple[float, ...]
     """At the last token."""
     usage: Usage
@@ -188,13 +188,17 @@ class Model(Protocol):
         """
         ...
 
-    def embed(self, text: str, params: ScoreParams) -> HiddenState:
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
         """
-        The hidden state of a text, computed alone so that it depends on nothing else. Of a text longer than
-        one chunk the end counts.
+        The hidden state of a text after a prefix, computed alone so that it depends on nothing else.
+
+        Args:
+            prefix: The same for every text of its kind, such as worked examples; computed once.
+            text: Not empty. Of a long one the end counts.
+            params: Time allowed.
 
         Raises:
             ModelTimeoutError: It took longer than params.timeout_seconds.
-            HaltError: info.embeds is false.
+            HaltError: info.embeds is false, or the prefix does not fit the context window.
         """
         ...

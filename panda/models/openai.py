@@ -103,7 +103,7 @@ class OpenAiModel:
         """Always refused, as score is."""
         raise self._cannot_score()
 
-    def embed(self, text: str, params: ScoreParams) -> HiddenState:
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
         """Always refused: the protocol gives no hidden states."""
         raise self._cannot_score()
 

@@ -162,7 +162,7 @@ class ScriptedModel:
         ends = tuple(sum(len(word) for word in words[: n + 1]) for n in range(len(words)))
         return TokenScores(scores.logprobs, ends, scores.usage, scores.seconds)
 
-    def embed(self, text: str, params: ScoreParams) -> HiddenState:
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
         """Always refused: nothing is scripted for hidden states."""
         raise HaltError(f"the model {self._info.name} gives no hidden states")
 

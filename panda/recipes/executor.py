@@ -62,7 +62,7 @@ class RecipeExecutor:
         self._clock = clock
         self._log = log
         self._count = count
-        self._memo: Memo = {}
+        self._memo = Memo()
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
@@ -105,6 +105,13 @@ class RecipeExecutor:
         """
         self._memo.clear()
         return _Execution(self, self.book.load_recipe(key), request, journal).decide(name)
+
+    def scorer(
+        self, key: str, name: str, request: Request | None, journal: Journal
+    ) -> tuple[ChoiceScorer, ChoiceSpec]:
+        """What makes one choice of a recipe, and the choice: for tuning."""
+        execution = _Execution(self, self.book.load_recipe(key), request or Request(""), journal)
+        return execution.scorer, next(spec for spec in execution.specs if spec.name == name)
 
     def _write_log(self, execution: "_Execution", seconds: float, reply: Reply | None) -> None:
         saved = sum(cut.before_tokens - cut.after_tokens for cut in execution.cuts)

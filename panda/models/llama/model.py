@@ -145,18 +145,20 @@ class LlamaCppModel:
             seconds=deadline.elapsed_seconds,
         )
 
-    def embed(self, text: str, params: ScoreParams) -> HiddenState:
-        """The hidden state of a text's end, at most one chunk long, computed alone."""
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
+        """The hidden state of a text's end, at most one chunk long, after a prefix that is kept."""
         deadline = Deadline(params.timeout_seconds)
-        tokens = _tokenise_start(self._load_weights(), text)
-        tokens = tokens[:1] + tokens[1:][1 - min(CHUNK_TOKENS, self._info.n_ctx) :]
+        weights = self._load_weights()
+        start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)[-CHUNK_TOKENS:]
+        self._check_room(len(start), len(tokens))
         context = self._load_context()
-        context.enter_prefix([], deadline)
+        reused = context.enter_prefix(start, deadline)
         states = context.compute_hidden(tokens, deadline)
+        context.cut(len(start))
         return HiddenState(
-            mean=tuple(map(float, states[1:].mean(axis=0) if len(states) > 1 else states[0])),
+            mean=tuple(map(float, states.mean(axis=0))),
             last=tuple(map(float, states[-1])),
-            usage=Usage(prompt=len(tokens), reused=0, output=0),
+            usage=Usage(prompt=len(start) + len(tokens), reused=reused, output=0),
             seconds=deadline.elapsed_seconds,
         )
 
