@@ -17,9 +17,11 @@ from panda.recipes.fits import Fit, fit_to_json
 if TYPE_CHECKING:
     from panda.recipes.executor import RecipeExecutor
 
-_STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 _TEMPERATURES = tuple(round(0.5 * 1.1**n, 4) for n in range(25))
 _FOLDS = 5
+_GAIN_WEIGHT = 10.0
+"""How much larger a gain is than one of the hidden state's values, so that it is regularised less."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class _Example:
     """Query: states of one query are never in two folds."""
     state: tuple[float, ...]
     """What the model's final layer holds."""
+    gains: tuple[float, ...]
+    """How much likelier the query becomes."""
     label: str
     """Its class."""
 
@@ -80,14 +84,14 @@ def _examples(executor: "RecipeExecutor", recipe: str, case: Case) -> list[_Exam
         return []  # which option answers is not said
     states = scorer.states(spec, step, request)
     if not judges_options(spec, step):
-        return [_Example(case.query, state, str(case.label)) for state in states]
+        return [_Example(case.query, state, gains, str(case.label)) for state, gains in states]
     right = (
         {case.label} if kind.answers == "first" else {i for i, _ in case.options if case.label == kind.yes}
     )
     ids = [option_id for option_id, _ in case.options]
     return [
-        _Example(case.query, state, YES if option_id in right else NO)
-        for option_id, state in zip(ids, states, strict=True)
+        _Example(case.query, state, gains, YES if option_id in right else NO)
+        for option_id, (state, gains) in zip(ids, states, strict=True)
     ]
 
 
@@ -95,12 +99,14 @@ def _make(executor: "RecipeExecutor", recipe: str, choice: str, examples: Sequen
     labels = sorted({example.label for example in examples})
     if len(labels) < 2:
         raise UsageError(f"all cases of {recipe} {choice} have the label {labels[0]}", where="--cases")
-    states = np.array([example.state for example in examples], np.float64)
+    states = np.array([(*example.state, *example.gains) for example in examples], np.float64)
+    weight = np.ones(states.shape[1])
+    weight[len(examples[0].state) :] = _GAIN_WEIGHT
     wanted = np.array([labels.index(example.label) for example in examples])
     groups = np.array([example.group for example in examples])
-    strength, logits = _choose_strength(states, wanted, groups, len(labels))
+    strength, logits = _choose_strength(states, wanted, groups, weight, len(labels))
     temperature = min(_TEMPERATURES, key=lambda t: _loss(logits / t, wanted))
-    weights, bias = _head(states, wanted, strength, len(labels))
+    weights, bias = _head(states, wanted, weight, strength, len(labels))
     fit = Fit(
         tuple(labels), weights.astype(np.float32), bias.astype(np.float32), temperature, "", len(examples)
     )
@@ -117,7 +123,7 @@ def _make(executor: "RecipeExecutor", recipe: str, choice: str, examples: Sequen
 
 
 def _choose_strength(
-    states: NDArray[Any], wanted: NDArray[Any], groups: NDArray[Any], classes: int
+    states: NDArray[Any], wanted: NDArray[Any], groups: NDArray[Any], weight: NDArray[Any], classes: int
 ) -> tuple[float, NDArray[Any]]:
     """The regularisation that predicts left-out queries best, and its logits for them."""
     names = {name: n % _FOLDS for n, name in enumerate(dict.fromkeys(groups))}
@@ -128,7 +134,7 @@ def _choose_strength(
         for fold in range(_FOLDS):
             inside, outside = folds != fold, folds == fold
             if len(set(wanted[inside])) == classes and outside.any():
-                weights, bias = _head(states[inside], wanted[inside], strength, classes)
+                weights, bias = _head(states[inside], wanted[inside], weight, strength, classes)
                 logits[outside] = states[outside] @ weights.T + bias
         loss = min(_loss(logits / t, wanted) for t in _TEMPERATURES)
         if best is None or loss < best[0]:
@@ -138,16 +144,16 @@ def _choose_strength(
 
 
 def _head(
-    states: NDArray[Any], wanted: NDArray[Any], strength: float, classes: int
+    states: NDArray[Any], wanted: NDArray[Any], weight: NDArray[Any], strength: float, classes: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Weights (k, n) and bias (k,) of a logistic regression on standardised states, for raw states."""
+    """Weights (k, n) and bias (k,) for raw states; the regression sees them standardised and weighted."""
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as exc:
         raise UsageError(
             "tuning needs scikit-learn", where="panda tune", fix="pip install 'panda-turns[tune]'"
         ) from exc
-    middle, spread = states.mean(axis=0), states.std(axis=0) + 1e-6
+    middle, spread = states.mean(axis=0), (states.std(axis=0) + 1e-6) / weight
     model = LogisticRegression(C=strength, max_iter=2000).fit((states - middle) / spread, wanted)
     weights, bias = model.coef_ / spread, model.intercept_
     if classes == 2:  # one row stands for the second class against the first

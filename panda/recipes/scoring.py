@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from panda.models.contract import Model, ScoreCase, ScoreParams, Usage
 from panda.recipes.book import RecipeBook
 from panda.recipes.choices import Choice, ChoiceInputs, choose
-from panda.recipes.fit_cases import YES, fit_texts, judges_options
+from panda.recipes.fit_cases import YES, FitText, FitTexts, build_texts, judges_options
 from panda.recipes.fits import Fit, choice_hash, fit_name
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request
@@ -15,7 +15,7 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.schemas import ChoiceSpec, Step
 
 State = tuple[float, ...]
-"""A hidden state: mean and last token, one after the other."""
+"""Values that a fit reads; of a hidden state mean and last token, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,25 @@ class ChoiceScorer:
             spec, inputs, score, lambda spec, step, inputs: self._fitted(spec, step, inputs, attempt)
         )
 
-    def states(self, spec: ChoiceSpec, step: Step, request: Request) -> list[State]:
+    def states(self, spec: ChoiceSpec, step: Step, request: Request) -> list[tuple[State, State]]:
         """
-        The hidden states that a fit of a step would read, one an option or one for all: for tuning.
+        What a fit of a step would read, one pair an option or one for all: for tuning.
 
         Args:
             spec: The property.
             step: Its step with the scorer fit.
             request: As for choose.
+
+        Returns:
+            Hidden state, and how much likelier the query becomes.
         """
         documents = {document.name: document.text for document in request.documents}
         inputs = ChoiceInputs(request.query, request.options, str, self._prompt, documents)
-        prefix, texts = fit_texts(spec, step, inputs)
-        return [self._state(prefix, text)[0] for text in texts]
+        texts = build_texts(spec, step, inputs)
+        return [
+            (self._state(texts.shots, text.case)[0], self._gains(spec.name, texts, text, request.query, 1))
+            for text in texts.texts
+        ]
 
     def fit_name(self, spec: ChoiceSpec, step: Step) -> str:
         """Name of the file that holds the step's fit for this model."""
@@ -118,14 +124,34 @@ class ChoiceScorer:
         fit = self._book.fit(self.fit_name(spec, step)) if self._model.info.embeds else None
         if fit is None:
             return {}
-        prefix, texts = fit_texts(spec, step, inputs)
-        found = [self._classify(fit, spec.name, prefix, text, attempt) for text in texts]
+        texts = build_texts(spec, step, inputs)
+        found = [
+            self._classify(
+                fit,
+                spec.name,
+                texts.shots,
+                text.case,
+                self._gains(spec.name, texts, text, inputs.query, attempt),
+                attempt,
+            )
+            for text in texts.texts
+        ]
         if not judges_options(spec, step):
             return found[0]
         options = inputs.options.get(step.over or spec.name, ())
         return {option.id: one[YES] for option, one in zip(options, found, strict=True)}
 
-    def _classify(self, fit: Fit, name: str, prefix: str, text: str, attempt: int) -> dict[str, float]:
+    def _gains(self, name: str, texts: FitTexts, text: FitText, query: str, attempt: int) -> State:
+        """Per token, how much likelier the query is than after each thing instead, and how likely at all."""
+        if text.before is None or not texts.instead:
+            return ()
+        cases = [ScoreCase(before, f" {query}\n") for before in (text.before, *texts.instead)]
+        (given, count), *others = self._score(name, texts.talk, cases, attempt)
+        return (*((given - value) / count for value, _ in others), others[0][0] / count)
+
+    def _classify(
+        self, fit: Fit, name: str, prefix: str, text: str, gains: State, attempt: int
+    ) -> dict[str, float]:
         """Probabilities of a fit's classes; written down like scores, under a prefix that names the fit."""
         named = f"[fit {fit.digest}]\n{prefix}"
         cases = [ScoreCase(text, label) for label in fit.classes]
@@ -136,7 +162,7 @@ class ChoiceScorer:
         usage, seconds = Usage(0, 0, 0), 0.0
         if not all(known):
             state, usage, seconds = self._state(prefix, text)
-            logprobs = fit.logprobs(state)
+            logprobs = fit.logprobs((*state, *gains))
             memo |= {key: (logprobs[key[3]], 1) for key in keys}
         found = [memo.get(key) or before for key, before in zip(keys, recorded, strict=True)]
         values = [value for value in found if value is not None]
