@@ -157,15 +157,18 @@ class ChoiceScorer:
         cases = [ScoreCase(text, label) for label in fit.classes]
         digest, memo = self._model.info.digest, self._memo.scores
         keys = [(digest, named, case.context, case.continuation) for case in cases]
-        recorded = [self._journal.recordings.score(self._recipe.key, digest, named, case) for case in cases]
-        known = [key in memo or before is not None for key, before in zip(keys, recorded, strict=True)]
+        for key, case in zip(keys, cases, strict=True):
+            recorded = None
+            if key not in memo:
+                recorded = self._journal.recordings.score(self._recipe.key, digest, named, case)
+            memo |= {key: recorded} if recorded else {}
+        known = [key in memo for key in keys]
         usage, seconds = Usage(0, 0, 0), 0.0
         if not all(known):
             state, usage, seconds = self._state(prefix, text)
             logprobs = fit.logprobs((*state, *gains))
             memo |= {key: (logprobs[key[3]], 1) for key in keys}
-        found = [memo.get(key) or before for key, before in zip(keys, recorded, strict=True)]
-        values = [value for value in found if value is not None]
+        values = [memo[key] for key in keys]
         self._writer.write_choose(name, named, cases, values, known, usage, seconds, attempt)
         return {label: math.exp(value) for label, (value, _) in zip(fit.classes, values, strict=True)}
 
