@@ -14,7 +14,7 @@ TIERS = (
     {"panda.dry_run", "panda.replay"},
     {"panda.app"},
     {"panda.settings", "panda.pipeline"},  # settings is read by cli, replay and app alone: see below
-    {"panda.phases"},
+    {"panda.phases", "panda.evals"},
     {
         "panda.recipes",
         "panda.compression",

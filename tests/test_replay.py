@@ -11,6 +11,7 @@ from panda.documents.times import parse_time
 from panda.models.contract import (
     Completion,
     GenerateParams,
+    HiddenState,
     Message,
     Model,
     ScoreCase,
@@ -43,6 +44,9 @@ class Unasked:
         raise AssertionError("a replay asked a model")
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
+        raise AssertionError("a replay asked a model")
+
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
         raise AssertionError("a replay asked a model")
 
 

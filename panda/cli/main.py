@@ -25,6 +25,8 @@ COMMANDS = (
     Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),
     Entry("validate", "panda.cli.validate:validate", "Check the store, recipes, prompts and models.yaml."),
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
+    Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
+    Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
     Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
     Entry(

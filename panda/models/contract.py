@@ -106,6 +106,20 @@ class TokenScores:
 
 
 @dataclass(frozen=True)
+class HiddenState:
+    """What a model's final layer holds of one text, after a prefix."""
+
+    mean: tuple[float, ...]
+    """Mean over the text's tokens."""
+    last: tuple[float, ...]
+    """At the last token."""
+    usage: Usage
+    """Tokens of this call."""
+    seconds: float
+    """Wall clock."""
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
@@ -121,6 +135,8 @@ class ModelInfo:
     """Whether it can give log-probabilities of options."""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Backend-specific facts for `panda models list`."""
+    embeds: bool = False
+    """Whether it gives hidden states, which fits of choices read."""
 
 
 class Model(Protocol):
@@ -169,5 +185,20 @@ class Model(Protocol):
         Raises:
             ModelTimeoutError: It took longer than params.timeout_seconds.
             HaltError: Both do not fit the context window together, or info.scores is false.
+        """
+        ...
+
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
+        """
+        The hidden state of a text after a prefix, computed alone so that it depends on nothing else.
+
+        Args:
+            prefix: The same for every text of its kind, such as worked examples; computed once.
+            text: Not empty. Of a long one the end counts.
+            params: Time allowed.
+
+        Raises:
+            ModelTimeoutError: It took longer than params.timeout_seconds.
+            HaltError: info.embeds is false, or the prefix does not fit the context window.
         """
         ...

@@ -14,6 +14,7 @@ from panda.models.cl100k import count_cl100k
 from panda.models.contract import (
     Completion,
     GenerateParams,
+    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -100,6 +101,10 @@ class OpenAiModel:
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
         """Always refused, as score is."""
+        raise self._cannot_score()
+
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
+        """Always refused: the protocol gives no hidden states."""
         raise self._cannot_score()
 
     def _cannot_score(self) -> HaltError:

@@ -9,6 +9,7 @@ from panda.errors import HaltError
 from panda.models.contract import (
     Completion,
     GenerateParams,
+    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -160,6 +161,10 @@ class ScriptedModel:
         scores = self.score(prefix, [ScoreCase("", word) for word in words], params)
         ends = tuple(sum(len(word) for word in words[: n + 1]) for n in range(len(words)))
         return TokenScores(scores.logprobs, ends, scores.usage, scores.seconds)
+
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
+        """Always refused: nothing is scripted for hidden states."""
+        raise HaltError(f"the model {self._info.name} gives no hidden states")
 
     def _reply(self, asked: Asked) -> str | Completion | Scores | Sequence[float]:
         self.asked.append(asked)

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from panda.errors import PromptNotFoundError, RecipeError, RecipeNotFoundError
+from panda.recipes.fits import FITS_DIR, Fit, load_fit
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.schemas import choice_specs
 from panda.recipes.typed_reader import Report, TypedReader, raise_fault
@@ -43,6 +44,7 @@ class RecipeBook:
         self._prompt_dirs = tuple(prompt_dirs)
         self._recipes: dict[str, Recipe] = {}
         self._prompts: dict[str, str] = {}
+        self._fits: dict[str, Fit | None] = {}
         self._registry: tuple[RegistryEntry, ...] | None = None
 
     def recipe_keys(self) -> list[str]:
@@ -90,6 +92,18 @@ class RecipeBook:
                 )
             self._prompts[name] = read_own_text(path)
         return self._prompts[name]
+
+    def fit(self, name: str) -> Fit | None:
+        """
+        The fit of that file name; None if no folder has it.
+
+        Raises:
+            FileFormatError: The file is no fit.
+        """
+        if name not in self._fits:
+            path = _first(self._recipe_dirs, f"{FITS_DIR}/{name}")
+            self._fits[name] = load_fit(path) if path else None
+        return self._fits[name]
 
     def registry(self) -> tuple[RegistryEntry, ...]:
         """

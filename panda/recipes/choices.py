@@ -1,19 +1,20 @@
 """
 Choices by log-probability: how a model that writes badly still decides well.
 
-Three scorers ask the model for a probability, one asks nothing:
+Four scorers ask the model, one asks nothing:
 
 - likelihood: how much likelier the query becomes when an option is put before it, compared with notes that
   have nothing to do with it. Ranks evidence and candidates.
 - channel: how likely the query is after examples of each class. Sorts queries into classes.
 - label: how likely each label is after the whole prompt. For models that follow instructions.
+- fit: what a fitted linear head reads in the model's hidden state after worked examples.
 - prior: the order that the options came with.
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from panda.errors import RecipeKeyError
@@ -76,9 +77,20 @@ class ChoiceInputs:
     """Gives the whole prompt as text, for labels."""
     prompt: Callable[[str], str]
     """Gives the text of a prompt file."""
+    documents: Mapping[str, str] = field(default_factory=dict)
+    """Documents of the turn by name, for the cases of fits."""
 
 
-def choose(spec: ChoiceSpec, inputs: ChoiceInputs, score: ScoreFunction) -> Choice:
+FitFunction = Callable[[ChoiceSpec, Step, ChoiceInputs], Mapping[str, float]]
+"""Maps a fit step to probabilities by value or option id; empty without a fit."""
+
+
+def choose(
+    spec: ChoiceSpec,
+    inputs: ChoiceInputs,
+    score: ScoreFunction,
+    fit: FitFunction | None = None,
+) -> Choice:
     """
     Make one choice by its decision list.
 
@@ -86,16 +98,15 @@ def choose(spec: ChoiceSpec, inputs: ChoiceInputs, score: ScoreFunction) -> Choi
         spec: The property and its steps; the first step that reaches its bar decides.
         inputs: Query, options and prompts.
         score: Asks the model.
+        fit: Asks a fit; None leaves all fits out.
 
     Returns:
         The choice. With a subset, `value` holds the ids that reach the bar, best first; with a single one
         and no options, `value` is None.
     """
-    for step in spec.steps[:-1]:
-        made = _try_step(spec, step, inputs, score)
-        if made is not None:
-            return made
-    made = _try_step(spec, spec.steps[-1], inputs, score)
+    made: Choice | None = None
+    for step in spec.steps:
+        made = made or _try_step(spec, step, inputs, score, fit)
     return made or Choice(spec.name, () if spec.many else None, {}, None, spec.steps[-1].scorer)
 
 
@@ -105,10 +116,15 @@ def written_choice(spec: ChoiceSpec, value: Any) -> Choice:
     return Choice(spec.name, taken, {}, None, "written")
 
 
-def _try_step(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction) -> Choice | None:
+def _try_step(
+    spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction, fit: FitFunction | None
+) -> Choice | None:
     if step.choose is not None and step.at_least is None:
         return Choice(spec.name, step.choose, {}, None, step.scorer)
-    scores = _scores(step, _offered(spec, step, inputs), inputs, score)
+    if step.scorer == "fit":
+        scores = fit(spec, step, inputs) if fit else {}
+    else:
+        scores = _scores(step, _offered(spec, step, inputs), inputs, score)
     if step.class_ is not None:
         scores = {key: value for key, value in scores.items() if key == step.class_}
     if not scores:
@@ -116,15 +132,17 @@ def _try_step(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFu
     best = max(scores, key=lambda option: scores[option])
     if step.at_least is not None and scores[best] < step.at_least:
         return None
-    if spec.many:
+    confidence, fitted = _confidence(step, scores), step.scorer == "fit"
+    many = step.many or spec.many
+    if spec.many and many:
         ranked = sorted(scores, key=lambda option: -scores[option])
-        bar = max(spec.many.at_least, scores[best] - spec.many.within)
-        taken = tuple(option for option in ranked if scores[option] >= bar)[: spec.many.max]
-        return Choice(spec.name, taken, scores, _confidence(step, scores), step.scorer)
+        bar = max(many.at_least, scores[best] - many.within)
+        taken = tuple(option for option in ranked if scores[option] >= bar)[: many.max]
+        return Choice(spec.name, taken, scores, confidence, step.scorer, fitted)
     if step.choose is not None:
-        return Choice(spec.name, step.choose, scores, _confidence(step, scores), step.scorer)
+        return Choice(spec.name, step.choose, scores, confidence, step.scorer, fitted)
     value = next((value for value in spec.values if str(value) == best), best)
-    return Choice(spec.name, value, scores, _confidence(step, scores), step.scorer)
+    return Choice(spec.name, value, scores, confidence, step.scorer, fitted)
 
 
 def _offered(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> Sequence[Option]:
@@ -186,12 +204,12 @@ def _likelihood(
         turned = sections["reverse"].strip() + "\n\n"
         cases = [
             ScoreCase(f"Question: {asked}\nEvidence:", f" {option.text}\n")
-            for option in options
             for asked in (query, sections["unrelated question"].strip())
+            for option in options
         ]
         back = score(turned, cases)
         for i in range(len(options)):
-            (given, count), (unrelated, _) = back[2 * i], back[2 * i + 1]
+            (given, count), (unrelated, _) = back[i], back[len(options) + i]
             gains[i] += step.reverse * (given - unrelated) / count
     return {option.id: gain + step.prior * option.prior for option, gain in zip(options, gains, strict=True)}
 
@@ -240,6 +258,6 @@ def _sigmoid(value: float) -> float:
 
 def _confidence(step: Step, scores: Mapping[str, float]) -> float | None:
     best = max(scores.values())
-    if step.scorer in ("label", "channel"):
+    if step.scorer in ("label", "channel", "fit"):
         return round(best, 4)
     return None if step.scorer == "prior" else round(_sigmoid(best), 4)

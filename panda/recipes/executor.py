@@ -15,15 +15,16 @@ from typing import Any, Protocol
 from panda.compression.fitting import Cut, InputDocument
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, ReplyError
-from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams, Usage
+from panda.models.contract import GenerateParams, Message, Model
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import Choice, ChoiceInputs, choose, written_choice
+from panda.recipes.choices import Choice, written_choice
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply, find_fault, parse_object
 from panda.recipes.room import fit_request
 from panda.recipes.schemas import ChoiceSpec, choice_specs, plain_schema, text_properties
+from panda.recipes.scoring import ChoiceScorer, Memo
 from panda.recipes.templates import fill_templates, template_sources
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
@@ -61,7 +62,7 @@ class RecipeExecutor:
         self._clock = clock
         self._log = log
         self._count = count
-        self._memo: dict[tuple[str, str, str, str], tuple[float, int]] = {}
+        self._memo = Memo()
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
@@ -88,6 +89,29 @@ class RecipeExecutor:
             raise
         self._write_log(execution, time.monotonic() - started, reply)
         return reply
+
+    def decide(self, key: str, name: str, request: Request, journal: Journal) -> Choice:
+        """
+        Make one choice of a recipe as an execution would, and nothing else: for measuring.
+
+        Args:
+            key: Recipe name.
+            name: The property.
+            request: Query, documents, options.
+            journal: As for execute.
+
+        Raises:
+            HaltError: A call failed.
+        """
+        self._memo.clear()
+        return _Execution(self, self.book.load_recipe(key), request, journal).decide(name)
+
+    def scorer(
+        self, key: str, name: str, request: Request | None, journal: Journal
+    ) -> tuple[ChoiceScorer, ChoiceSpec]:
+        """What makes one choice of a recipe, and the choice: for tuning."""
+        execution = _Execution(self, self.book.load_recipe(key), request or Request(""), journal)
+        return execution.scorer, next(spec for spec in execution.specs if spec.name == name)
 
     def _write_log(self, execution: "_Execution", seconds: float, reply: Reply | None) -> None:
         saved = sum(cut.before_tokens - cut.after_tokens for cut in execution.cuts)
@@ -124,6 +148,7 @@ class _Execution:
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
+        self.scorer = ChoiceScorer(executor.book, recipe, self.model, executor._memo, journal, self.writer)
 
     def run(self) -> Reply:
         gates = self.recipe.quality_gates
@@ -247,35 +272,13 @@ class _Execution:
         return completion.text, None
 
     def _choose(self, spec: ChoiceSpec, messages: Sequence[Message]) -> Choice:
-        def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
-            return self._score(spec.name, prefix, cases)
+        return self.scorer.choose(spec, self.request, lambda: self.model.render_chat(messages), self.attempts)
 
-        inputs = ChoiceInputs(
-            query=self.request.query,
-            options=self.request.options,
-            pack=lambda: self.model.render_chat(messages),
-            prompt=lambda name: self.executor.book.load_prompt(name, where=str(self.recipe.path)),
-        )
-        return choose(spec, inputs, score)
-
-    def _score(self, name: str, prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
-        memo, digest = self.executor._memo, self.model.info.digest
-        keys = [(digest, prefix, case.context, case.continuation) for case in cases]
-        for key, case in zip(keys, cases, strict=True):
-            if key not in memo:
-                recorded = self.journal.recordings.score(self.recipe.key, digest, prefix, case)
-                memo |= {key: recorded} if recorded else {}
-        todo = list(dict.fromkeys(key for key in keys if key not in memo))
-        seconds, usage = 0.0, Usage(0, 0, 0)
-        if todo:
-            params = ScoreParams(self.recipe.quality_gates.timeout_ms / 1000)
-            scores = self.model.score(prefix, [ScoreCase(key[2], key[3]) for key in todo], params)
-            memo.update(zip(todo, zip(scores.logprobs, scores.tokens, strict=True), strict=True))
-            seconds, usage = scores.seconds, scores.usage
-        found = [memo[key] for key in keys]
-        known = [key not in todo for key in keys]
-        self.writer.write_choose(name, prefix, cases, found, known, usage, seconds, self.attempts)
-        return found
+    def decide(self, name: str) -> Choice:
+        """The choice of one property alone."""
+        self.attempts += 1
+        spec = next(spec for spec in self.specs if spec.name == name)
+        return self._choose(spec, self._messages(None))
 
     def _fault(self, values: Mapping[str, Any], names: Sequence[str] | None) -> str | None:
         """What is wrong with the values so far; with names, those properties alone are looked at."""

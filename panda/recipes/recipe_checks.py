@@ -167,20 +167,21 @@ def _scorer_prompt(
     recipe: Recipe, spec: ChoiceSpec, step: Step, place: str, around: Surroundings
 ) -> Iterator[RecipeError]:
     text = _prompt(around, step.prompt) if step.prompt else None
-    if text is None or step.scorer not in ("likelihood", "channel"):
+    if text is None or step.scorer not in ("likelihood", "channel", "fit"):
         return
     try:
         sections = prompt_sections(text, str(step.prompt))
     except RecipeKeyError as exc:
         yield _fault(recipe, f"{place}.prompt", f"{step.prompt}: {exc.message}", "add its sections")
         return
-    wanted = ["shots", "foreign"] if step.scorer == "likelihood" else []
-    wanted += ["reverse", "unrelated question"] if wanted and step.reverse else []
+    by_scorer = {"likelihood": ["shots", "foreign"], "fit": ["shots", "case"]}
+    wanted = by_scorer.get(step.scorer, [])
+    wanted = wanted + (["reverse", "unrelated question"] if "foreign" in wanted and step.reverse else [])
     for name in wanted:
         if not sections.get(name, "").strip():
-            message = f"{step.prompt} has no section `# {name}`, which the scorer likelihood reads"
+            message = f"{step.prompt} has no section `# {name}`, which the scorer {step.scorer} reads"
             yield _fault(recipe, f"{place}.prompt", message, f"add `# {name}` to the file")
-    if wanted and sections.get("foreign", "").strip() and not section_items(sections["foreign"]):
+    if "foreign" in wanted and sections.get("foreign", "").strip() and not section_items(sections["foreign"]):
         message = f"`# foreign` of {step.prompt} has no line that begins with `- `"
         yield _fault(recipe, f"{place}.prompt", message, "write each of its texts as a list item")
     if step.scorer == "channel":

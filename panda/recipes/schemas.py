@@ -9,7 +9,8 @@ property is text. The x- keys of a choice say how it is made:
                 within how far below the best a further one may be
     x-decide    a list of steps; the first step that reaches its bar decides. A step has
                 choose    the value it stands for; without it the best of the offered options is taken
-                scorer    label, likelihood, channel or prior
+                scorer    label, likelihood, channel, prior, or fit; a fit that was not made for the model and
+                          prompt in force is passed over, so another step must follow it
                 prompt    the prompt file that the scorer reads
                 over      name of the options it looks at, if not the property's own
                 class     for channel: the class of the prompt file whose probability must reach at_least
@@ -17,6 +18,7 @@ property is text. The x- keys of a choice say how it is made:
                 prior     weight of the options' own prior (their rank by words)
                 reverse   weight of log P(option | query) beside log P(query | option)
                 cue       for label: the words that the label completes
+                many      bars of a subset that count instead of x-many when this step decides
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,8 +28,8 @@ from typing import Any, Literal, cast
 
 from panda.recipes.typed_reader import Report, TypedReader, raise_fault
 
-Scorer = Literal["label", "likelihood", "channel", "prior"]
-SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "channel", "prior")
+Scorer = Literal["label", "likelihood", "channel", "prior", "fit"]
+SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "channel", "prior", "fit")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Step:
     """Weight of the reverse likelihood."""
     cue: str
     """Words that a label completes."""
+    many: Many | None = None
+    """Bars of a subset, if not the property's."""
 
     @property
     def scores(self) -> bool:
@@ -180,7 +184,7 @@ def _strip(value: Any, name: str, options: Mapping[str, Sequence[str]]) -> Any:
 
 
 _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from")
-_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "reverse", "cue")
+_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "reverse", "cue", "many")
 _MANY_KEYS = ("max", "at_least", "within")
 
 
@@ -204,12 +208,14 @@ def _spec(name: str, schema: Mapping[str, Any], path: Path, report: Report) -> C
     if not steps:
         reader.fail("x-decide", "x-decide has no step", "leave x-decide out, or add a step")
         steps = [_step({}, reader, values)]
+    if steps[-1].scorer == "fit":
+        reader.fail("x-decide", "the last step is a fit, which may be missing", "add one that always decides")
     many = _many(reader, schema["x-many"]) if "x-many" in schema else None
     return ChoiceSpec(name, values, many, tuple(steps))
 
 
-def _many(reader: TypedReader, value: object) -> Many:
-    inner = TypedReader(reader.path, f"{reader.prefix}.x-many", reader.report)
+def _many(reader: TypedReader, value: object, key: str = "x-many") -> Many:
+    inner = TypedReader(reader.path, f"{reader.prefix}.{key}", reader.report)
     many = inner.mapping(value)
     inner.check_keys(many, _MANY_KEYS, _MANY_KEYS)
     return Many(
@@ -228,7 +234,7 @@ def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | b
         allowed = ", ".join(str(value) for value in values)
         reader.fail("choose", f"choose is {choose!r}, which is not among the values", f"use one of {allowed}")
     scorer = cast(Scorer, reader.one_of(step.get("scorer", "label"), "scorer", SCORERS))
-    if scorer in ("likelihood", "channel") and not step.get("prompt"):
+    if scorer in ("likelihood", "channel", "fit") and not step.get("prompt"):
         reader.fail("prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
     if "class" in step and scorer != "channel":
         reader.fail("class", f"class goes with the scorer channel, not with {scorer}", "leave it out")
@@ -243,4 +249,5 @@ def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | b
         prior=reader.number(step.get("prior", 0.0), "prior"),
         reverse=reader.number(step.get("reverse", 0.0), "reverse"),
         cue=reader.string(step.get("cue", "Answer:"), "cue"),
+        many=_many(reader, step["many"], "many") if "many" in step else None,
     )

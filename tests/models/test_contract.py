@@ -156,3 +156,13 @@ def test_every_token_of_a_text_is_scored(any_model: Model) -> None:
     assert scores.ends[-1] == len(text)
     assert list(scores.ends) == sorted(scores.ends)
     assert all(value < 0 for value in scores.logprobs)
+
+
+def test_hidden_states_or_a_refusal(any_model: Model) -> None:
+    """A model gives the hidden state of a text, or says beforehand that it does not and refuses."""
+    if any_model.info.embeds:
+        state = any_model.embed("Message: hi\n", "Message: go on", ScoreParams(60))
+        assert len(state.mean) == len(state.last) > 0
+    else:
+        with pytest.raises(HaltError):
+            any_model.embed("Message: hi\n", "Message: go on", ScoreParams(60))

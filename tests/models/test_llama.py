@@ -9,7 +9,8 @@ import pytest
 from panda.errors import ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message, ScoreCase, ScoreParams
 from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.context import LlamaContext
+from panda.models.llama.deadline import Deadline
 from panda.models.llama.gguf import GgufFile, find_gguf
 from panda.models.llama.loaded import LoadedGgufs
 from panda.models.llama.model import LlamaCppModel
@@ -211,3 +212,15 @@ def test_watched_context_stops_within_a_chunk(model: LlamaCppModel) -> None:
     assert deadline.elapsed_seconds < 0.5
     assert context.position == 0
     context.close()
+
+
+def test_hidden_states_depend_on_nothing_else(model: LlamaCppModel) -> None:
+    """A text's hidden state is the same bits whatever was computed before, and scores are not disturbed."""
+    case, limit = ScoreCase("Q:", " why\n"), ScoreParams(60)
+    alone = model.embed("Message: hi\n", "Message: go on", limit)
+    before = model.score("Evidence: x\n", [case], limit).logprobs
+    model.embed("", "something else entirely", limit)
+    again = model.embed("Message: hi\n", "Message: go on", limit)
+    assert (alone.mean, alone.last) == (again.mean, again.last)
+    assert len(alone.mean) == len(alone.last) > 100
+    assert model.score("Evidence: x\n", [case], limit).logprobs == before

@@ -3,14 +3,14 @@
 import ctypes
 import hashlib
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from panda.errors import ModelFileError, ModelTimeoutError
+from panda.errors import ModelFileError
+from panda.models.llama.deadline import Deadline
 from panda.models.llama.library import library_identity, load_library, take_error
 from panda.models.llama.prefixes import KeptPrefixes
 from panda.models.llama.weights import Weights
@@ -19,40 +19,6 @@ CHUNK_TOKENS = 512
 """Prompts are computed in chunks of this size from position 0, so that values never depend on reuse."""
 _SMALL_MODEL_PARAMS = 1_000_000_000
 _SEQUENCE = 0
-
-
-class Deadline:
-    """
-    The end of a call's allowed time.
-
-    Args:
-        seconds: Time allowed from now on.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.start = time.monotonic()
-
-    @property
-    def elapsed_seconds(self) -> float:
-        return time.monotonic() - self.start
-
-    @property
-    def passed(self) -> bool:
-        return self.elapsed_seconds >= self.seconds
-
-    def check(self) -> None:
-        """
-        Raises:
-            ModelTimeoutError: The time is over.
-        """
-        if self.passed:
-            raise ModelTimeoutError(
-                f"the model took longer than {self.seconds:g} seconds",
-                fix="raise timeout_ms in the recipe, or use a faster model",
-                expected=f"a reply within {self.seconds:g} seconds",
-                received=f"nothing complete after {self.elapsed_seconds:.1f} seconds",
-            )
 
 
 class LlamaContext:
@@ -98,6 +64,7 @@ class LlamaContext:
         params.n_ctx = n_ctx
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
         params.n_seq_max = 1
+        params.pooling_type = lib.LLAMA_POOLING_TYPE_NONE
         params.n_threads = 1 if is_small else cores
         params.n_threads_batch = cores
         # Flash attention splits its sums by the number of threads: not repeatable across machines.
@@ -212,6 +179,22 @@ class LlamaContext:
                 top = row.max()
                 found.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
         return found
+
+    def compute_hidden(self, tokens: Sequence[int], deadline: Deadline) -> NDArray[np.float32]:
+        """
+        Append at most CHUNK_TOKENS tokens to the window; the final layer's state at each, (n, n_embd).
+
+        Raises:
+            ModelTimeoutError: The time is over. The window is then empty.
+        """
+        self._lib.llama_set_embeddings(self._ctx, True)
+        try:
+            self._decode(tokens, range(len(tokens)), deadline)
+            pointers = [self._lib.llama_get_embeddings_ith(self._ctx, i) for i in range(len(tokens))]
+            shape = (self.weights.n_embd,)
+            return np.stack([np.ctypeslib.as_array(pointer, shape=shape) for pointer in pointers])
+        finally:
+            self._lib.llama_set_embeddings(self._ctx, False)
 
     def cut(self, position: int) -> None:
         """Forget everything from *position* on; at least the prefix must stay."""

@@ -61,6 +61,7 @@ class LoadedGgufs:
             n_ctx=n_ctx,
             writes=writes,
             scores=scores,
+            embeds=True,
             extra={
                 "backend": "llama_cpp",
                 "location": location,

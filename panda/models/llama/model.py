@@ -6,6 +6,7 @@ from panda.errors import HaltError
 from panda.models.contract import (
     Completion,
     GenerateParams,
+    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -16,7 +17,8 @@ from panda.models.contract import (
 )
 from panda.models.grammar import compile_schema
 from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.context import CHUNK_TOKENS, LlamaContext
+from panda.models.llama.deadline import Deadline
 from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler, log_softmax
 from panda.models.llama.weights import Weights
 
@@ -140,6 +142,23 @@ class LlamaCppModel:
             logprobs=tuple(logprobs),
             ends=_ends(text, [weights.piece(token) for token in tokens]),
             usage=Usage(prompt=len(start), reused=0, output=len(tokens)),
+            seconds=deadline.elapsed_seconds,
+        )
+
+    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
+        """The hidden state of a text's end, at most one chunk long, after a prefix that is kept."""
+        deadline = Deadline(params.timeout_seconds)
+        weights = self._load_weights()
+        start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)[-CHUNK_TOKENS:]
+        self._check_room(len(start), len(tokens))
+        context = self._load_context()
+        reused = context.enter_prefix(start, deadline)
+        states = context.compute_hidden(tokens, deadline)
+        context.cut(len(start))
+        return HiddenState(
+            mean=tuple(map(float, states.mean(axis=0))),
+            last=tuple(map(float, states[-1])),
+            usage=Usage(prompt=len(start) + len(tokens), reused=reused, output=0),
             seconds=deadline.elapsed_seconds,
         )
 

@@ -44,6 +44,7 @@ class Weights:
         self.vocab: Any = lib.llama_model_get_vocab(self.model)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
         self.n_params = int(lib.llama_model_n_params(self.model))
+        self.n_embd = int(lib.llama_model_n_embd(self.model))
         self.n_ctx_train = int(lib.llama_model_n_ctx_train(self.model))
         self.bos = int(lib.llama_vocab_bos(self.vocab))
         self.eos = int(lib.llama_vocab_eos(self.vocab))

@@ -1,0 +1,104 @@
+"""`panda eval` and `panda tune`: how often the choices of the recipes are right, and how they become it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from panda.cli.contract import Invocation, Result, Table
+from panda.errors import UsageError
+
+if TYPE_CHECKING:  # imported when cases are asked: help must not wait for the recipes
+    from panda.evals.cases import Case
+    from panda.recipes.executor import RecipeExecutor
+
+CASES_DIR = Path("tests") / "evals"
+_SPLITS = ("test", "fit", "all")
+
+
+def eval_recipes(
+    invocation: Invocation,
+    recipes: Annotated[
+        list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the numbers and every answer here.", metavar="FILE")
+    ] = None,
+    split: Annotated[str, typer.Option(help="test, fit or all.", metavar="SPLIT")] = "test",
+) -> Result:
+    """
+    Measure the choices of recipes on labelled cases: accuracy, calibration, milliseconds a choice.
+
+    Example: panda eval pipeline/phase1_reflection --cases tests/evals
+    """
+    from panda.app import open_executor
+    from panda.evals.report import COLUMNS, build_report, report_rows
+    from panda.evals.running import run_cases
+    from panda.storage.files import write_json
+
+    with open_executor(invocation.settings, invocation.environ) as executor:
+        asked = _cases(executor, cases or CASES_DIR, recipes or [], split)
+        with invocation.reporter.progress("cases", len(asked)) as advance:
+            answers = run_cases(executor, asked, advance=advance)
+    report = build_report(answers)
+    data: dict[str, Any] = {"split": split, "kinds": report}
+    if write is not None:
+        write_json(write, {**data, "answers": [answer.as_json() for answer in answers]})
+    return Result(data, Table(COLUMNS, report_rows(report)))
+
+
+def tune_recipes(
+    invocation: Invocation,
+    recipes: Annotated[
+        list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")
+    ] = None,
+) -> Result:
+    """
+    Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.
+
+    Example: panda tune pipeline/phase1_reflection --cases tests/evals
+    """
+    from panda.app import open_executor
+    from panda.evals.tuning import tune
+    from panda.recipes.fits import FITS_DIR
+    from panda.storage.files import write_json
+
+    with open_executor(invocation.settings, invocation.environ) as executor:
+        asked = _cases(executor, cases or CASES_DIR, recipes or [], "fit")
+        with invocation.reporter.progress("cases", len(asked)) as advance:
+            made = tune(executor, asked, advance=advance)
+    folder = invocation.settings.recipe_dirs[0] / FITS_DIR
+    for one in made:
+        write_json(folder / one.name, one.content)
+    rows = [(m.recipe, m.choice, m.content["cases"], m.content["accuracy_in_folds"], m.name) for m in made]
+    data = {"fits": [{"recipe": row[0], "choice": row[1], "file": str(folder / row[4])} for row in rows]}
+    return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
+
+
+def _cases(executor: "RecipeExecutor", path: Path, recipes: Sequence[str], split: str) -> "list[Case]":
+    from panda.evals.cases import load_cases
+    from panda.evals.kinds import KINDS
+    from panda.evals.running import recipe_of
+
+    if split not in _SPLITS:
+        raise UsageError(f"there is no split {split!r}", where="--split", fix="use test, fit or all")
+    of_kind = {name: recipe_of(executor, kind) for name, kind in KINDS.items()}
+    for recipe in recipes:
+        if recipe not in of_kind.values():
+            known = ", ".join(sorted(set(of_kind.values())))
+            raise UsageError(f"no kind of case asks {recipe!r}", where="RECIPE", fix=f"known: {known}")
+    found = [
+        case
+        for case in load_cases(path)
+        if split in ("all", case.split) and (not recipes or of_kind[case.kind] in recipes)
+    ]
+    if not found:
+        raise UsageError(f"no case of the split {split} asks these recipes", where=str(path))
+    return found

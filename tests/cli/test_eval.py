@@ -1,0 +1,48 @@
+"""`panda eval` as a real process: numbers of a few cases, and cases that cannot be asked."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PANDA = str(Path(sys.executable).with_name("panda"))
+LINES = (
+    {"kind": "intent", "split": "test", "query": "Good morning!", "label": "greeting"},
+    {"kind": "intent", "split": "test", "query": "Open the list of hotels.", "label": "navigation"},
+    {"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting"},
+    {"kind": "constraint", "split": "test", "query": "a tent under 200 euros", "label": ["under 200 euros"]},
+)
+
+
+def measure(tmp_path: Path, *words: str) -> dict[str, Any]:
+    """The JSON of one run over LINES."""
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text("".join(json.dumps(line) + "\n" for line in LINES), encoding="utf-8")
+    command = [PANDA, "eval", *words, "--cases", str(cases), "--json"]
+    done = subprocess.run(command, capture_output=True, env={**os.environ}, check=False)
+    value = json.loads(done.stdout)
+    assert isinstance(value, dict)
+    return value
+
+
+def test_numbers(tmp_path: Path) -> None:
+    """Each kind is measured on its test half, by the fit that comes with the embedded model."""
+    written = tmp_path / "numbers.json"
+    kinds = {one["kind"]: one for one in measure(tmp_path, "--write", str(written))["data"]["kinds"]}
+    assert set(kinds) == {"intent", "constraint"}
+    assert (kinds["intent"]["cases"], kinds["intent"]["fitted"], kinds["intent"]["accuracy"]) == (2, True, 1)
+    assert kinds["constraint"]["right"] == 1
+    assert [one["said"] for one in json.loads(written.read_text())["answers"]] == [
+        "greeting",
+        "navigation",
+        "under 200 euros",
+    ]
+
+
+def test_recipe_that_no_case_asks(tmp_path: Path) -> None:
+    """A recipe without a kind of case is wrong usage, and those that have one are named."""
+    value = measure(tmp_path, "pipeline/phase7_summarizer")
+    assert value["exit_code"] == 2
+    assert "pipeline/phase1_reflection" in value["error"]["fix"]

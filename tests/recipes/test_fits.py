@@ -1,0 +1,144 @@
+"""Fits: heads on hidden states, found by what they were made for, and what they read."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from panda.errors import FileFormatError, RecipeKeyError
+from panda.recipes.choices import Choice, ChoiceInputs, Option, choose
+from panda.recipes.fit_cases import build_texts
+from panda.recipes.fits import Fit, choice_hash, fit_to_json, load_fit
+from panda.recipes.schemas import ChoiceSpec, Step, choice_specs
+from tests.recipes.books import CLASSES, schema_of
+
+FIT = """# shots
+Message: Stop.
+Kind: no
+
+# case
+Earlier: {{turn_summaries}}
+Message: {{query}}
+Kind:
+
+# talk
+Message: Go on.
+
+# before
+Earlier: {{turn_summaries}}
+Message:
+
+# instead
+- the weather
+"""
+EACH = """# shots
+Note: a
+
+# case
+Note: {{option}}
+"""
+PROMPTS = {"fit.md": FIT, "each.md": EACH, "classes.md": CLASSES}
+HEAD = Fit(("no", "yes"), np.array([[0.0, 0.0], [1.0, 2.0]], np.float32), np.zeros(2, np.float32), 2.0, "", 4)
+
+
+def spec_of(*steps: Mapping[str, object], **schema: object) -> ChoiceSpec:
+    """The one choice of a schema with these steps."""
+    (spec,) = choice_specs(schema_of(p={**schema, "x-decide": list(steps)}), path=Path("r.yaml"))
+    return spec
+
+
+VALUES = spec_of({"scorer": "fit", "prompt": "fit.md"}, {"scorer": "label"}, enum=["yes", "no"])
+SPANS = {"type": "array", "x-options": "spans", "x-many": {"max": 2, "at_least": 9, "within": 9}}
+SUBSET = spec_of(
+    {"scorer": "fit", "prompt": "each.md", "many": {"max": 2, "at_least": 0.5, "within": 1}},
+    {"scorer": "prior"},
+    **SPANS,
+)
+
+
+def inputs() -> ChoiceInputs:
+    """Of a choice among values or spans."""
+    options = {"p": [Option("s1", "The tent.", prior=9.5), Option("s2", "Bees.")]}
+    return ChoiceInputs(
+        "Go?", options, lambda: "PACK", PROMPTS.__getitem__, {"turn_summaries.md": "Turn 1: a"}
+    )
+
+
+def test_file_round_trip(tmp_path: Path) -> None:
+    """A fit that was written gives the same probabilities when it is read."""
+    path = tmp_path / "fit.json"
+    path.write_text(json.dumps(fit_to_json(HEAD, {"recipe": "a/b"})), encoding="utf-8")
+    again = load_fit(path)
+    assert again.logprobs((0.5, 0.25)) == HEAD.logprobs((0.5, 0.25))
+    assert np.exp(again.logprobs((0.5, 0.25))["yes"]) == pytest.approx(1 / (1 + np.exp(-0.5)))
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "no json", '{"classes": ["a", "b"], "weights": "AAA"}'])
+def test_broken_file(tmp_path: Path, text: str) -> None:
+    """A file that is no fit is named in the error."""
+    path = tmp_path / "fit.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FileFormatError) as caught:
+        load_fit(path)
+    assert caught.value.where == str(path)
+
+
+def test_hash_follows_the_words() -> None:
+    """Another prompt makes another fit; a bar does not."""
+    step = VALUES.steps[0]
+    barred = spec_of(
+        {"scorer": "fit", "prompt": "fit.md", "at_least": 0.9}, {"scorer": "label"}, enum=["yes", "no"]
+    )
+    assert choice_hash(VALUES, step, FIT) == choice_hash(barred, barred.steps[0], FIT)
+    assert choice_hash(VALUES, step, FIT) != choice_hash(VALUES, step, FIT + ".")
+
+
+def test_texts_of_values() -> None:
+    """A choice among values shows one case, and what precedes the query beside what could instead."""
+    texts = build_texts(VALUES, VALUES.steps[0], inputs())
+    assert texts.shots.endswith("Kind: no\n\n")
+    assert [text.case for text in texts.texts] == ["Earlier: Turn 1: a\nMessage: Go?\nKind:"]
+    assert texts.texts[0].before == "Earlier: Turn 1: a\nMessage:"
+    assert texts.instead == ("Earlier: the weather\nMessage:",)
+
+
+def test_texts_of_options() -> None:
+    """A choice among options shows one case each."""
+    texts = build_texts(SUBSET, SUBSET.steps[0], inputs())
+    assert [text.case for text in texts.texts] == ["Note: The tent.", "Note: Bees."]
+
+
+def decide(spec: ChoiceSpec, probabilities: Mapping[str, float]) -> Choice:
+    """Choose with a fit that gives these probabilities; none means that there is no fit."""
+
+    def fit(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> Mapping[str, float]:
+        return probabilities
+
+    return choose(spec, inputs(), lambda prefix, cases: [(-1.0, 1), (-3.0, 1)], fit)
+
+
+def test_fit_decides() -> None:
+    """With a fit its likeliest value is taken, with that probability as confidence."""
+    assert decide(VALUES, {"no": 0.8, "yes": 0.2}) == Choice(
+        "p", "no", {"no": 0.8, "yes": 0.2}, 0.8, "fit", True
+    )
+
+
+def test_without_fit_the_next_step_decides() -> None:
+    """Without a fit the step is passed over, and the choice says that it is not fitted."""
+    made = decide(VALUES, {})
+    assert (made.value, made.scorer, made.fitted) == ("yes", "label", False)
+
+
+def test_own_bars() -> None:
+    """A fit step's bars count when it decides, the property's own when another does."""
+    assert decide(SUBSET, {"s1": 0.4, "s2": 0.6}).value == ("s2",)
+    assert decide(SUBSET, {}).value == ("s1",)
+
+
+def test_a_fit_is_never_last() -> None:
+    """A decision list that could end with a missing fit is refused."""
+    with pytest.raises(RecipeKeyError, match="the last step is a fit"):
+        spec_of({"scorer": "fit", "prompt": "fit.md"}, enum=["yes", "no"])
