@@ -54,6 +54,7 @@ bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "error: no dialogues to measure on" >&2; \
 		echo "fix: make bench DATA=DIR, with turns.jsonl and questions.jsonl in it" >&2; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy rank_bm25==0.2.2
+	@$(BIN)/python bench/importing.py "$(DATA)"
 	@$(BIN)/python bench/recall.py "$(DATA)"
 	@$(BIN)/python bench/compression.py "$(DATA)"
 

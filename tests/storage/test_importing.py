@@ -1,8 +1,6 @@
 """panda import: numbers kept or assigned, the same file twice changes nothing, errors change nothing."""
 
 import json
-import os
-import time
 from pathlib import Path
 
 import pytest
@@ -120,34 +118,6 @@ def test_a_write_that_fails_leaves_no_turn_and_no_temporary_file(tmp_path: Path)
     with pytest.raises(StoreError):
         import_turns(lines(import_line()), layout, still_clock)
     assert tree(tmp_path) == {"users/demo/turns": b"in the way"}
-
-
-def test_an_import_takes_at_most_three_times_as_long_as_writing_and_syncing_its_files(tmp_path: Path) -> None:
-    """Best of three runs each, 60 turns."""
-    many = lines(*(import_line(query=f"q{n}", summary="s", response="a b c " * 50) for n in range(60)))
-
-    def seconds_of_import(run: int) -> float:
-        started = time.perf_counter()
-        import_turns(many, Layout(tmp_path / f"import{run}"), still_clock)
-        return time.perf_counter() - started
-
-    ours = min(seconds_of_import(run) for run in range(3))
-    files = tree(tmp_path / "import0" / "users" / "demo" / "turns")
-
-    def seconds_of_loop(run: int) -> float:
-        started = time.perf_counter()
-        for name, data in files.items():
-            path = tmp_path / f"loop{run}" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        return time.perf_counter() - started
-
-    bare = min(seconds_of_loop(run) for run in range(3))
-    assert len(files) == 240
-    assert ours <= 3 * bare + 0.05, f"{ours:.3f} s against {bare:.3f} s"
 
 
 def test_a_turn_that_cannot_be_read_equals_no_line(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -172,15 +171,11 @@ def test_writers_wait_for_each_other(layout: Layout) -> None:
     index.close()
 
 
-def test_nothing_changed_costs_little(layout: Layout) -> None:
-    """A sync of 300 unchanged turns takes a fraction of reading them."""
-    for number in range(1, 301):
+def test_nothing_changed_is_not_taken_in_again(layout: Layout) -> None:
+    """A sync of unchanged turns updates nothing."""
+    for number in range(1, 31):
         write_turn(layout, number, query=f"apple {number}", response="pear")
     index = Index(layout)
-    started = time.perf_counter()
-    index.sync("ann")
-    first = time.perf_counter() - started
-    started = time.perf_counter()
+    assert index.sync("ann").updated == 30
     assert index.sync("ann").updated == 0
-    assert time.perf_counter() - started < first / 3
     index.close()
