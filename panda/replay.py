@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
@@ -22,7 +21,7 @@ from panda.memory.staging import Kind
 from panda.recipes.executor import Layers
 from panda.recipes.recordings import Miss, Replay
 from panda.settings import Settings
-from panda.storage.files import read_text, write_atomic
+from panda.storage.files import parse_json, read_text, render_json, write_atomic
 from panda.storage.layout import (
     CALLS_JSONL,
     METADATA_JSON,
@@ -157,8 +156,10 @@ def _content(path: Path) -> str | None:
     text = read_text(path)
     if path.parent.name != "steps":
         return text
-    value: dict[str, Any] = {key: part for key, part in json.loads(text).items() if key not in _LIVE}
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    value = parse_json(text, where=str(path))
+    if not isinstance(value, dict):
+        return text
+    return render_json({key: part for key, part in value.items() if key not in _LIVE})
 
 
 def _difference(before: str, after: str) -> str:

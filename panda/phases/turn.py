@@ -42,7 +42,7 @@ class Turn:
         self._calls: list[Mapping[str, Any]] = list(folder.calls())
         self.recordings = recordings or Recordings(self._calls)
         self._made = Counter(_identity(record) for record in self._calls if self._is_current(record))
-        done = (record["execution"] for record in self._calls if not self._is_current(record))
+        done = (record.get("execution", 0) for record in self._calls if not self._is_current(record))
         self._executions = max(done, default=0)
         self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
 

@@ -246,9 +246,14 @@ class TurnFolder:
         The lines of calls.jsonl, in order; [] if no call was made.
 
         Raises:
-            FileFormatError: A line is not JSON; names it.
+            FileFormatError: A line is not JSON or does not fit its schema; names it.
         """
-        return read_json_lines(self.paths / CALLS_JSONL) if self.has(CALLS_JSONL) else []
+        if not self.has(CALLS_JSONL):
+            return []
+        lines = read_json_lines(self.paths / CALLS_JSONL)
+        for number, line in enumerate(lines, 1):
+            check_json(CALLS_JSONL, line, f"{self.paths / CALLS_JSONL}:{number}")
+        return lines
 
     def clear_temporary(self) -> None:
         """Removes what a killed process left half written; nobody else may be at work on the turn."""

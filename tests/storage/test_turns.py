@@ -18,7 +18,9 @@ CALL = {
     "attempt": 0,
     "kind": "choose",
     "hashes": {"recipe": "ab", "prompts": "cd", "schema": "ef", "model": "01"},
-    "parameters": {"seed": 1},
+    "property": "intent",
+    "prefix": {"sha256": "ab", "content": "Message: hello"},
+    "options": [{"context": "", "continuation": " query", "logprob": -1.5, "tokens": 1}],
     "usage": {"prompt": 10, "reused": None, "output": 1},
     "seconds": 0.1,
 }
@@ -121,6 +123,18 @@ def test_calls_are_appended_one_a_line(store: TurnStore) -> None:
     with pytest.raises(FileFormatError, match="'guess' is not one of"):
         folder.append_call({**CALL, "kind": "guess"})
     assert [call["n"] for call in folder.calls()] == [1, 2]
+
+
+def test_a_damaged_call_is_named_with_its_line(store: TurnStore) -> None:
+    """calls() raises FileFormatError for a line that lacks what a replay needs."""
+    folder = store.claim("default", "chat", "a")
+    folder.append_call(CALL)
+    lines = (folder.paths / "calls.jsonl").read_text().replace('"logprob"', '"x"')
+    (folder.paths / "calls.jsonl").write_text(lines)
+    with pytest.raises(FileFormatError, match="'logprob' is a required property") as caught:
+        folder.calls()
+    assert caught.value.where is not None
+    assert "calls.jsonl:1" in caught.value.where
 
 
 def test_superseded_sections_are_copied_and_the_document_stays(store: TurnStore) -> None:
