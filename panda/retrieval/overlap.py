@@ -15,7 +15,7 @@ def share_of_words(query: str, text: str) -> float:
     0.0
     """
     wanted = {_stem(word) for word in find_query_words(query)}
-    found = {_stem(word) for word in re.findall(r"\w+", text)}
+    found = {_stem(word) for word in re.findall(r"[^\W_]+", text)}
     return len(wanted & found) / len(wanted) if wanted else 0.0
 
 
