@@ -9,7 +9,7 @@ from panda.memory.nodes import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.storage.files import read_text
 from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.found_nodes import best_items, claims_of, count_shared_words, load_found
+from panda.tools.found_nodes import QUERY_ARGUMENTS, best_items, claims_of, count_shared_words, load_found
 
 _KINDS = ("turn:", "knowledge:")
 _MOST_NODES = 6
@@ -22,12 +22,7 @@ class DocSearch:
 
     name = "doc.search"
     description = "Search earlier turns and the user's knowledge documents for passages on a query."
-    argument_schema: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000, "pattern": "\\S"}},
-        "required": ["query"],
-        "additionalProperties": False,
-    }
+    argument_schema = QUERY_ARGUMENTS
     result_schema: Mapping[str, Any] = {
         "type": "object",
         "properties": {

@@ -1,13 +1,22 @@
 """Loading what a search found, and the lines of it that speak of the query."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from panda.errors import MemoryNodeError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.tools.contract import ToolClaim, ToolContext
+
+QUERY_ARGUMENTS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000, "pattern": "\\S"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
+"""JSON Schema of the arguments of a tool that takes a query and nothing else."""
 
 
 def load_found(

@@ -5,7 +5,7 @@ from typing import Any
 
 from panda.documents.times import render_time
 from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.found_nodes import best_items, claims_of, load_found
+from panda.tools.found_nodes import QUERY_ARGUMENTS, best_items, claims_of, load_found
 
 _KINDS = ("memory:", "fact:", "research:", "visit:")
 _MOST_NODES = 8
@@ -17,12 +17,7 @@ class MemoryQuery:
 
     name = "memory.query"
     description = "Look up preferences, facts, cached research and visited pages that match a query."
-    argument_schema: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000, "pattern": "\\S"}},
-        "required": ["query"],
-        "additionalProperties": False,
-    }
+    argument_schema = QUERY_ARGUMENTS
     result_schema: Mapping[str, Any] = {
         "type": "object",
         "properties": {
