@@ -74,11 +74,6 @@ class GrammarMatcher:
         """Whether nothing more may follow."""
         return bool(self._matcher.is_stopped())
 
-    @property
-    def may_end(self) -> bool:
-        """Whether the reply may end here."""
-        return bool(self._matcher.is_accepting())
-
     def forced_tokens(self) -> list[int]:
         """The tokens that must come next whatever the model says; already taken as written."""
         if self.is_complete:
