@@ -10,6 +10,7 @@ from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
 from panda.documents.times import Clock
 from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
+from panda.memory.applying import take_in_edits
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -82,6 +83,7 @@ class App:
         check_query(query)
         self._check_calls(mode)
         settings = self.settings
+        take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
         return self._taken_up(folder, recordings)
 
@@ -168,11 +170,7 @@ class App:
                 self.layout,
                 self.settings.clock,
                 exc,
-                user=self.settings.user,
-                turn=None,
-                phase=None,
-                recipe=None,
-            )
+                    )
             raise
 
 

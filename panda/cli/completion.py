@@ -82,6 +82,22 @@ def complete_open_interventions(ctx: typer.Context, incomplete: str) -> list[str
     return _offer(incomplete, is_open)
 
 
+def complete_memory_keys(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The keys of the user's preferences and facts."""
+    found = (key for settings in _settings(ctx) for key in _memory_keys(settings))
+    return _offer(incomplete, found)
+
+
+def _memory_keys(settings: Settings) -> Iterator[str]:
+    from panda.documents.memory_file import parse_memory_file
+    from panda.storage.files import read_text
+
+    layout = Layout(settings.root)
+    for path in (layout.preferences(settings.user), layout.facts(settings.user)):
+        if path.is_file():
+            yield from (entry.key for entry in parse_memory_file(read_text(path), where=str(path)))
+
+
 def _offer(incomplete: str, values: Iterator[str]) -> list[str]:
     with suppress(PandaError, OSError):
         return list(dict.fromkeys(value for value in values if value and value.startswith(incomplete)))

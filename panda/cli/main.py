@@ -27,6 +27,15 @@ COMMANDS = (
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
     Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
+    Entry("memory list", "panda.cli.memory:list_all", "List what is remembered."),
+    Entry("memory get", "panda.cli.memory:get", "Print the value that is remembered under a key."),
+    Entry("memory set", "panda.cli.memory:set_value", "Remember a value."),
+    Entry("memory retract", "panda.cli.memory:retract", "Take back what is remembered under a key."),
+    Entry("memory history", "panda.cli.memory:history", "Show all that was ever said under a key."),
+    Entry("memory conflicts", "panda.cli.memory_conflicts:conflicts", "List contradictions."),
+    Entry("memory resolve", "panda.cli.memory_conflicts:resolve_conflict", "Settle a contradiction."),
+    Entry("memory lint", "panda.cli.memory_conflicts:lint", "Check the memory for what needs a look."),
+    Entry("memory merge", "panda.cli.memory:merge", "Add another machine's facts."),
     Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
     Entry(
@@ -48,6 +57,7 @@ GROUP_HELP = {
     "config": "The settings in force.",
     "intervention": "What halted, and how it was resolved.",
     "index": "The index of turns, memory, research, visits and knowledge documents.",
+    "memory": "Preferences and facts: what is remembered, who said it, and what contradicts it.",
     "models": "The models of models.yaml.",
     "recipe": "The recipes: one file for one model call.",
 }

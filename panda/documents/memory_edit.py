@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from panda.documents.front_matter import FrontMatterText, load_mapping, split_front_matter
-from panda.documents.memory_list import listed_line, set_listed
+from panda.documents.memory_list import listed, listed_line, says_otherwise, set_listed, shown_key
 from panda.documents.times import render_time
 from panda.documents.yaml_entries import (
     as_read,
@@ -129,6 +129,31 @@ def remove_entry(text: str, *, key: str, where: str) -> str:
     _check(edited, wanted, key, where)
     changed = _joined(text, front, (start, end), edited) + body
     return remove_entry(changed, key=key, where=where)  # a key may be there twice
+
+
+def relist_entry(text: str, *, key: str, value: object, source_turn: int | None, where: str) -> str:
+    """
+    The text of a memory file whose list shows a value that the front matter has already.
+
+    Args:
+        text: The whole file.
+        key: Key as in the front matter.
+        value: As for set_entry.
+        source_turn: Turn in which it was said; None if none.
+        where: File name for errors.
+
+    Returns:
+        The text; it differs only if the list has a line of the key that says something else.
+
+    Raises:
+        DocumentError: The front matter is broken.
+    """
+    body = split_front_matter(text, where=where).body
+    said = listed(body).get(shown_key(key))
+    if said is None or not says_otherwise(said, value):
+        return text
+    line = listed_line(key, value, source_turn)
+    return text[: len(text) - len(body)] + set_listed(body, key, line, _newline(text))
 
 
 def _newline(text: str) -> str:

@@ -82,6 +82,25 @@ def parse_memory_file(text: str, *, where: str) -> tuple[MemoryEntry, ...]:
     )
 
 
+def find_entry(text: str, key: str, *, where: str) -> MemoryEntry | None:
+    """
+    One entry of a memory file; None if it has no such key.
+
+    Args:
+        text: The whole file.
+        key: The key as typed.
+        where: File name for errors.
+
+    Raises:
+        DocumentError: As for parse_memory_file, of this entry only.
+    """
+    front = split_front_matter(text, where=where)
+    if key not in front.values:
+        return None
+    line = front.yaml_line + key_lines(front.yaml_text)[key]
+    return _parse_entry(key, front.values[key], where=where, line=line)
+
+
 def _parse_entry(key: str, raw: object, *, where: str, line: int) -> MemoryEntry:
     if not (isinstance(raw, dict) and "value" in raw and set(raw) <= _FIELDS):
         return MemoryEntry(key, raw, None, None, None, is_bare=True, line=line)

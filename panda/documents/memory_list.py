@@ -42,7 +42,7 @@ def says_otherwise(line: str, value: object) -> bool:
     return said != _shown(value) and _TURN.sub("", said) != _shown(value)
 
 
-def set_listed(body: str, key: str, line: str | None, newline: str, *, add: bool = True) -> str:
+def set_listed(body: str, key: str, line: str | None, newline: str) -> str:
     """
     The body of a memory file with the line of one key set.
 
@@ -51,7 +51,6 @@ def set_listed(body: str, key: str, line: str | None, newline: str, *, add: bool
         key: The key.
         line: Its line; None takes it away.
         newline: How lines end.
-        add: Whether a line is added where there is none.
 
     >>> marked = "<!-- panda -->\\n- pet: cat\\n<!-- panda -->\\n"
     >>> set_listed(marked, "pet", "- pet: dog", "\\n")
@@ -69,7 +68,7 @@ def set_listed(body: str, key: str, line: str | None, newline: str, *, add: bool
                 return body[:at] + line + body[until:]
             until = body.find("\n", until) + 1
             return body[:at] + body[until:]
-    if line is None or not add:
+    if line is None:
         return body
     lead = body[:end] if body[:end].endswith("\n") else body[:end] + newline
     return f"{lead}{line}{newline}{body[end:]}"

@@ -25,6 +25,7 @@ EXTRACTED_JSON = "extracted.json"
 PREFERENCES_MD = "preferences.md"
 FACTS_MD = "facts.md"
 MEMORY_JSONL = "memory.jsonl"
+CONFLICTS_JSONL = "conflicts.jsonl"
 
 
 def turn_name(number: int) -> str:
@@ -91,6 +92,13 @@ class Layout:
 
     def memory_log(self, user: str) -> Path:
         return self.user(user) / MEMORY_JSONL
+
+    def conflicts(self, user: str) -> Path:
+        return self.user(user) / CONFLICTS_JSONL
+
+    def memory_shown(self, user: str) -> Path:
+        """How much of the log the memory files showed when panda last looked at them."""
+        return self.user(user) / "memory.shown.json"
 
     def knowledge(self, user: str) -> Path:
         return self.user(user) / "knowledge"
