@@ -170,7 +170,11 @@ class App:
                 self.layout,
                 self.settings.clock,
                 exc,
-                    )
+                user=self.settings.user,
+                turn=None,
+                phase=None,
+                recipe=None,
+            )
             raise
 
 

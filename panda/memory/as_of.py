@@ -57,4 +57,4 @@ def _write_lines(past: Layout, user: str, state: Projection, earlier: list[Asser
     ]
     if records:
         text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in records)
-        write_atomic(past.conflicts(user), text)
+        write_atomic(past.conflicts_log(user), text)

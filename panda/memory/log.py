@@ -58,7 +58,7 @@ class MemoryLog:
     """
 
     def __init__(self, layout: Layout, user: str) -> None:
-        self._paths = (layout.memory_log(user), layout.conflicts(user))
+        self._paths = (layout.memory_log(user), layout.conflicts_log(user))
         self._clear()
 
     def _clear(self) -> None:

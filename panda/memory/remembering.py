@@ -190,7 +190,7 @@ class Memory:
         if new:
             append_json_lines(self._layout.memory_log(self.user), [one.to_json() for one in new])
         if settled:
-            append_json_lines(self._layout.conflicts(self.user), [one.to_json() for one in settled])
+            append_json_lines(self._layout.conflicts_log(self.user), [one.to_json() for one in settled])
         state.log.refresh()
         for kind in KINDS:
             text = texts[kind]

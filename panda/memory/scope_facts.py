@@ -1,15 +1,14 @@
 """Facts and conflict records as values, read strictly from JSON (S2 §16.1). Pure."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from sys import intern
 from typing import Any
 
-from panda.documents.times import parse_time
 from panda.errors import FileFormatError
 from panda.memory.hlc import parse_hlc
-from panda.memory.values import FactValue, entity_name, parse_value
+from panda.memory.values import FactValue, entity_name, parse_value, read_time
 
 SCOPES = ("local", "team", "company", "public")
 """Every scope; none contains another."""
@@ -39,6 +38,11 @@ class Fact:
     """Hybrid clock reading as written; None sorts lowest."""
     valid_until: datetime | None
     """The last instant at which it holds; None for ever."""
+    reading: tuple[int, int] = field(init=False, compare=False, repr=False)
+    """The clock reading as two integers."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reading", parse_hlc(self.hlc))
 
     @property
     def triple(self) -> tuple[str, str]:
@@ -100,26 +104,25 @@ def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
         confidence = read_share(raw["confidence"], "the confidence")
         name = "scope"
         scope = read_scope(raw["scope"])
-        name = "hlc"
-        hlc = raw.get("hlc")
-        if hlc is not None:
-            parse_hlc(_string(hlc, "the hybrid clock reading"))
         name = "valid_until"
         until = raw.get("valid_until")
-        valid_until = None if until is None else parse_time(_string(until, "the end of validity"))
+        valid_until = None if until is None else read_time(_string(until, "the end of validity"))
+        name = "hlc"
+        hlc = raw.get("hlc")
+        hlc = None if hlc is None else _string(hlc, "the hybrid clock reading")
+        return Fact(
+            id=fact_id,
+            entity=intern(entity),
+            relation=intern(relation),
+            value=value,
+            source=source and intern(source),
+            confidence=confidence,
+            scope=scope,
+            hlc=hlc,
+            valid_until=valid_until,
+        )
     except ValueError as exc:
         raise _error(str(exc), where, key + name) from exc
-    return Fact(
-        id=fact_id,
-        entity=intern(entity),
-        relation=intern(relation),
-        value=value,
-        source=source and intern(source),
-        confidence=confidence,
-        scope=scope,
-        hlc=hlc,
-        valid_until=valid_until,
-    )
 
 
 def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:

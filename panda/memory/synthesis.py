@@ -6,13 +6,14 @@ from datetime import datetime
 from itertools import pairwise
 
 from panda.documents.times import render_time
-from panda.memory.hlc import parse_hlc
 from panda.memory.scope_facts import Conflict, Fact
 from panda.memory.settling import settle
 from panda.memory.synthesis_request import SynthesisRequest
-from panda.memory.values import FactValue, canonical_json
+from panda.memory.values import canonical_json
 
 Triple = tuple[str, str]
+
+_BEFORE_ALL = (-2, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +24,10 @@ class Entry:
     """Normalised."""
     relation: str
     """As written."""
-    scope: str
-    """The scope asked for."""
-    value: FactValue
-    """Of the winning fact."""
-    confidence: float
-    """Of the winning fact."""
-    hlc: str | None
-    """Of the winning fact, as written."""
+    winner: Fact
+    """The most credible fact."""
     alternative: Fact | None
-    """The best fact that says otherwise; None if nothing does."""
+    """The most credible one that says otherwise; None if nothing does."""
 
     @property
     def contradicted(self) -> bool:
@@ -40,14 +35,14 @@ class Entry:
         return self.alternative is not None
 
     def to_json(self) -> dict[str, object]:
-        """As a SynthesisEntry."""
+        """As S2's SynthesisEntry."""
         entry: dict[str, object] = {
             "entity": self.entity,
             "relation": self.relation,
-            "scope": self.scope,
-            "value": self.value.to_json(),
-            "confidence": self.confidence,
-            "hlc": self.hlc,
+            "scope": self.winner.scope,
+            "value": self.winner.value.to_json(),
+            "confidence": self.winner.confidence,
+            "hlc": self.winner.hlc,
             "contradicted": self.contradicted,
         }
         if self.alternative is not None:
@@ -109,10 +104,10 @@ def synthesize(
     """
     at = request.as_of or now
     contenders = find_contenders(facts, conflicts, request, now=at)
-    entries = [_entry(ranked, request.scope, triple) for triple, ranked in contenders.items()]
+    entries = [Entry(*triple, ranked[0], find_alternative(ranked)) for triple, ranked in contenders.items()]
     least = request.min_confidence
-    kept = [entry for entry in entries if least is None or entry.confidence >= least]
-    kept.sort(key=_entry_order)
+    kept = [entry for entry in entries if least is None or entry.winner.confidence >= least]
+    kept.sort(key=lambda entry: (_strength(entry.winner), entry.entity, entry.relation))
     return Envelope(
         summary=tuple(kept),
         synthesized_at=at,
@@ -140,20 +135,20 @@ def find_contenders(
     """
     placed = settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts)
     wanted = [
-        (triple, fact, parse_hlc(fact.hlc))
+        (triple, fact)
         for triple, fact in placed
         if request.entity in (None, triple[0])
         and request.relation in (None, triple[1])
         and not (_is_system(triple[0]) or _is_system(triple[1]))
     ]
     silenced: dict[Triple, tuple[int, int]] = {}
-    for triple, fact, reading in wanted:
-        if fact.confidence == 0 and reading > silenced.get(triple, (-2, 0)):
-            silenced[triple] = reading
+    for triple, fact in wanted:
+        if fact.confidence == 0 and fact.reading > silenced.get(triple, _BEFORE_ALL):
+            silenced[triple] = fact.reading
     found: dict[Triple, list[Fact]] = {}
-    for triple, fact, reading in wanted:
+    for triple, fact in wanted:
         alive = request.include_expired or fact.valid_until is None or fact.valid_until >= now
-        if alive and reading > silenced.get(triple, (-2, 0)):
+        if alive and fact.reading > silenced.get(triple, _BEFORE_ALL):
             found.setdefault(triple, []).append(fact)
     return {triple: rank(group) for triple, group in found.items()}
 
@@ -183,26 +178,8 @@ def find_alternative(ranked: Sequence[Fact]) -> Fact | None:
 
 
 def _strength(fact: Fact) -> tuple[float, int, int]:
-    milliseconds, counter = parse_hlc(fact.hlc)
+    milliseconds, counter = fact.reading
     return -fact.confidence, -milliseconds, -counter
-
-
-def _entry(ranked: Sequence[Fact], scope: str, triple: Triple) -> Entry:
-    winner = ranked[0]
-    return Entry(
-        entity=triple[0],
-        relation=triple[1],
-        scope=scope,
-        value=winner.value,
-        confidence=winner.confidence,
-        hlc=winner.hlc,
-        alternative=find_alternative(ranked),
-    )
-
-
-def _entry_order(entry: Entry) -> tuple[float, int, int, str, str]:
-    milliseconds, counter = parse_hlc(entry.hlc)
-    return -entry.confidence, -milliseconds, -counter, entry.entity, entry.relation
 
 
 def _is_system(name: str) -> bool:

@@ -6,10 +6,9 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
-from panda.documents.times import parse_time
 from panda.errors import UsageError
 from panda.memory.scope_facts import SCOPES, read_scope, read_share
-from panda.memory.values import entity_name
+from panda.memory.values import entity_name, read_time
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def _flag(value: object) -> bool:
 
 
 def _instant(value: object) -> datetime:
-    return parse_time(_text(value))
+    return read_time(_text(value))
 
 
 _READERS: Mapping[str, Any] = {

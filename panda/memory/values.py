@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from panda.documents.times import parse_time
@@ -52,6 +53,22 @@ def entity_name(text: str) -> str:
     if not name:
         raise ValueError("the entity is blank")
     return name
+
+
+def read_time(text: str) -> datetime:
+    """
+    An instant; without an offset it is UTC.
+
+    Raises:
+        ValueError: No date or time.
+
+    >>> read_time("2026-06-01T14:00:00+02:00").hour
+    12
+    """
+    try:
+        return parse_time(text)
+    except ValueError as exc:
+        raise ValueError(f"{_shown(text)} is no time such as 2026-06-01T12:00:00Z") from exc
 
 
 def parse_value(raw: object) -> FactValue:
@@ -107,7 +124,7 @@ def _meaning(kind: str, v: Any) -> Hashable:
     if kind in ("boolean", "list") or not isinstance(v, str):
         raise ValueError(f"{_shown(v)} is no {kind}")
     if kind == "datetime":
-        return parse_time(v)
+        return read_time(v)
     return entity_name(v) if kind == "ref" else v
 
 

@@ -93,7 +93,7 @@ class Layout:
     def memory_log(self, user: str) -> Path:
         return self.user(user) / MEMORY_JSONL
 
-    def conflicts(self, user: str) -> Path:
+    def conflicts_log(self, user: str) -> Path:
         return self.user(user) / CONFLICTS_JSONL
 
     def memory_shown(self, user: str) -> Path:

@@ -121,10 +121,10 @@ def test_answers_confirm_themselves(store: tuple[list[Fact], list[Conflict]]) ->
     """The winners alone, as facts, give the same entries without a contradiction."""
     envelope = ask(*store)
     winners = [
-        Fact(str(n), e.entity, e.relation, e.value, None, e.confidence, e.scope, e.hlc, None)
-        for n, e in enumerate(envelope.summary)
+        replace(entry.winner, id=str(n), entity=entry.entity, relation=entry.relation)
+        for n, entry in enumerate(envelope.summary)
     ]
-    assert ask(winners, []).summary == tuple(replace(entry, alternative=None) for entry in envelope.summary)
+    assert [entry.winner for entry in ask(winners, []).summary] == winners
 
 
 def test_storm_of_weak_rivals() -> None:
@@ -138,7 +138,7 @@ def test_storm_of_weak_rivals() -> None:
     document = {"facts": [{**shared, **one} for one in (*rivals, winner)]}
     envelope = ask(*parse_scope_facts(document, where="storm"))
     (entry,) = envelope.summary
-    assert entry.value.v == "winner"
+    assert entry.winner.value.v == "winner"
     assert entry.contradicted
     assert entry.alternative is not None
     assert entry.alternative.value.v == "rival 199"
