@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING
 
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
@@ -40,6 +42,9 @@ from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS
+
+if TYPE_CHECKING:  # loaded with the first page
+    from panda.web.client import WebClient
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,20 @@ def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App
     return build_with(settings, layout, layers)
 
 
+def web_of(settings: Settings) -> "Callable[[], WebClient]":
+    """Gives the one client through which pages are read; made when it is first asked for."""
+
+    @cache
+    def open_web() -> "WebClient":
+        from panda.web.addresses import AddressRules, parse_allowed
+        from panda.web.client import WebClient
+
+        rules = AddressRules(tuple(parse_allowed(entry) for entry in settings.web_allow))
+        return WebClient(rules, timeout_seconds=settings.web_timeout_seconds)
+
+    return open_web
+
+
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
     clock, user = settings.clock, settings.user
@@ -264,7 +283,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
     index = Index(layout)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
-    tools = ToolContext(layout, user, 0, "", reader, retriever, now)
+    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web_of(settings))
 
     def tools_of(turn: Turn) -> ToolContext:
         return replace(tools, turn=turn.turn, query=turn.query)

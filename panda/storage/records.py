@@ -75,6 +75,23 @@ class ResearchRecord:
 
 
 @dataclass(frozen=True)
+class PageZone:
+    """One part of a visited page."""
+
+    type: str
+    """pricing, product_info, reviews, navigation or other."""
+    confidence: float
+    """How sure that is, and that it belongs to the page's own subject."""
+    items: tuple[str, ...]
+    """Its lines."""
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether its lines may be quoted: no menus, nothing that is likely about something else."""
+        return self.type != "navigation" and self.confidence >= 0.5
+
+
+@dataclass(frozen=True)
 class VisitRecord:
     """One visited page."""
 
@@ -93,7 +110,9 @@ class VisitRecord:
     title: str
     """Title of the page or product, "" if unknown."""
     fields: dict[str, Any]
-    """What was extracted; any shape."""
+    """What was extracted, but for zones; any shape."""
+    zones: tuple[PageZone, ...] = ()
+    """Parts of the page by what they are about."""
 
 
 def load_object(path: Path) -> dict[str, Any]:
@@ -200,6 +219,7 @@ def load_visit(directory: Path) -> VisitRecord:
     fields = load_object(directory / EXTRACTED_JSON)
     nested = fields.get("extracted_data")
     fields = dict(nested) if isinstance(nested, dict) else fields
+    zones = _zones(fields.pop("zones", None), directory / EXTRACTED_JSON)
     visit_id = _text(manifest, "visit_id", path)
     if not visit_id:
         raise FileFormatError("visit_id is missing", where=f"{path} (visit_id)")
@@ -212,7 +232,21 @@ def load_visit(directory: Path) -> VisitRecord:
         quality=_number(manifest, "extraction_quality", path),
         title=str(fields.get("title") or _text(manifest, "title", path)),
         fields=fields,
+        zones=zones,
     )
+
+
+def _zones(value: object, path: Path) -> tuple[PageZone, ...]:
+    if not isinstance(value, list):
+        return ()
+    zones = []
+    for zone in value:
+        if not isinstance(zone, dict) or not isinstance(zone.get("items"), list):
+            raise FileFormatError("a zone is no object with items", where=f"{path} (zones)")
+        confidence = _number(zone, "confidence", path)
+        items = tuple(item for item in zone["items"] if isinstance(item, str))
+        zones.append(PageZone(_text(zone, "type", path), 0.5 if confidence is None else confidence, items))
+    return tuple(zones)
 
 
 def turn_directories(turns: Path) -> list[tuple[int, Path]]:
