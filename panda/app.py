@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING
 
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
@@ -42,9 +40,7 @@ from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS
-
-if TYPE_CHECKING:  # loaded with the first page
-    from panda.web.client import WebClient
+from panda.web.opening import web_opener
 
 
 @dataclass(frozen=True)
@@ -257,20 +253,6 @@ def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App
     return build_with(settings, layout, layers)
 
 
-def web_of(settings: Settings) -> "Callable[[], WebClient]":
-    """Gives the one client through which pages are read; made when it is first asked for."""
-
-    @cache
-    def open_web() -> "WebClient":
-        from panda.web.addresses import AddressRules, parse_allowed
-        from panda.web.client import WebClient
-
-        rules = AddressRules(tuple(parse_allowed(entry) for entry in settings.web_allow))
-        return WebClient(rules, timeout_seconds=settings.web_timeout_seconds)
-
-    return open_web
-
-
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
     clock, user = settings.clock, settings.user
@@ -281,9 +263,9 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         append_json_line(layout.executions_log, record)
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
-    index = Index(layout)
+    index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
-    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web_of(settings))
+    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web)
 
     def tools_of(turn: Turn) -> ToolContext:
         return replace(tools, turn=turn.turn, query=turn.query)

@@ -259,18 +259,12 @@ def _layer(given: _Given, environ: Mapping[str, str]) -> str:
 
 
 def _places(given: _Given, environ: Mapping[str, str]) -> tuple[str, ...]:
-    from panda.web.addresses import parse_allowed  # only if it is wanted
+    from panda.web.addresses import parse_places  # only if it is wanted
 
-    value = given.value.split(",") if isinstance(given.value, str) else given.value
-    wanted = 'a list of hosts, addresses or CIDR blocks, as in ["127.0.0.1:8080", "10.0.0.0/8"]'
-    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-        raise _wrong(given, wanted)
-    for entry in value:
-        try:
-            parse_allowed(entry)
-        except UsageError as exc:
-            raise SettingError(exc.message, where=given.where, fix=f"give {wanted}") from exc
-    return tuple(value)
+    try:
+        return parse_places(given.value)
+    except UsageError as exc:
+        raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
 
 
 def _search_provider(given: _Given, environ: Mapping[str, str]) -> str:

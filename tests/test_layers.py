@@ -43,7 +43,7 @@ ONLY_IMPORTERS = {
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},
     "trafilatura": {"web/main_text.py"},
-    "lxml": {"web/markup.py"},
+    "lxml": {"web/tree.py"},
     "httpcore": {"web/connection.py"},
     "charset_normalizer": {"web/body.py"},
 }

@@ -21,6 +21,7 @@ from panda.storage.layout import (
     RESPONSE_MD,
     TurnPaths,
 )
+from panda.storage.page_zones import PageZone, read_zones
 
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
@@ -72,23 +73,6 @@ class ResearchRecord:
     """Claims as in the file: claim, source, confidence."""
     visit_ids: tuple[str, ...]
     """Visits it rests on."""
-
-
-@dataclass(frozen=True)
-class PageZone:
-    """One part of a visited page."""
-
-    type: str
-    """pricing, product_info, reviews, navigation or other."""
-    confidence: float
-    """How sure that is, and that it belongs to the page's own subject."""
-    items: tuple[str, ...]
-    """Its lines."""
-
-    @property
-    def is_quotable(self) -> bool:
-        """Whether its lines may be quoted: no menus, nothing that is likely about something else."""
-        return self.type != "navigation" and self.confidence >= 0.5
 
 
 @dataclass(frozen=True)
@@ -219,7 +203,7 @@ def load_visit(directory: Path) -> VisitRecord:
     fields = load_object(directory / EXTRACTED_JSON)
     nested = fields.get("extracted_data")
     fields = dict(nested) if isinstance(nested, dict) else fields
-    zones = _zones(fields.pop("zones", None), directory / EXTRACTED_JSON)
+    zones = read_zones(fields.pop("zones", None), directory / EXTRACTED_JSON)
     visit_id = _text(manifest, "visit_id", path)
     if not visit_id:
         raise FileFormatError("visit_id is missing", where=f"{path} (visit_id)")
@@ -234,19 +218,6 @@ def load_visit(directory: Path) -> VisitRecord:
         fields=fields,
         zones=zones,
     )
-
-
-def _zones(value: object, path: Path) -> tuple[PageZone, ...]:
-    if not isinstance(value, list):
-        return ()
-    zones = []
-    for zone in value:
-        if not isinstance(zone, dict) or not isinstance(zone.get("items"), list):
-            raise FileFormatError("a zone is no object with items", where=f"{path} (zones)")
-        confidence = _number(zone, "confidence", path)
-        items = tuple(item for item in zone["items"] if isinstance(item, str))
-        zones.append(PageZone(_text(zone, "type", path), 0.5 if confidence is None else confidence, items))
-    return tuple(zones)
 
 
 def turn_directories(turns: Path) -> list[tuple[int, Path]]:

@@ -53,8 +53,32 @@ def parse_allowed(text: str) -> AllowedPlace:
         return AllowedPlace(text, None, ip_network(body, strict=False), port)
     except ValueError:
         if not _HOST.fullmatch(body) or body.replace(".", "").isdigit():
-            raise UsageError(f"{text!r} is no host, address or CIDR block") from None
+            raise UsageError(
+                f"{text!r} is no host, address or CIDR block",
+                fix='give entries as in ["127.0.0.1:8080", "10.0.0.0/8", "wiki.local"]',
+            ) from None
         return AllowedPlace(text, body, None, port)
+
+
+def parse_places(value: object) -> tuple[str, ...]:
+    """
+    The entries of web_allow, checked.
+
+    Args:
+        value: A list of entries, or one text with commas between them.
+
+    Raises:
+        UsageError: One of them is none.
+
+    >>> parse_places("127.0.0.1:8080, wiki.local")
+    ('127.0.0.1:8080', 'wiki.local')
+    """
+    entries = value.split(",") if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise UsageError(
+            "web_allow is no list of texts", fix='give a list, as in ["127.0.0.1:8080", "10.0.0.0/8"]'
+        )
+    return tuple(parse_allowed(entry.strip()).text for entry in entries)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from panda.documents.passages import split_passages
 from panda.documents.sentences import one_line
 from panda.web.client import Page
 from panda.web.main_text import find_main_text
-from panda.web.markup import Markup, PageTable, clean_text, read_markup
+from panda.web.markup import Markup, read_markup
+from panda.web.page_data import PageTable
 from panda.web.quality import judge_extraction
 from panda.web.structured import (
     article_fields,
@@ -23,6 +24,7 @@ from panda.web.structured import (
     parse_json_ld,
     product_fields,
 )
+from panda.web.tree import clean_text
 from panda.web.zones import Reading, Zone, find_zones, read_blocks
 
 _BUY = re.compile(
@@ -64,7 +66,7 @@ def extract_page(page: Page) -> Extraction:
     markup = read_markup(text)
     readings = read_blocks(markup.blocks)
     main_text = find_main_text(text, page.final_url)
-    values = parse_json_ld(markup.scripts)
+    values = parse_json_ld(markup.data.scripts)
     page_type, fields = _identify(markup, values, readings, main_text)
     told = [
         claim.value for key in ("price", "lowest_price") for claim in find_claims(str(fields.get(key, "")))
@@ -75,8 +77,8 @@ def extract_page(page: Page) -> Extraction:
     zones = find_zones(markup, readings, is_product=is_product, main_text=main_text, prices=told)
     if page_type == "listing" and not fields.get("products"):
         fields["products"] = _listed(readings)
-    if markup.tables:
-        fields["tables"] = [_table(table) for table in markup.tables]
+    if markup.data.tables:
+        fields["tables"] = [_table(table) for table in markup.data.tables]
     quality = judge_extraction(page_type, fields, readings, main_text)
     content = _content(page_type, fields, markup, readings, main_text)
     fields["zones"] = [zone.to_json() for zone in zones]
@@ -91,9 +93,9 @@ def _identify(
     heading = next(
         (block.text for block in markup.blocks if block.tag == "h1" and not block.in_navigation), ""
     )
-    meta = meta_fields(markup.meta)
-    title = heading or meta.get("title") or _SITE_TITLE.sub("", markup.title)
-    items = [microdata_node(values) for kind, values in markup.microdata if kind.endswith("Product")]
+    meta = meta_fields(markup.data.meta)
+    title = heading or meta.get("title") or _SITE_TITLE.sub("", markup.data.title)
+    items = [microdata_node(values) for kind, values in markup.data.microdata if kind.endswith("Product")]
     products = find_products(values) or [item for item in items if item.get("name") or item.get("offers")]
     articles = find_articles(values)
     listed = find_listed(values)
@@ -120,7 +122,7 @@ def _identify(
     dated: dict[str, Any] = {
         key: meta[key] for key in ("author", "published_at", "modified_at", "description") if key in meta
     }
-    is_article = "published_at" in dated or markup.meta.get("og:type") == "article"
+    is_article = "published_at" in dated or markup.data.meta.get("og:type") == "article"
     kind = "article" if is_article or len(main_text.split()) > 250 else "page"
     fields = {"title": title, **dated}
     return kind, {key: value for key, value in fields.items() if value}
@@ -168,7 +170,9 @@ def _complete_product(fields: dict[str, Any], markup: Markup, readings: Sequence
     if differences:
         fields["disagreements"] = differences
     specs = {
-        name: value for name, value in markup.pairs.items() if len(name) < 80 and len(value) < _SPEC_CHARS
+        name: value
+        for name, value in markup.data.pairs.items()
+        if len(name) < 80 and len(value) < _SPEC_CHARS
     }
     fields["specs"] = dict(list({**specs, **fields.get("specs", {})}.items())[:_MOST_SPECS])
     for key in [key for key, value in fields.items() if not value]:
@@ -221,8 +225,8 @@ def _content(
         heading = re.fullmatch(r"h([1-6])", block.tag)
         mark = "#" * max(2, int(heading[1])) + " " if heading else "- " if block.tag == "li" else ""
         lines.append(f"{mark}{block.text}")
-    lines += [f"- {name}: {value}" for name, value in markup.pairs.items()]
-    lines += [render_table(table) for table in markup.tables]
+    lines += [f"- {name}: {value}" for name, value in markup.data.pairs.items()]
+    lines += [render_table(table) for table in markup.data.tables]
     return "\n\n".join(line for line in lines if line)
 
 

@@ -7,7 +7,8 @@ from typing import Literal
 
 from panda.documents.evidence import find_claims
 from panda.documents.sentences import split_sentences
-from panda.web.markup import Block, Markup
+from panda.web.blocks import Block
+from panda.web.markup import Markup
 
 ZoneType = Literal["pricing", "product_info", "reviews", "navigation", "other"]
 
@@ -148,8 +149,8 @@ def find_zones(
     """
     flat = " ".join(main_text.split())
     grouped: dict[tuple[ZoneType, float], list[str]] = {}
-    if markup.pairs:
-        grouped["product_info", 0.95] = [f"{name}: {value}" for name, value in markup.pairs.items()]
+    if markup.data.pairs:
+        grouped["product_info", 0.95] = [f"{name}: {value}" for name, value in markup.data.pairs.items()]
     for reading in readings:
         kind, confidence = _classify(reading, flat, is_product=is_product, prices=prices)
         text = reading.block.text

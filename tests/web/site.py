@@ -59,7 +59,11 @@ class Site:
             def log_message(self, format: str, *args: object) -> None:
                 """Nothing is printed."""
 
-        self._server = ThreadingHTTPServer((host, 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, request: object, client_address: object) -> None:
+                """A client that goes away is no error of the site's."""
+
+        self._server = Server((host, 0), Handler)
         self._server.daemon_threads = True
         self.place = f"{host}:{self._server.server_address[1]}"
         self.root = f"http://{self.place}"
