@@ -42,15 +42,12 @@ ONLY_IMPORTERS = {
     "sqlite3": {"storage/index_database.py"},
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},
-<<<<<<< HEAD
     "trafilatura": {"web/main_text.py"},
     "lxml": {"web/tree.py"},
     "httpcore": {"web/connection.py"},
     "charset_normalizer": {"web/body.py"},
-=======
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py"},
->>>>>>> main
 }
 """Libraries that one module wraps."""
 
