@@ -113,9 +113,7 @@ def test_section_grows_with_every_call(tmp_path: Path) -> None:
         return script(asked)
 
     run_turn(layout, answer=answer)
-    assert [text.count("memory.query\"") for text in seen if "## 3." in text and "## 5." not in text][
-        :3
-    ] == [
+    assert [text.count('memory.query"') for text in seen if "## 3." in text and "## 5." not in text][:3] == [
         0,
         1,
         2,
