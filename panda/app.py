@@ -39,6 +39,7 @@ from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project, guarded_files
 from panda.tools.table import TOOLS
+from panda.web.opening import web_opener
 
 
 @dataclass(frozen=True)
@@ -227,10 +228,10 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         append_json_line(layout.executions_log, record)
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
-    index = Index(layout)
+    index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     limit = settings.tool_seconds
-    tools = ToolContext(layout, user, 0, "", reader, retriever, now, limit_seconds=limit)
+    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web, limit_seconds=limit)
 
     def open_project(*, dry: bool) -> Project:
         return Project(

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from panda.documents.times import Clock
 from panda.memory.nodes import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
 from panda.tools.project import Project
+
+if TYPE_CHECKING:  # loaded with the first page
+    from panda.web.client import WebClient
 
 Status = Literal["success", "error", "blocked"]
 Kind = Literal["read", "write", "generate", "analyze"]
@@ -115,6 +118,8 @@ class ToolContext:
     """How long a tool may take."""
     intend: Callable[[ToolResult], None] = lambda result: None
     """Told of the result by a tool that is about to change a file, before it does."""
+    web: "Callable[[], WebClient] | None" = None
+    """Gives what reads pages; None where the web is not to be reached."""
 
 
 class Tool(Protocol):

@@ -14,11 +14,14 @@ from panda.tools.deadline import deadline
 from panda.tools.doc_search import DocSearch
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
+from panda.tools.web_fetch import WebFetch
 
 if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
     from jsonschema import Draft202012Validator
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch())}
+TOOLS: dict[str, Tool] = {
+    tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch())
+}
 """Every tool, by name."""
 
 STOPPED_BY_THEMSELVES: frozenset[str] = frozenset()
