@@ -6,15 +6,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from panda.compression.tokens import count_tokens
-<<<<<<< HEAD
-from panda.documents.sections import SECTIONS
-from panda.documents.times import TurnClock
-from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
-from panda.memory.applying import take_in_edits
-=======
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
->>>>>>> main
+from panda.memory.applying import take_in_edits
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -96,12 +90,8 @@ class App:
         check_query(query)
         self._check_calls(mode)
         settings = self.settings
-<<<<<<< HEAD
         take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
-        folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
-=======
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed, dry_run=dry_run)
->>>>>>> main
         return self._taken_up(folder, recordings)
 
     def resume_turn(self, number: int) -> Turn:
@@ -195,29 +185,6 @@ class App:
             raise
 
 
-<<<<<<< HEAD
-def check_query(query: str) -> None:
-    """
-    Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text.
-
-    >>> check_query("How much is the Lenovo?")
-    """
-    if not query.strip():
-        raise QueryError("the query is empty", where="QUERY", fix='give a query, as in panda turn "What …?"')
-    if any("\ud800" <= character <= "\udfff" for character in query):
-        raise QueryError("the query is not valid UTF-8", where="QUERY", fix="give it as UTF-8 text")
-    most = SECTIONS[0].budget_tokens
-    count = count_tokens(query)
-    if count > most:
-        raise QueryError(
-            f"the query has {count:,} tokens, {count - most:,} more than the {most} that a query may have",
-            where="QUERY",
-            fix="put the text into a file under knowledge/ of the user and ask about it",
-        )
-
-
-=======
->>>>>>> main
 @contextmanager
 def open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator[RecipeExecutor]:
     """
