@@ -26,6 +26,7 @@ from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.remembering import Memory
 
 _READER_WAIT_SECONDS = 2.0
+_AT_ONCE = 20
 
 Kind = Annotated[str | None, typer.Option(help="preference or fact.", metavar="KIND")]
 Scope = Annotated[str | None, typer.Option(help="local, team, company or public.", metavar="SCOPE")]
@@ -160,10 +161,12 @@ def set_value(
     memory = memory_of(invocation)
     appended = []
     with invocation.reporter.progress("remembering", len(statements)) as advance:
-        for statement in statements:
+        for start in range(0, len(statements), _AT_ONCE):
+            some = statements[start : start + _AT_ONCE]
             with memory.held():
-                appended += memory.assert_all([statement])
-            advance()
+                appended += memory.assert_all(some)
+            for _ in some:
+                advance()
     invocation.reporter.step(f"remembered: {len(statements)}")
     return Result({"user": user, "appended": [assertion_data(one, user) for one in appended]})
 
