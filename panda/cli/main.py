@@ -19,7 +19,8 @@ from panda.settings import process_environment
 COMMANDS = (
     Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
-    Entry("replay", "panda.cli.replay:replay", "Run saved turns again with their recorded answers."),
+    Entry("replay", "panda.cli.replay:replay", "Judge saved turns again, or run them again."),
+    Entry("diff", "panda.cli.diff:diff", "Compare two runs, or a run and the saved turns."),
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
     Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
     Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),

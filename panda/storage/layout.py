@@ -25,6 +25,8 @@ EXTRACTED_JSON = "extracted.json"
 PREFERENCES_MD = "preferences.md"
 FACTS_MD = "facts.md"
 MEMORY_JSONL = "memory.jsonl"
+RUN_JSON = "run.json"
+RUN_TURNS_JSONL = "turns.jsonl"
 
 
 def turn_name(number: int) -> str:
@@ -138,6 +140,16 @@ class Layout:
     @property
     def interventions_lock(self) -> Path:
         return self.interventions / "lock"
+
+    @property
+    def runs(self) -> Path:
+        """One directory for each `panda replay`."""
+        return self.root / "runs"
+
+    @property
+    def recipe_versions(self) -> Path:
+        """Every version of a recipe that ever ran, `{category}/{name}/{hash}.json`."""
+        return self.root / "logs" / "recipes"
 
     @property
     def executions_log(self) -> Path:
