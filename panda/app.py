@@ -29,6 +29,7 @@ from panda.recipes.checking import check_recipes_of_mode
 from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
+from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.recent import recent_turns
 from panda.settings import Settings
@@ -258,7 +259,10 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     now = TurnClock(clock)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
 
+    versions = VersionStore(layout.recipe_versions, clock)
+
     def log(record: Mapping[str, object]) -> None:
+        versions.keep(version_in_force(book, str(record["key"])))
         append_json_line(layout.executions_log, record)
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
@@ -281,8 +285,16 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
+        version = version_in_force(book, turn.recipe).digest if turn.recipe else None
         return write_intervention(
-            layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=turn.recipe
+            layout,
+            clock,
+            error,
+            user=user,
+            turn=turn.turn,
+            phase=phase.number,
+            recipe=turn.recipe,
+            version=version,
         )
 
     store = TurnStore(layout, user, clock)

@@ -51,10 +51,19 @@ def diff(
         from panda.replays.page import write_page
 
         write_page(html, found, one, two, regressions)
-    return _result(found, regressions, f"{one.name} → {two.name}")
+    return result_of(found, regressions, f"{one.name} → {two.name}", [one.name, two.name])
 
 
-def _result(found: "RunDiff", regressions: list[str], where: str) -> Result:
+def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[str]) -> Result:
+    """
+    What a comparison ends with.
+
+    Args:
+        found: The differences.
+        regressions: What is more than was allowed, a sentence each.
+        where: The two sides, for the error.
+        runs: Their names.
+    """
     rows: list[tuple[object, ...]] = [
         (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after)) for flip in found.flips
     ]
@@ -62,7 +71,7 @@ def _result(found: "RunDiff", regressions: list[str], where: str) -> Result:
         (change.turn, change.recipe, "answer", _short(change.before), _short(change.after))
         for change in found.answers
     ]
-    data = {**found.to_json(), "regressions": regressions}
+    data = {"runs": runs, **found.to_json(), "regressions": regressions}
     table = Table(("turn", "recipe", "what", "before", "after"), rows)
     error = CheckError("; ".join(regressions), where=where, fix="see the rows above, or --html FILE")
     return Result(data, table, error=error if regressions else None)

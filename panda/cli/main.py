@@ -33,6 +33,10 @@ COMMANDS = (
     Entry(
         "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
     ),
+    Entry("recipe history", "panda.cli.recipe_versions:history", "Show the versions of a recipe."),
+    Entry("recipe rollback", "panda.cli.recipe_versions:rollback", "Put an earlier version into force."),
+    Entry("recipe compare", "panda.cli.recipe_versions:compare", "Run saved turns with two versions."),
+    Entry("recipe failures", "panda.cli.recipe_versions:failures", "Show where a recipe failed."),
     Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
     Entry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
     Entry("index status", "panda.cli.index:status", "Say whether the index is fresh."),

@@ -1,6 +1,5 @@
 """`panda replay`: saved turns judged again, or run again with recorded or live answers."""
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,21 +58,63 @@ def replay(
 
     Example: panda replay 813-820 --mode rerun --workers 2
     """
-    from panda.replays.runs import RunFolder
-
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
-    places = _places(invocation, selection or [], session, since, status)
-    options = {"on_miss": on_miss, "workers": workers, "selection": selection or []}
+    limits = {"session": session, "since": since, "status": status}
+    run, lines = run_turns(
+        invocation, selection or [], mode=mode, workers=workers, live=on_miss == "run", **limits
+    )
+    return _result(run, mode, lines, run.finish(invocation.settings.clock))
+
+
+def run_turns(
+    invocation: Invocation,
+    selection: Sequence[str],
+    *,
+    mode: str,
+    workers: int,
+    live: bool = False,
+    session: str | None = None,
+    since: str | None = None,
+    status: str | None = None,
+) -> "tuple[RunFolder, list[TurnLine]]":
+    """
+    Run a selection of saved turns into a new run directory, telling of each that is not as it should be.
+
+    Args:
+        invocation: Settings, models and stderr.
+        selection: As select_turns takes it.
+        mode: verify, simulate or rerun.
+        workers: Processes.
+        live: Whether simulate asks the model for what no recording answers.
+        session: Only turns of this session.
+        since: Only turns from this time on.
+        status: Only turns of this status.
+
+    Returns:
+        The run, still to be finished, and its lines as they came.
+    """
+    from panda.replays.running import plan_tasks, run_tasks
+    from panda.replays.runs import RunFolder
+
+    places = _places(invocation, selection, session, since, status)
     run = RunFolder.create(
         invocation.store_for_writing(),
         invocation.settings.clock,
         mode,
         places,
         fingerprint=_fingerprint(invocation),
-        options=options,
+        options={"live": live, "workers": workers, "selection": list(selection)},
     )
-    return _finished(invocation, run, places, mode, live=on_miss == "run", workers=workers)
+    tasks: list[Task] = plan_tasks(places, mode, live=live, keep=run.kept_turn)  # type: ignore[arg-type]
+    lines: list[TurnLine] = []
+    with invocation.reporter.progress("replaying", len(tasks)) as advance:
+        for line in run_tasks(invocation.settings, invocation.environ, tasks, workers=workers):
+            run.add(line)
+            lines.append(line)
+            _tell(invocation, line)
+            advance()
+    return run, lines
 
 
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:
@@ -107,29 +148,6 @@ def _fingerprint(invocation: Invocation) -> dict[str, object]:
     models = load_models_file(settings.models_file)
     with Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
         return fingerprint(book, layers)
-
-
-def _finished(
-    invocation: Invocation,
-    run: "RunFolder",
-    places: "Sequence[TurnPlace]",
-    mode: str,
-    *,
-    live: bool,
-    workers: int,
-) -> Result:
-    from panda.replays.running import plan_tasks, run_tasks
-
-    tasks: list[Task] = plan_tasks(places, mode, live=live, keep=run.kept_turn)  # type: ignore[arg-type]
-    lines: list[TurnLine] = []
-    workers = min(workers, os.cpu_count() or 1)
-    with invocation.reporter.progress("replaying", len(tasks)) as advance:
-        for line in run_tasks(invocation.settings, invocation.environ, tasks, workers=workers):
-            run.add(line)
-            lines.append(line)
-            _tell(invocation, line)
-            advance()
-    return _result(run, mode, lines, run.finish(invocation.settings.clock))
 
 
 def _tell(invocation: Invocation, line: "TurnLine") -> None:
