@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
-from panda.documents.times import Clock
+from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
@@ -63,7 +62,7 @@ class App:
     """The derived index."""
     pipeline: Pipeline
     """The phases in order."""
-    now: "TurnClock"
+    now: TurnClock
     """The instant that a running turn counts from."""
 
     def start_turn(self, query: str, mode: str, *, recordings: Recordings | None = None) -> Turn:
@@ -175,27 +174,6 @@ class App:
                 recipe=None,
             )
             raise
-
-
-class TurnClock:
-    """
-    The clock of a turn: all its phases read the instant at which it was claimed, however long they take and
-    however often it is resumed or replayed. Before a turn begins it is the clock of the process.
-
-    Args:
-        clock: The clock of the process.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pinned: datetime | None = None
-
-    def pin(self, moment: datetime) -> None:
-        """Stand still at an instant."""
-        self._pinned = moment
-
-    def __call__(self) -> datetime:
-        return self._pinned or self._clock()
 
 
 def check_query(query: str) -> None:

@@ -27,6 +27,7 @@ FACTS_MD = "facts.md"
 MEMORY_JSONL = "memory.jsonl"
 RUN_JSON = "run.json"
 RUN_TURNS_JSONL = "turns.jsonl"
+CONFLICTS_JSONL = "conflicts.jsonl"
 
 
 def turn_name(number: int) -> str:
@@ -93,6 +94,9 @@ class Layout:
 
     def memory_log(self, user: str) -> Path:
         return self.user(user) / MEMORY_JSONL
+
+    def conflicts_log(self, user: str) -> Path:
+        return self.user(user) / CONFLICTS_JSONL
 
     def knowledge(self, user: str) -> Path:
         return self.user(user) / "knowledge"
