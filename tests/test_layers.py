@@ -42,7 +42,6 @@ ONLY_IMPORTERS = {
     "sqlite3": {"storage/index_database.py"},
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},
-    "jinja2": {"replays/page.py"},
 }
 """Libraries that one module wraps."""
 

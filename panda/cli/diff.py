@@ -65,7 +65,9 @@ def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[s
         runs: Their names.
     """
     rows: list[tuple[object, ...]] = [
-        (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after)) for flip in found.flips
+        (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after))
+        for flip in found.flips
+        if flip.first  # the others of a turn follow from it; --json and --html have all
     ]
     rows += [
         (change.turn, change.recipe, "answer", _short(change.before), _short(change.after))

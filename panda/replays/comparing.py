@@ -181,7 +181,8 @@ def _flips(before: Outcome, after: Outcome) -> list[Flip]:
         assert made is not None
         earlier = any(flip.phase < made.phase for flip in found)
         values = (old.value if old else None, new.value if new else None)
-        found.append(Flip(after.turn, made.phase, made.recipe, made.name, *values, first=not earlier))
+        recipe = next((one.recipe for one in (new, old) if one and "/" in one.recipe), made.recipe)
+        found.append(Flip(after.turn, made.phase, recipe, made.name, *values, first=not earlier))
     return found
 
 

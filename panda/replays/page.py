@@ -56,7 +56,8 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
     )
     flips: dict[str, int] = {}
     for flip in diff.flips:
-        flips[flip.recipe] = flips.get(flip.recipe, 0) + 1
+        if flip.first:
+            flips[flip.recipe] = flips.get(flip.recipe, 0) + 1
     page = environment.get_template(_TEMPLATE).render(
         diff=diff,
         before=before.name,
@@ -64,7 +65,7 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
         regressions=regressions,
         tokens=_bars(diff.phases, "tokens"),
         seconds=_bars(diff.phases, "seconds"),
-        flips=_scaled([(recipe, None, float(count)) for recipe, count in sorted(flips.items())]),
+        flips=_scaled([(recipe, None, count) for recipe, count in sorted(flips.items())]),
         turns=_turns(diff, before, after),
         plot_width=_PLOT_WIDTH,
     )

@@ -220,7 +220,8 @@ def open_run(layout: Layout, name: str) -> RunFolder:
     Raises:
         NotFoundError: There is none.
     """
-    runs = sorted(path for path in layout.runs.glob("*") if (path / RUN_JSON).is_file())
+    files = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
+    runs = [path.parent for path in files]
     directory = runs[-1] if name == "last" and runs else layout.runs / name
     for path in (directory, Path(name)):
         if (path / RUN_JSON).is_file():
