@@ -7,19 +7,17 @@ stood. What then differs from the saved turn comes from changed code, prompts, r
 """
 
 import difflib
-import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
-from panda.memory.as_of import memory_file_as_of
-from panda.memory.assertions import load_assertions
-from panda.memory.staging import Kind
+from panda.memory.as_of import set_memory_back
 from panda.recipes.executor import Layers
 from panda.recipes.recordings import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.outcomes import Outcome, read_outcome
@@ -100,7 +98,7 @@ def simulate(
     recordings = _recordings(saved.calls(), answers)
     with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
         past = Layout(Path(directory) / "panda-system-docs")
-        _set_back(layout, past, settings.user, number)
+        _set_back(layout, past, settings.user, number, metadata.created_at)
         then = replace(
             settings, root=past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
@@ -133,7 +131,7 @@ def _run(app: App, query: str, mode: str, recordings: Recordings) -> str | None:
     return None
 
 
-def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
+def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime) -> None:
     """Build the store as it was when the turn was claimed."""
     past.turns(user).mkdir(parents=True)
     for earlier, directory in turn_directories(layout.turns(user)):
@@ -142,23 +140,7 @@ def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
     write_atomic(past.turn_counter(user), f"{number - 1}\n")
     if layout.knowledge(user).is_dir():
         past.knowledge(user).symlink_to(layout.knowledge(user).resolve(), target_is_directory=True)
-    log = load_assertions(layout.memory_log(user))
-    kinds: tuple[tuple[Kind, Callable[[str], Path], Callable[[str], Path]], ...] = (
-        ("preference", layout.preferences, past.preferences),
-        ("fact", layout.facts, past.facts),
-    )
-    for kind, source_of, target_of in kinds:
-        if source_of(user).exists():
-            text = read_text(source_of(user))
-            where = str(source_of(user))
-            write_atomic(
-                target_of(user),
-                memory_file_as_of(text, log, kind=kind, user=user, turn=number, where=where),
-            )
-    if layout.memory_log(user).exists():
-        lines = [one for one in log if one.source_turn is None or one.source_turn < number]
-        text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in lines)
-        write_atomic(past.memory_log(user), text)
+    set_memory_back(layout, past, user, turn=number, at=at)
 
 
 def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:
