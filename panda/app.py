@@ -4,11 +4,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
-from panda.documents.times import Clock
 from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
@@ -22,6 +20,7 @@ from panda.phases.reflection import Reflection
 from panda.phases.save import Save
 from panda.phases.synthesizer import Synthesizer
 from panda.phases.turn import Turn
+from panda.phases.turn_clock import TurnClock
 from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
@@ -62,8 +61,10 @@ class App:
     """The derived index."""
     pipeline: Pipeline
     """The phases in order."""
-    now: "TurnClock"
+    now: TurnClock
     """The instant that a running turn counts from."""
+    gatherer: ContextGatherer
+    """Phase 2, for looking at what it would find."""
 
     def start_turn(self, query: str, mode: str, *, recordings: Recordings | None = None) -> Turn:
         """
@@ -87,7 +88,7 @@ class App:
 
     def resume_turn(self, number: int) -> Turn:
         """
-        Take up a turn where it stopped: halted, interrupted or killed.
+        Take up a turn where it stopped: halted, interrupted, gathered or killed.
 
         Args:
             number: The turn.
@@ -176,27 +177,6 @@ class App:
             raise
 
 
-class TurnClock:
-    """
-    The clock of a turn: all its phases read the instant at which it was claimed, however long they take and
-    however often it is resumed or replayed. Before a turn begins it is the clock of the process.
-
-    Args:
-        clock: The clock of the process.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pinned: datetime | None = None
-
-    def pin(self, moment: datetime) -> None:
-        """Stand still at an instant."""
-        self._pinned = moment
-
-    def __call__(self) -> datetime:
-        return self._pinned or self._clock()
-
-
 def check_query(query: str) -> None:
     """
     Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text.
@@ -269,10 +249,11 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     def tools_of(turn: Turn) -> ToolContext:
         return replace(tools, turn=turn.turn, query=turn.query)
 
+    gatherer = ContextGatherer(executor, retriever, reader, now, count_tokens)
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
         Reflection(executor),
-        ContextGatherer(executor, retriever, reader, now),
+        gatherer,
         Planner(executor),
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
@@ -296,4 +277,5 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         index,
         Pipeline(phases, on_halt, count=count_tokens),
         now,
+        gatherer,
     )

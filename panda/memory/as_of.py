@@ -6,8 +6,22 @@ from datetime import datetime
 
 from panda.documents.memory_edit import set_entry
 from panda.documents.memory_file import parse_memory_file
-from panda.memory.assertions import Assertion
+from panda.memory.assertions import Assertion, load_assertions
 from panda.memory.staging import Kind, memory_key
+from panda.storage.layout import Layout
+
+
+def memory_text_as_of(text: str, layout: Layout, user: str, kind: Kind, turn: int) -> str:
+    """
+    The text of preferences.md or facts.md as it was when a turn began, by the user's log.
+
+    Raises:
+        DocumentError: The text is corrupt.
+        FileFormatError: The log is.
+    """
+    path = layout.preferences(user) if kind == "preference" else layout.facts(user)
+    log = load_assertions(layout.memory_log(user))
+    return memory_file_as_of(text, log, kind=kind, user=user, turn=turn, where=str(path))
 
 
 def memory_file_as_of(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -12,8 +11,10 @@ from panda.documents.memory_file import MemoryEntry, parse_memory_file
 from panda.documents.sentences import one_line
 from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
+from panda.memory.as_of import memory_text_as_of
 from panda.memory.confidence import KNOWLEDGE, MISSING, TYPED_BY_HAND, confidence_at
 from panda.memory.items import Item, knowledge_items, research_items, turn_items, visit_items
+from panda.memory.node import Node, SourceType
 from panda.storage.files import read_text
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
@@ -29,44 +30,8 @@ from panda.storage.records import (
 
 __all__ = ["Item", "Node", "NodeReader", "SourceType"]
 
-SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
-
 _TITLE_CHARS = 80
 _DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
-
-
-@dataclass(frozen=True)
-class Node:
-    """One loaded piece of memory."""
-
-    id: str
-    """As "turn:811" or "memory:budget"."""
-    source_type: SourceType
-    """Kind of source, in S0's names."""
-    title: str
-    """Short name for readers."""
-    provenance: str
-    """File it comes from, relative to the user's directory, with / between parts."""
-    at: datetime | None
-    """When it was said or seen; None if unknown."""
-    items: tuple[Item, ...]
-    """Its quotable lines, expired ones included."""
-    links: tuple[str, ...] = ()
-    """Ids of nodes it leads to: a turn's research, the visits of research."""
-    expires_at: datetime | None = None
-    """When its maker wanted it refreshed; None if never said."""
-    warnings: tuple[str, ...] = ()
-    """What was assumed while loading, as a missing confidence."""
-
-    @property
-    def confidence(self) -> float:
-        """Mean confidence of the items; 0 if there are none."""
-        return sum(item.confidence for item in self.items) / len(self.items) if self.items else 0.0
-
-    @property
-    def text(self) -> str:
-        """All item texts, a line each."""
-        return "\n".join(item.text for item in self.items)
 
 
 class NodeReader:
@@ -77,9 +42,11 @@ class NodeReader:
         layout: Where the store is.
         user: Whose memory.
         clock: Gives the instant that confidences are computed for.
+        before_turn: Memory as it was when this turn began; None takes it as it is.
     """
 
-    def __init__(self, layout: Layout, user: str, clock: Clock) -> None:
+    def __init__(self, layout: Layout, user: str, clock: Clock, *, before_turn: int | None = None) -> None:
+        self._before_turn = before_turn
         self._layout = layout
         self._user = user
         self._clock = clock
@@ -138,7 +105,10 @@ class NodeReader:
         if not path.exists():
             return []
         with _as_node_error(f"{prefix}:*"):
-            entries = parse_memory_file(read_text(path), where=str(path))
+            text = read_text(path)
+            if self._before_turn is not None:
+                text = memory_text_as_of(text, self._layout, self._user, source_type, self._before_turn)
+            entries = parse_memory_file(text, where=str(path))
         return [self._memory_node(entry, path, prefix, source_type) for entry in entries]
 
     def _memory_node(
@@ -162,6 +132,7 @@ class NodeReader:
             at=entry.updated_at,
             items=(Item(f"{key}: {entry.text}", content_type, confidence, entry.updated_at),),
             warnings=warnings,
+            source_turn=entry.source_turn,
         )
 
     def _memory(self, node_id: str, name: str, nodes: list[Node]) -> Node:
@@ -197,7 +168,9 @@ class NodeReader:
 
     def _research(self, node_id: str, topic: str) -> Node:
         newest: ResearchRecord | None = None
-        for _, directory in turn_directories(self._layout.turns(self._user)):
+        for number, directory in turn_directories(self._layout.turns(self._user)):
+            if self._before_turn is not None and number >= self._before_turn:
+                continue
             path = directory / RESEARCH_JSON
             if path.exists() and f'"{topic}"' in read_text(path):
                 record = load_research(path)

@@ -210,6 +210,9 @@ def _classes(
             yield _fault(recipe, f"{place}.prompt", message, _near(name, values))
 
 
+_TEMPLATE_FORMS = "a template is a text, a list of texts, null, {spans: property} or {instead: property}"
+
+
 def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
     texts = text_properties(recipe.output_schema)
     subsets = [spec.name for spec in _specs(recipe) if spec.many]
@@ -218,16 +221,14 @@ def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
             message = f"{name!r} is no text property of output_schema"
             yield _fault(recipe, f"templates.{name}", message, _near(name, texts))
         if isinstance(template, Mapping):
-            spans = template.get("spans")
-            if set(template) != {"spans"} or not isinstance(spans, str):
-                message = "a template is a text, a list of texts, null or {spans: property}"
-                yield _fault(recipe, f"templates.{name}", message)
-            elif spans not in subsets:
-                message = f"{spans!r} is no choice of output_schema with x-options and x-many"
-                yield _fault(recipe, f"templates.{name}.spans", message, _near(spans, subsets))
+            key, source = next(iter(template.items()), ("", None))
+            if len(template) != 1 or key not in ("spans", "instead") or not isinstance(source, str):
+                yield _fault(recipe, f"templates.{name}", _TEMPLATE_FORMS)
+            elif source not in subsets:
+                message = f"{source!r} is no choice of output_schema with x-options and x-many"
+                yield _fault(recipe, f"templates.{name}.{key}", message, _near(source, subsets))
         elif not _is_template(template):
-            message = "a template is a text, a list of texts, null or {spans: property}"
-            yield _fault(recipe, f"templates.{name}", message)
+            yield _fault(recipe, f"templates.{name}", _TEMPLATE_FORMS)
     model = around.model_of(recipe.model_layer)
     required = recipe.output_schema.get("required", [])
     for name in required if model is not None and not model.writes and isinstance(required, list) else ():

@@ -1,6 +1,7 @@
 """What a text property is made of when the model does not write (design: choices and text)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from panda.errors import RecipeKeyError
@@ -11,11 +12,28 @@ from panda.recipes.recipe import Recipe
 
 def template_sources(recipe: Recipe) -> set[str]:
     """Choice properties that exist only to feed templates; a model that writes is not asked for them."""
+    places = (value for value in recipe.templates.values() if isinstance(value, Mapping))
+    return {value[key] for value in places for key in ("spans", "instead") if key in value}
+
+
+def replaced_texts(recipe: Recipe) -> dict[str, str]:
+    """
+    Text properties that only models that write are asked for, each with the choice of all others.
+
+    A template `{instead: property}` says so: who does not write makes that choice and leaves the text out;
+    who writes sees neither the choice nor its options.
+    """
     return {
-        value["spans"]
-        for value in recipe.templates.values()
-        if isinstance(value, Mapping) and "spans" in value
+        name: value["instead"]
+        for name, value in recipe.templates.items()
+        if isinstance(value, Mapping) and "instead" in value
     }
+
+
+def without_replaced(recipe: Recipe, request: Request) -> Request:
+    """The request as a model that writes sees it: without the options of what it is not asked for."""
+    hidden = set(replaced_texts(recipe).values())
+    return replace(request, options={k: given for k, given in request.options.items() if k not in hidden})
 
 
 def fill_templates(
@@ -26,6 +44,7 @@ def fill_templates(
 
     A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
     such texts, null, or `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim.
+    `{instead: property}` makes nothing: the property is left out.
 
     Args:
         recipe: The recipe with its templates.
@@ -50,7 +69,8 @@ def fill_templates(
         if template is None:
             return None
         raise RecipeKeyError(
-            "a template is a text, a list of texts, null or {spans: …}", where=f"{where} (templates)"
+            "a template is a text, a list of texts, null, {spans: …} or {instead: …}",
+            where=f"{where} (templates)",
         )
 
     def _items(name: str) -> list[dict[str, object]]:
@@ -59,4 +79,5 @@ def fill_templates(
         ids = chosen if isinstance(chosen, tuple) else ()
         return [{"text": options[id_].text, "node_ids": list(options[id_].node_ids)} for id_ in ids]
 
-    return {name: made(template) for name, template in recipe.templates.items()}
+    left_out = replaced_texts(recipe)
+    return {name: made(template) for name, template in recipe.templates.items() if name not in left_out}
