@@ -15,6 +15,7 @@ from panda.memory.gathered import (
 )
 from panda.memory.nodes import Node
 
+NO_CONSTRAINTS = f"section {CONSTRAINTS} is missing"
 UNKNOWN_NODE = "is no loaded node"
 """How the issue of a node that is not there ends."""
 _TOLERANCE = 0.01 + 1e-9
@@ -49,9 +50,7 @@ def check_sections(
             f"{place}: {one}" for item in section.items for one in _item_issues(section, item, nodes, query)
         ]
         issues += [f"{place}: {one}" for one in _confidence_issues(section, nodes, now)]
-    if CONSTRAINTS not in seen:
-        issues.append(f"section {CONSTRAINTS} is missing")
-    return issues
+    return issues if CONSTRAINTS in seen else [*issues, NO_CONSTRAINTS]
 
 
 def _node_issues(section: GatheredSection, nodes: Mapping[str, Node]) -> list[str]:

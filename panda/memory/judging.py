@@ -10,8 +10,8 @@ from panda.documents.context import parse_context
 from panda.documents.problems import Problem
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, PandaError
-from panda.memory.gathered import GatheredItem, GatheredSection
-from panda.memory.gathered_checks import UNKNOWN_NODE, check_sections
+from panda.memory.gathered import CONSTRAINTS, GatheredItem, GatheredSection
+from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sections
 from panda.memory.gathered_reading import ReadSection, read_gathered
 from panda.memory.nodes import Node, NodeReader
 from panda.storage.files import is_temporary, read_text
@@ -120,8 +120,10 @@ class _Judge:
                         found.append(f"{place}: {node_id} was not loaded in this turn")
             if not part.is_old and not self._changed(part, nodes):
                 sections.append(self._whole(part))
-        issues = check_sections(sections, nodes, self._at, query=query) if sections else []
-        return found + [one for one in issues if not one.endswith(UNKNOWN_NODE)]
+        issues = check_sections(sections, nodes, self._at, query=query)
+        there = any(part.section.title == CONSTRAINTS for part in parts)
+        told = [one for one in issues if one.endswith(UNKNOWN_NODE) or (one == NO_CONSTRAINTS and there)]
+        return found + [one for one in issues if one not in told]
 
     def _changed(self, part: ReadSection, nodes: dict[str, Node]) -> bool:
         """Whether a node of the part has changed since, so that nothing can be said of its lines."""

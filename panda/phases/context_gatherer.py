@@ -187,9 +187,9 @@ class ContextGatherer:
             nodes = load_nodes(self._reader, chosen)
         except MemoryNodeError as exc:
             plan = turn.folder.paths / RETRIEVAL_PLAN_JSON
-            fix = f"restore it, or delete {plan} so that the turn plans anew; then resume the turn"
+            fix = f"restore or mend it, or delete {plan} so that the turn plans anew; then resume the turn"
             raise MemoryNodeError(
-                exc.message, where=exc.where, fix=exc.fix or fix, expected=exc.expected, details=exc.details
+                exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
             ) from exc
         documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(turn.query, text))
         for document in documents:
