@@ -1,5 +1,6 @@
 """Whether §2 of saved turns can be believed, judged as of when it was gathered (`panda validate`)."""
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,6 +11,7 @@ from panda.documents.context import parse_context
 from panda.documents.problems import Problem
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, PandaError
+from panda.memory.as_of import set_memory_back
 from panda.memory.gathered import CONSTRAINTS, GatheredItem, GatheredSection
 from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sections
 from panda.memory.gathered_reading import ReadSection, read_gathered
@@ -20,6 +22,7 @@ from panda.storage.names import turn_number
 from panda.storage.records import load_object
 
 _GATHERING = 2
+_MEMORY = ("memory:", "fact:")
 _KEY = "§2"
 
 
@@ -76,7 +79,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         if section is None:
             return []
         at = _instant(gathered.get("gathered_at")) or document.front.created_at
-        judge = _Judge(users.parent, directory.parent.parent.name, number, at, gathered)
+        judge = _Judge(Layout(users.parent), directory.parent.parent.name, number, at, gathered)
         issues = judge.issues(read_gathered(section), str(metadata.get("query") or ""))
     except (PandaError, KeyError, TypeError, ValueError):
         return []  # damaged files have findings of their own
@@ -92,17 +95,38 @@ def _instant(value: object) -> datetime | None:
 
 
 class _Judge:
-    """Judges the parts of one turn's §2."""
+    """Judges the parts of one turn's §2; memory that has changed since is set back in a directory."""
 
-    def __init__(self, root: Path, user: str, turn: int, at: datetime, gathered: dict[str, Any]) -> None:
-        self._reader = NodeReader(Layout(root), user, lambda: at, before_turn=turn)
-        self._at = at
+    def __init__(self, layout: Layout, user: str, turn: int, at: datetime, gathered: dict[str, Any]) -> None:
+        self._layout, self._user, self._turn, self._at = layout, user, turn, at
+        self._reader = NodeReader(layout, user, lambda: at)
         documents = gathered.get("documents")
         self._loaded = {one["node_id"] for one in documents} if documents is not None else None
         self._lines = {
             part["title"]: tuple(GatheredItem(one["text"], tuple(one["node_ids"])) for one in part["items"])
             for part in gathered.get("sections", ())
         }
+
+    def _load(self, node_id: str) -> Node:
+        """
+        A node as of then.
+
+        Raises:
+            MemoryNodeError: There was none, or it is corrupt.
+        """
+        try:
+            node = self._reader.load(node_id)
+        except MemoryNodeError:
+            if not node_id.startswith(_MEMORY):
+                raise
+            node = None
+        if not node_id.startswith(_MEMORY) or (node and (node.at is None or node.at <= self._at)):
+            assert node is not None
+            return node
+        with tempfile.TemporaryDirectory(prefix="panda-judge-") as directory:
+            past = Layout(Path(directory) / "panda-system-docs")
+            set_memory_back(self._layout, past, self._user, turn=self._turn, at=self._at)
+            return NodeReader(past, self._user, lambda: self._at).load(node_id)
 
     def issues(self, parts: Sequence[ReadSection], query: str) -> list[str]:
         found = [f"section {part.section.title}: {fault}" for part in parts for fault in part.faults]
@@ -112,7 +136,7 @@ class _Judge:
             place = f"section {part.section.title}"
             for node_id in part.section.node_ids:
                 try:
-                    nodes.setdefault(node_id, self._reader.load(node_id))
+                    nodes.setdefault(node_id, self._load(node_id))
                 except MemoryNodeError as exc:
                     found.append(f"{place}: {exc.message}")
                 else:
