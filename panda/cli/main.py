@@ -19,6 +19,7 @@ from panda.settings import process_environment
 COMMANDS = (
     Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
+    Entry("gather", "panda.cli.gather:gather", "Gather the context of a turn and stop."),
     Entry("replay", "panda.cli.replay:replay", "Judge saved turns again, or run them again."),
     Entry("diff", "panda.cli.diff:diff", "Compare two runs, or a run and the saved turns."),
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
