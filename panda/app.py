@@ -205,25 +205,8 @@ def open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator[Re
         yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)
 
 
-def open_layers(settings: Settings, environ: Mapping[str, str]) -> Layers:
-    """
-    The models of models.yaml, for several builds of one process. None is loaded yet.
-
-    Args:
-        settings: Settings in force.
-        environ: Environment variables, for the API keys that models.yaml names.
-
-    Raises:
-        ModelFileError: models.yaml is broken.
-    """
-    return Layers(load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ=environ)
-
-
 def build(
-    settings: Settings,
-    layout: Layout,
-    environ: Mapping[str, str],
-    layers: ExecutorLayers | None = None,
+    settings: Settings, layout: Layout, environ: Mapping[str, str], layers: ExecutorLayers | None = None
 ) -> App:
     """
     Put together what runs a user's turns. No model is loaded yet.
@@ -231,13 +214,16 @@ def build(
     Args:
         settings: Settings in force.
         layout: The store.
-        environ: As for open_layers.
+        environ: Environment variables, for the API keys that models.yaml names.
         layers: Models that outlive this; None for its own.
 
     Raises:
         ModelFileError: models.yaml is broken.
     """
-    return build_with(settings, layout, layers or open_layers(settings, environ))
+    if layers is None:
+        models = load_models_file(settings.models_file)
+        layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
+    return build_with(settings, layout, layers)
 
 
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:

@@ -1,7 +1,6 @@
 """`panda mcp`."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -44,8 +43,7 @@ def mcp(
 
 def _over_stdio(invocation: Invocation, source: FactSource) -> Iterator[tuple[str]]:
     """No rows: standard output belongs to the protocol."""
-    with _server(invocation, source) as server:
-        server.serve_stdio()
+    _server(invocation, source).serve_stdio()
     yield from ()
 
 
@@ -54,22 +52,23 @@ def _over_http(invocation: Invocation, source: FactSource, host: str, port: int)
     from panda.serving.listening import serve_http
 
     limits, token = Limits(stop_seconds=_STOP_SECONDS), read_token(invocation)
-    with _server(invocation, source) as server:
-        application = server.application(host)
-        served = serve_http(application, host=host, port=port, token=token, limits=limits, lifespan=True)
-        for address in served:
-            invocation.reporter.step(f"listening on {address}/mcp; Ctrl-C stops")
-            yield (f"{address}/mcp",)
+    application = _server(invocation, source).application(host)
+    served = serve_http(application, host=host, port=port, token=token, limits=limits, lifespan=True)
+    for address in served:
+        invocation.reporter.step(f"listening on {address}/mcp; Ctrl-C stops")
+        yield (f"{address}/mcp",)
 
 
-@contextmanager
-def _server(invocation: Invocation, source: FactSource) -> "Iterator[McpServer]":
+def _server(invocation: Invocation, source: FactSource) -> "McpServer":
     """A server whose tools share their models."""
-    from panda.app import open_layers
     from panda.cli.mcp_resources import UserResources
     from panda.cli.mcp_tools import CommandTools
+    from panda.models.layers import Layers
+    from panda.models.models_file import load_models_file
     from panda.serving.mcp_server import McpServer
 
-    layers = open_layers(invocation.settings, invocation.environ)
+    models = load_models_file(invocation.settings.models_file)
+    # never closed: when the process ends, the thread of a turn may still use them
+    layers = Layers(models, cache_dir=invocation.settings.cache_dir, environ=invocation.environ)
     tools = CommandTools(replace(invocation, layers=layers), source, Lock())
-    yield McpServer(tools.listed(), UserResources(invocation))
+    return McpServer(tools.listed(), UserResources(invocation))

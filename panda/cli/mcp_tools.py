@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from panda.cli.contract import Invocation, Result
+from panda.cli.gather import gather
 from panda.cli.index import search
 from panda.cli.reporter import Reporter
 from panda.cli.turn import turn
@@ -77,6 +78,7 @@ class CommandTools:
         return (
             ServedTool("synthesize_scope", _SYNTHESIZE, REQUEST_SCHEMA, self._synthesize),
             ServedTool("search_turns", _SEARCH, _SEARCH_SCHEMA, self._search),
+            ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._gather, read_only=False),
             ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._run_turn, read_only=False),
         )
 
@@ -95,6 +97,9 @@ class CommandTools:
             if one["source_type"] == "turn_summary"
         ]
         return Outcome({**data, "results": turns[: arguments.get("limit", 10)]})
+
+    def _gather(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
+        return self._with_model(gather, arguments, report)
 
     def _run_turn(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
         return self._with_model(turn, arguments, report)

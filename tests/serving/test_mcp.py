@@ -19,7 +19,7 @@ from tests.file_map import ROOT
 from tests.scope_vectors import NOW_TEXT, VECTORS
 from tests.serving.servers import PANDA, running, write_facts
 
-TOOLS = ["synthesize_scope", "search_turns", "run_turn"]
+TOOLS = ["synthesize_scope", "search_turns", "gather_context", "run_turn"]
 ENVIRON = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "PANDA_NOW": NOW_TEXT}
 
 
@@ -146,6 +146,22 @@ def test_turn(store: Path) -> None:
     run(act)
     assert [text for text in told if text and text.startswith("phase 7")]
     assert len(told) >= 6
+
+
+def test_context(store: Path) -> None:
+    """A query's context is gathered into a turn that can go on."""
+
+    async def act() -> None:
+        async with Client(stdio("--root", str(store), "--user", "demo")) as client:
+            found = await call(
+                client, "gather_context", {"query": "Which brands do I prefer?", "session": "g"}
+            )
+            assert found["section"].startswith("## 2. Gathered Context")
+            assert "preferred_brands: Lenovo, ASUS" in found["section"]
+            page = await client.read_resource(f"panda://turns/{found['turn']}")
+            assert found["section"].splitlines()[0] in page.contents[0].model_dump()["text"]
+
+    run(act)
 
 
 def test_stdout_is_the_protocols(tmp_path: Path) -> None:
