@@ -261,7 +261,8 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     def log(record: Mapping[str, object]) -> None:
         append_json_line(layout.executions_log, record)
 
-    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
+    limits = settings.compression
+    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)
     index = Index(layout)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     tools = ToolContext(layout, user, 0, "", reader, retriever, now)
@@ -294,6 +295,6 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         executor,
         store,
         index,
-        Pipeline(phases, on_halt, count=count_tokens),
+        Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits),
         now,
     )

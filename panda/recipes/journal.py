@@ -122,9 +122,7 @@ class CallWriter:
             "recipe": self._recipe.name,
             "model_layer": self._recipe.model_layer,
             "model": self._model.name,
-            "user_id": self._journal.user_id,
-            "session_id": self._journal.session_id,
-            "turn_id": f"turn_{self._journal.turn:06d}",
+            **whose_turn(self._journal),
             "tokens": {"prompt": prompt, "reused": reused, "output": output, "total": total},
         }
 
@@ -155,6 +153,12 @@ class CallWriter:
         return (
             {"sha256": digest} if self._journal.knows_prefix(digest) else {"sha256": digest, "content": text}
         )
+
+
+def whose_turn(journal: Journal) -> dict[str, object]:
+    """What a line of the executions log says of user, session and turn; no turn is null."""
+    turn_id = f"turn_{journal.turn:06d}" if journal.turn else None
+    return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}
 
 
 def text_digest(text: str) -> str:
