@@ -10,10 +10,10 @@ from panda.compression.content_types import ContentType, detect_content_type
 from panda.compression.pieces import MARK
 from panda.errors import BudgetExceededError
 
-Trigger = Literal["section", "document", "input", "call", "window"]
+Trigger = Literal["section", "document", "input", "call", "window", "command"]
 """
 Budget of a section, of context.md, of a recipe's inputs, of any call, or the model's context window: what is
-over an earlier one is compressed before a later one is looked at.
+over an earlier one is compressed before a later one is looked at. Or `panda compress` was asked to.
 """
 __all__ = ["MARK", "Cut", "InputDocument", "Trigger", "fit_documents"]
 
