@@ -17,7 +17,7 @@ help:
 	@echo 'make turn           answer a follow-up question from the demo store, on a copy in demo/'
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
-	@echo 'make bench DATA=... recall and compression on saved dialogues, beside other methods'
+	@echo 'make bench DATA=... synthesis; recall and compression on saved dialogues'
 	@echo 'make install        only set up $(VENV)'
 	@echo 'make record         record the turns anew that the tests replay'
 	@echo 'make clean          remove $(VENV) and demo/'
@@ -54,6 +54,7 @@ bench: $(STAMP)
 	@test -n "$(DATA)" || { echo "error: no dialogues to measure on" >&2; \
 		echo "fix: make bench DATA=DIR, with turns.jsonl and questions.jsonl in it" >&2; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy rank_bm25==0.2.2
+	@$(BIN)/python bench/synthesis.py
 	@$(BIN)/python bench/importing.py "$(DATA)"
 	@$(BIN)/python bench/recall.py "$(DATA)"
 	@$(BIN)/python bench/compression.py "$(DATA)"

@@ -101,6 +101,24 @@ def _layer(given: Given, environ: Mapping[str, str]) -> str:
     return str(given.value)
 
 
+def _places(given: Given, environ: Mapping[str, str]) -> tuple[str, ...]:
+    from panda.web.addresses import parse_places  # only if it is wanted
+
+    try:
+        return parse_places(given.value)
+    except UsageError as exc:
+        raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
+
+
+def _search_provider(given: Given, environ: Mapping[str, str]) -> str:
+    kind, _, place = str(given.value).partition(":")
+    if kind == "file" and place:
+        return f"file:{_path(Given(place, given.origin, given.where, given.directory), environ)}"
+    if kind == "searxng" and place.startswith(("http://", "https://")):
+        return f"searxng:{place}"
+    raise _wrong(given, "searxng:URL or file:DIRECTORY")
+
+
 CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
     "root": _path,
     "user": _identifier("user"),
@@ -110,6 +128,9 @@ CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
     "wait_seconds": _number("a number of seconds, 0 or more", whole=False),
     "models_file": _path,
     "cache_dir": _path,
+    "web_allow": _places,
+    "web_timeout_seconds": _number("a number of seconds, 0 or more", whole=False),
+    "search_provider": _search_provider,
     "compression_model_layer": _layer,
     "compression_enabled": _flag,
     "compression_threshold": _number("a share from 0 to 1, such as 0.9", most=1, whole=False),

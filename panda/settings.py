@@ -40,6 +40,12 @@ class Settings:
     """Where prompts are looked for, the project's own directory first."""
     cache_dir: Path
     """Where files go that can be made again, and reports of bugs."""
+    web_allow: tuple[str, ...]
+    """Hosts, addresses and CIDR blocks that may be contacted although they are not public."""
+    web_timeout_seconds: float
+    """How long one page may take, with names, redirects and robots.txt."""
+    search_provider: str | None
+    """Who searches the web: "searxng:URL" or "file:DIRECTORY"; None if nobody."""
     compression_model_layer: str
     """Layer whose model weighs and words anew what is compressed."""
     compression_enabled: bool
@@ -138,6 +144,9 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "compression_cache_ttl": None,
         "default_context_budget": limits.call_tokens,
         "response_token_reserve": limits.reserve_tokens,
+        "web_allow": (),
+        "web_timeout_seconds": 20.0,
+        "search_provider": None,
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
         "cache_dir": _home(environ, "XDG_CACHE_HOME", ".cache") / "panda",
     }

@@ -114,8 +114,8 @@ def _compressed(
     cache = CompressionCache(
         settings.cache_dir / "compression", max_age_seconds=settings.compression_cache_ttl
     )
-    models_file = load_models_file(settings.models_file)
-    with Layers(models_file, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
+    models = load_models_file(settings.models_file)
+    with Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
         model = layers.model(settings.compression_model_layer)
         book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         recipe = book.load_recipe(RECIPES[kind])
@@ -128,8 +128,7 @@ def _compressed(
             model=model.info.digest,
             recipe=recipe.text if model.info.writes else None,
         )
-        found = cache.find(key)
-        if found is not None:
+        if (found := cache.find(key)) is not None:
             return found
         reader = NervesReader(model) if model.info.scores else None
         made = compress(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from panda.documents.sentences import one_line
 from panda.errors import UsageError
+from panda.memory.values import entity_name
 
 Kind = Literal["preference", "fact"]
 Value = str | bool | int | float | None | tuple["Value", ...]
@@ -70,10 +71,10 @@ def normalise_entity(text: str) -> str:
     >>> normalise_entity("  Acme   Corp ")
     'acme-corp'
     """
-    entity = "-".join(text.lower().split())
-    if not entity:
-        raise UsageError("the entity is blank", fix="name who or what it is about")
-    return entity
+    try:
+        return entity_name(text)
+    except ValueError as exc:
+        raise UsageError(str(exc), fix="name who or what it is about") from exc
 
 
 def tag_value(value: Value) -> dict[str, object]:

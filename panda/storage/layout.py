@@ -25,6 +25,7 @@ EXTRACTED_JSON = "extracted.json"
 PREFERENCES_MD = "preferences.md"
 FACTS_MD = "facts.md"
 MEMORY_JSONL = "memory.jsonl"
+CONFLICTS_JSONL = "conflicts.jsonl"
 
 
 def turn_name(number: int) -> str:
@@ -91,6 +92,9 @@ class Layout:
 
     def memory_log(self, user: str) -> Path:
         return self.user(user) / MEMORY_JSONL
+
+    def conflicts_log(self, user: str) -> Path:
+        return self.user(user) / CONFLICTS_JSONL
 
     def knowledge(self, user: str) -> Path:
         return self.user(user) / "knowledge"

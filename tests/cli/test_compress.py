@@ -90,7 +90,9 @@ def test_unknown_type(compress: Compress, file: Path) -> None:
     assert "page_doc" in ended.err
 
 
-def test_a_store_keeps_a_line(compress: Compress, run: Callable[..., Ended], file: Path, tmp_path: Path) -> None:
+def test_a_store_keeps_a_line(
+    compress: Compress, run: Callable[..., Ended], file: Path, tmp_path: Path
+) -> None:
     """In a store each compression and each refusal is a line of the log, and stats adds them up."""
     root = ("--root", str(build_store(tmp_path / "store").root))
     assert compress(str(file), "--budget", "40", "--query", "fan", *root).code == 0
@@ -105,6 +107,8 @@ def test_a_store_keeps_a_line(compress: Compress, run: Callable[..., Ended], fil
 def test_what_the_model_reads_is_logged(compress: Compress, file: Path, tmp_path: Path) -> None:
     """Reading of the NERVES model is a line like that of any call, with its tokens."""
     layout = build_store(tmp_path / "store")
+    names = ["Ada", "Bea", "Cleo", "Dora", "Edna", "Fay", "Gwen", "Hope", "Iris", "Joan"]
+    file.write_text(" ".join(f"{name} keeps a {name.lower()}bird at home." for name in names), "utf-8")
     assert compress(str(file), "--budget", "40", "--root", str(layout.root)).code == 0
     with LogReader(layout.executions_log) as reader:
         lines = [line.record for line in reader.read_new() if isinstance(line, LogLine)]

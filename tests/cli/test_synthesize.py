@@ -1,0 +1,128 @@
+"""`panda synthesize`, run in this process."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.storage.layout import Layout
+from tests.cli.programs import Ended, run_words
+from tests.scope_vectors import NOW_TEXT, VECTORS, Vector
+
+FACT: dict[str, Any] = {
+    "id": "a",
+    "entity": "user:default",
+    "relation": "tea",
+    "value": {"type": "text", "v": "Assam,\nblack"},
+    "source": "turn:1",
+    "confidence": 0.9,
+    "scope": "local",
+    "hlc": "1.000",
+    "valid_until": None,
+}
+RIVAL = {**FACT, "id": "b", "value": {"type": "string", "v": "Assam, black"}, "confidence": 0.4}
+OPTIONS = {"entity": "--entity", "relation": "--relation", "min_confidence": "--min-confidence"}
+
+
+class Asking:
+    """Runs `panda synthesize` on a file of facts."""
+
+    def __init__(self, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.file = directory / "facts.json"
+        self.capsys = capsys
+
+    def __call__(self, document: object, *words: str) -> Ended:
+        text = document if isinstance(document, str) else json.dumps(document)
+        self.file.write_text(text, encoding="utf-8")
+        words = ("synthesize", *words, "--facts", str(self.file))
+        return run_words(build_program(), words, self.capsys, {"PANDA_NOW": NOW_TEXT})
+
+
+@pytest.fixture
+def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Asking:
+    """A question to a file."""
+    return Asking(tmp_path, capsys)
+
+
+def words_of(vector: Vector) -> list[str]:
+    """The command line of a request."""
+    request = dict(vector.request)
+    words = ["--scope", request.pop("scope")]
+    words += ["--include-expired"] if request.pop("include_expired", False) else []
+    words += ["--as-of", request.pop("as_of")] if "as_of" in request else []
+    return words + [part for key, value in request.items() for part in (OPTIONS[key], str(value))]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+def test_vectors(vector: Vector, ask: Asking) -> None:
+    """`--json` gives each worked case's envelope as its data, whatever the order of the file."""
+    for one in vector.orders():
+        one.check(ask(one.document, *words_of(one), "--json").value["data"])
+
+
+def test_contradiction_stands_out(ask: Asking) -> None:
+    """A contradicted entry shows the mark and both values, with types where they look alike."""
+    ended = ask({"facts": [RIVAL, FACT, {**FACT, "id": "c", "relation": "cup"}]}, "--scope", "local")
+    assert ended.out.splitlines() == [
+        "user:default\tcup\tAssam, black\t0.9\t\t\t",
+        "user:default\ttea\tAssam, black (text)\t0.9\tCONTRADICTED\tAssam, black (string)\t0.4",
+    ]
+    assert ended.err == "scope local: 3 facts, 2 entries, 1 contradicted\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("--scope", "planet"), "--scope"),
+        (("--scope", "local", "--entity", " \t"), "--entity"),
+        (("--scope", "local", "--relation", ""), "--relation"),
+        (("--scope", "local", "--min-confidence", "nan"), "--min-confidence"),
+        (("--scope", "local", "--min-confidence", "1.01"), "--min-confidence"),
+        (("--scope", "local", "--as-of", "soon"), "--as-of"),
+    ],
+)
+def test_wrong_options(words: tuple[str, ...], option: str, ask: Asking) -> None:
+    """A wrong option is an error that names it, also as JSON."""
+    assert f"where: {option}\n" in ask({"facts": []}, *words).err
+    ended = ask({"facts": []}, *words, "--json")
+    assert (ended.code, ended.value["error"]["where"]) == (2, option)
+
+
+def test_scope_is_needed(ask: Asking) -> None:
+    """Without a scope nothing is shown."""
+    assert ask({"facts": []}).code == 2
+
+
+def test_wrong_file(ask: Asking) -> None:
+    """A wrong fact is named by its index and key; NaN is no JSON."""
+    ended = ask({"facts": [FACT, {**RIVAL, "confidence": 2}]}, "--scope", "local")
+    assert (ended.code, ended.err.splitlines()[:2]) == (
+        2,
+        [
+            "error: the confidence is 2, not from 0 to 1",
+            f"where: {ask.file} (facts[1].confidence)",
+        ],
+    )
+    assert "NaN is no JSON number" in ask('{"facts": [NaN]}', "--scope", "local").err
+    assert ask("[", "--scope", "local").code == 2
+
+
+def test_memory_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --facts the user's memory.jsonl and conflicts.jsonl are asked."""
+    layout = Layout(tmp_path)
+    words = ["synthesize", "--scope", "local", "--root", str(tmp_path), "--user", "ann", "--json"]
+    assert run_words(build_program(), words, capsys).code == 2
+    layout.user("ann").mkdir(parents=True)
+    assert run_words(build_program(), words, capsys).value["data"]["fact_count"] == 0
+    layout.memory_log("ann").write_text(f"{json.dumps(FACT)}\n{json.dumps(RIVAL)}\n", encoding="utf-8")
+    assert run_words(build_program(), words, capsys).value["data"]["contradiction_count"] == 1
+    settled = {"conflict_id": "k", "fact_a": "a", "fact_b": "b", "status": "resolved", "resolution_fact": "b"}
+    layout.conflicts_log("ann").write_text(f"{json.dumps(settled)}\n", encoding="utf-8")
+    (entry,) = run_words(build_program(), words, capsys).value["data"]["summary"]
+    assert (entry["value"]["type"], entry["contradicted"]) == ("string", False)
+    with layout.memory_log("ann").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**FACT, "id": "c", "scope": "world"}) + "\n")
+    ended = run_words(build_program(), words, capsys)
+    assert ended.value["error"]["where"] == f"{layout.memory_log('ann')}:3 (scope)"
