@@ -1,5 +1,6 @@
-"""What a value given for a setting means, or what is wrong with it."""
+"""What each setting may be: from what somebody gave to its value."""
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -93,6 +94,32 @@ def _flag(given: Given, environ: Mapping[str, str]) -> bool:
     return found
 
 
+_seconds = _number("a number of seconds, 0 or more", whole=False)
+
+
+def _limit(given: Given, environ: Mapping[str, str]) -> float:
+    seconds = _seconds(given, environ)
+    if seconds == 0:
+        raise _wrong(given, "a number of seconds above 0")
+    return seconds
+
+
+def _commands(given: Given, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Commands by name; each a list of words, or one line as a shell would split it. No shell runs it."""
+    wanted = 'a table of commands, such as [test_commands] with unit = "python -m pytest -q"'
+    table = given.value if isinstance(given.value, dict) else {"": None}
+    commands = {}
+    for name, value in table.items():
+        try:
+            words = shlex.split(value) if isinstance(value, str) else value
+        except ValueError as exc:
+            raise _wrong(given, wanted) from exc
+        if not isinstance(words, list) or not words or not all(isinstance(one, str) for one in words):
+            raise _wrong(given, wanted)
+        commands[name] = tuple(words)
+    return commands
+
+
 def _layer(given: Given, environ: Mapping[str, str]) -> str:
     from panda.models.models_file import LAYERS  # only if it is wanted: it loads yaml, and help must not
 
@@ -125,13 +152,16 @@ CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
     "session": _identifier("session"),
     "now": _now,
     "seed": _seed,
-    "wait_seconds": _number("a number of seconds, 0 or more", whole=False),
+    "wait_seconds": _seconds,
     "models_file": _path,
     "cache_dir": _path,
     "web_allow": _places,
-    "web_timeout_seconds": _number("a number of seconds, 0 or more", whole=False),
+    "web_timeout_seconds": _seconds,
     "search_provider": _search_provider,
     "compression_model_layer": _layer,
+    "tool_seconds": _limit,
+    "test_seconds": _limit,
+    "test_commands": _commands,
     "compression_enabled": _flag,
     "compression_threshold": _number("a share from 0 to 1, such as 0.9", most=1, whole=False),
     "min_compression_savings": _number("a whole number of tokens, 0 or more"),

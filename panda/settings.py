@@ -60,6 +60,12 @@ class Settings:
     """Most tokens of one call, prompt and output together."""
     response_token_reserve: int
     """Tokens kept free beside the output of a recipe that states no response_reserve."""
+    tool_seconds: float
+    """How long one call of a tool may take."""
+    test_seconds: float
+    """How long a command of test_commands may take."""
+    test_commands: Mapping[str, tuple[str, ...]]
+    """What test.run may run in the project's directory, by name."""
     project_dir: Path
     """The directory of panda.toml, or the current one."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -144,6 +150,9 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "compression_cache_ttl": None,
         "default_context_budget": limits.call_tokens,
         "response_token_reserve": limits.reserve_tokens,
+        "tool_seconds": 60.0,
+        "test_seconds": 600.0,
+        "test_commands": {},
         "web_allow": (),
         "web_timeout_seconds": 20.0,
         "search_provider": None,
