@@ -228,14 +228,14 @@ def build(
 
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
-    clock, user = settings.clock, settings.user
+    clock, user, limits = settings.clock, settings.user, settings.compression
     now = TurnClock(clock)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
 
     def log(record: Mapping[str, object]) -> None:
         append_json_line(layout.executions_log, record)
 
-    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
+    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)
     index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     limit = settings.tool_seconds
@@ -281,7 +281,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         executor,
         store,
         index,
-        Pipeline(phases, on_halt, count=count_tokens),
+        Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits),
         now,
         gatherer,
         tools,
