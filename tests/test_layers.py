@@ -47,6 +47,8 @@ ONLY_IMPORTERS = {
     "lxml": {"web/tree.py"},
     "httpcore": {"web/connection.py"},
     "charset_normalizer": {"web/body.py"},
+    "mcp": {"serving/mcp_server.py"},
+    "mcp_types": {"serving/mcp_server.py"},
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py"},
 }

@@ -30,6 +30,7 @@ COMMANDS = (
         "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, contradictions too."
     ),
     Entry("serve", "panda.cli.serve:serve", "Answer requests for a synthesis over HTTP."),
+    Entry("mcp", "panda.cli.mcp:mcp", "Serve tools and resources to MCP clients."),
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
     Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
@@ -60,6 +61,7 @@ COMMANDS = (
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
     Entry("log", "panda.cli.log:log", "Show the recipes that ran: when, how long, how many tokens."),
+    Entry("stats", "panda.cli.stats:stats", "Add up the log: compressions, tokens saved, seconds."),
     Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),

@@ -119,8 +119,6 @@ class CallWriter:
 
     def log_fields(self) -> dict[str, object]:
         """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
-        prompt, reused, output = self.totals.prompt, self.totals.reused, self.totals.output
-        total = None if prompt is None or output is None else prompt + output
         return {
             "recipe": self._recipe.name,
             "key": self._recipe.key,
@@ -128,11 +126,16 @@ class CallWriter:
             "phase": self._journal.phase,
             "model_layer": self._recipe.model_layer,
             "model": self._model.name,
+<<<<<<< HEAD
             "model_digest": self._model.digest,
             "user_id": self._journal.user_id,
             "session_id": self._journal.session_id,
             "turn_id": f"turn_{self._journal.turn:06d}",
             "tokens": {"prompt": prompt, "reused": reused, "output": output, "total": total},
+=======
+            **whose_turn(self._journal),
+            "tokens": token_fields(self.totals),
+>>>>>>> main
         }
 
     def _write(
@@ -162,6 +165,24 @@ class CallWriter:
         return (
             {"sha256": digest} if self._journal.knows_prefix(digest) else {"sha256": digest, "content": text}
         )
+
+
+def token_fields(usage: Usage) -> dict[str, int | None]:
+    """
+    Tokens as a line of the executions log has them.
+
+    >>> token_fields(Usage(3, 0, 2))["total"]
+    5
+    """
+    prompt, output = usage.prompt, usage.output
+    total = None if prompt is None or output is None else prompt + output
+    return {"prompt": prompt, "reused": usage.reused, "output": output, "total": total}
+
+
+def whose_turn(journal: Journal) -> dict[str, object]:
+    """What a line of the executions log says of user, session and turn; no turn is null."""
+    turn_id = f"turn_{journal.turn:06d}" if journal.turn else None
+    return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}
 
 
 def text_digest(text: str) -> str:
