@@ -61,7 +61,7 @@ COMMANDS = (
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
     Entry("log", "panda.cli.log:log", "Show the recipes that ran: when, how long, how many tokens."),
-    Entry("stats", "panda.cli.stats:stats", "Add up the log: compressions, tokens saved, seconds."),
+    Entry("stats", "panda.cli.stats:stats", "Add up the log: validity, confidence, latency, tokens."),
     Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),
