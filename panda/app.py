@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from panda.compression.tokens import count_tokens
 from panda.documents.sections import SECTIONS
-from panda.documents.times import Clock
+from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
@@ -30,7 +29,8 @@ from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
 from panda.retrieval.candidates import Retriever
-from panda.retrieval.recent import recent_turns
+from panda.session.closing import check_open
+from panda.session.session_file import load_session, open_session
 from panda.settings import Settings
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
@@ -62,7 +62,7 @@ class App:
     """The derived index."""
     pipeline: Pipeline
     """The phases in order."""
-    now: "TurnClock"
+    now: TurnClock
     """The instant that a running turn counts from."""
 
     def start_turn(self, query: str, mode: str, *, recordings: Recordings | None = None) -> Turn:
@@ -82,8 +82,19 @@ class App:
         check_query(query)
         self._check_calls(mode)
         settings = self.settings
+        check_open(self.layout, settings.user, settings.session)
+        self._finish_head()
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
         return self._taken_up(folder, recordings)
+
+    def _finish_head(self) -> None:
+        """Bring the session's head to its end if it was killed between its commit and its last write."""
+        settings = self.settings
+        session = load_session(self.layout, settings.user, settings.session)
+        if session is not None and self.store.has(session.head_turn):
+            folder = self.store.open(session.head_turn)
+            if folder.read_metadata().next is not None:
+                self.run_turn(Turn(folder, self.layout, session=session))
 
     def resume_turn(self, number: int) -> Turn:
         """
@@ -105,12 +116,10 @@ class App:
                 where=place,
                 fix="ask it as a new turn",
             )
-        head = recent_turns(
-            self.layout, self.settings.user, metadata.session_id, self.store.highest() + 1, limit=1
-        )
-        if head and head[0][0] > number:
+        session = open_session(self.layout, self.settings.user, metadata.session_id)
+        if session is not None and session.head_turn > number:
             raise UsageError(
-                f"turn {number} cannot go on: its session has turn {head[0][0]} since",
+                f"turn {number} cannot go on: its session has turn {session.head_turn} since",
                 where=place,
                 fix="ask it as a new turn",
             )
@@ -134,8 +143,10 @@ class App:
         self.index.record(self.settings.user, [turn.turn])
 
     def _taken_up(self, folder: TurnFolder, recordings: Recordings | None) -> Turn:
-        self.now.pin(folder.read_metadata().created_at)
-        return Turn(folder, self.layout, recordings=recordings)
+        metadata = folder.read_metadata()
+        self.now.pin(metadata.created_at)
+        session = open_session(self.layout, self.settings.user, metadata.session_id)
+        return Turn(folder, self.layout, recordings=recordings, session=session)
 
     def hold_session(
         self, session: str, on_wait: Callable[[str], None] = lambda holder: None
@@ -174,27 +185,6 @@ class App:
                 recipe=None,
             )
             raise
-
-
-class TurnClock:
-    """
-    The clock of a turn: all its phases read the instant at which it was claimed, however long they take and
-    however often it is resumed or replayed. Before a turn begins it is the clock of the process.
-
-    Args:
-        clock: The clock of the process.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pinned: datetime | None = None
-
-    def pin(self, moment: datetime) -> None:
-        """Stand still at an instant."""
-        self._pinned = moment
-
-    def __call__(self) -> datetime:
-        return self._pinned or self._clock()
 
 
 def check_query(query: str) -> None:
@@ -269,6 +259,9 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     def tools_of(turn: Turn) -> ToolContext:
         return replace(tools, turn=turn.turn, query=turn.query)
 
+    def writes(step: str, mode: str) -> bool:
+        return layers.model(book.recipe_for(step, mode).model_layer).info.writes
+
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
         Reflection(executor),
@@ -277,7 +270,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
         Validator(executor, reader),
-        Save(executor, layout, now, settings.wait_seconds),
+        Save(executor, layout, now, settings.wait_seconds, writes=writes),
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:

@@ -30,6 +30,8 @@ _BY_NAME = {
     layout.MANIFEST_JSON: "manifest",
     layout.EXTRACTED_JSON: "extracted",
     layout.MEMORY_JSONL: "memory_line",
+    layout.SESSION_JSON: "session",
+    layout.CLOSED_JSON: "closed_session",
     "import.jsonl": "import_line",
 }
 _BY_DIRECTORY = {"steps": "step", "interventions": "intervention"}
