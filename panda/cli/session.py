@@ -60,7 +60,8 @@ def show(invocation: Invocation, session: _Session) -> Result:
     found = _open(invocation, layout, session)
     data: dict[str, Any] = encode(found)
     data["closed_at"] = closed_at(layout, found.user_id, session)
-    rows = field_rows(found.carry)
+    user = layout.user(found.user_id)
+    rows = field_rows(found.carry, lambda name: (user / name).exists())
     data["shown"] = [dict(zip(("field", "value", "from"), row, strict=True)) for row in rows]
     data["fields"] = {
         name: {"what": field.what, "read_by": list(field.read_by), "limit": field.limit}
@@ -120,10 +121,12 @@ def verify(
     data = {"sessions": names, "problems": [{**vars(one), "where": one.where} for one in problems]}
     if not problems:
         invocation.reporter.step(f"sessions: {len(names)}, nothing differs")
-        return Result(data)
-    text = "".join(f"{one.where}: {one.message}\n" for one in problems)
+    return Result(data, "".join(f"{one.where}: {one.message}\n" for one in problems), error=_error(problems))
+
+
+def _error(problems: list[Problem]) -> CheckError | None:
     fix = next((one.fix for one in problems if one.fix), None)
-    return Result(data, text, error=CheckError(f"differences: {len(problems)}", fix=fix))
+    return CheckError(f"differences: {len(problems)}", fix=fix) if problems else None
 
 
 def _open(invocation: Invocation, layout: Layout, session: str) -> Session:

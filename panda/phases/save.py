@@ -14,17 +14,10 @@ from panda.phases.contract import Advance
 from panda.phases.summarizing import summarise
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.session.carrying import (
-    REPLY_CHARS,
-    SessionTexts,
-    merge_by_rule,
-    reply_of,
-    summary_json,
-    summary_of,
-    to_merge,
-)
+from panda.session.carrying import REPLY_CHARS, merge_by_rule, to_merge
 from panda.session.questions_open import fate_of
 from panda.session.session_file import commit_turn
+from panda.session.summaries import SessionTexts, reply_of, summary_json, summary_of
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.storage.layout import (
     INDEX_SUMMARY_JSON,

@@ -1,25 +1,14 @@
 """From one turn to the next: the carry as a pure function of the previous one and the turn's own files."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from panda.session.clipping import MARK, clip, clip_lines
-from panda.session.decoding import decode, encode
 from panda.session.entities import apply_curation, carry_log, carry_registry, curation_of
 from panda.session.flow import flow_of
 from panda.session.limits_said import find_limits, merge_limits
-from panda.session.questions_open import carry_pending, raised_by, take_answer
-from panda.session.step_records import (
-    blocked_reason,
-    carry_archive,
-    carry_cache,
-    carry_notes,
-    entity_ops,
-    errors_of,
-    step_records,
-    step_type,
-)
+from panda.session.questions_open import carry_pending, take_answer
+from panda.session.step_records import carry_archive, carry_cache, carry_notes
+from panda.session.summaries import asks_of, carry_summaries, reply_of, summary_of, texts_of
 from panda.session.turn_files import TurnFiles
 from panda.session.values import (
     Carry,
@@ -30,31 +19,11 @@ from panda.session.values import (
     RecentTurn,
     Routing,
     SummaryKind,
-    TurnSummary,
 )
 
-RECENT, WHOLE, LINES = 3, 2, 20
+RECENT = 3
 REPLY_CHARS, HISTORY_CHARS = 400, 1_200
-_ASSISTANT_CHARS, _LINE_CHARS, _SENTENCE_CHARS, _GOAL_CHARS = 12_000, 240, 240, 200
-_USER_CHARS = 4_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionTexts:
-    """What phase 7 wrote for the session, as summary.json holds it; None where nothing was asked for."""
-
-    assistant_summary: str | None = None
-    """The reply in short."""
-    assistant_summary_kind: SummaryKind | None = None
-    """How it came about."""
-    history: str | None = None
-    """The history with what fell out of the recent turns; None with a turn to merge means that it failed."""
-    history_kind: SummaryKind | None = None
-    """How it came about."""
-    engagement: str | None = None
-    """What the session is about."""
-    engagement_kind: SummaryKind | None = None
-    """How it came about."""
+_ASSISTANT_CHARS, _USER_CHARS, _LINE_CHARS = 12_000, 4_000, 240
 
 
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
@@ -76,7 +45,7 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         recent_turns=(*previous.recent_turns, recent)[-RECENT:],
         history_summary=_history(previous, files),
         engagement_summary=_engagement(previous, files),
-        turn_summaries=_summaries(previous, summary),
+        turn_summaries=carry_summaries(previous, summary),
         step_cache=carry_cache(previous, files),
         carry_notes=carry_notes(previous, files),
         content_archive=carry_archive(previous, files),
@@ -85,7 +54,7 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         else previous.entity_curation,
         decision_log=carry_log(previous, curation, files.turn),
         registry=registry,
-        flow=flow_of(previous, files, curation, asks=_asks(files), reply=reply),
+        flow=flow_of(previous, files, curation, asks=asks_of(files), reply=reply),
         pending_clarification=carry_pending(previous, files),
         constraints=merge_limits(previous.constraints, limits, turn=files.turn, cleared=curation.clear_all),
     )
@@ -112,80 +81,8 @@ def carry_within(previous: Carry, files: TurnFiles) -> Carry:
     )
 
 
-def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
-    """
-    What a turn did: as its summary.json says it, or made of its other files.
-
-    Args:
-        previous: What the turn found.
-        files: The turn. A summary.json of an older form gives outcome and text alone.
-    """
-    written: Mapping[str, Any] = files.summary or {}
-    names = TurnSummary.__dataclass_fields__
-    if "steps" in written:
-        kept = {name: value for name, value in written.items() if name in names and value is not None}
-        found = decode(TurnSummary, kept, where=f"{files.directory}/summary.json")
-        said = found.turn_summary or clip(line_of(files), _LINE_CHARS)
-        return replace(found, turn_summary=said)
-    outcome: Outcome = written.get("outcome", "imported")
-    calls = [call for _, call in files.calls()]
-    plan = files.plan or {}
-    records = step_records(files)
-    curation = curation_of(files)
-    line = written.get("turn_summary") or line_of(files)
-    return TurnSummary(
-        turn=files.turn,
-        outcome=outcome,
-        decision=plan.get("next_step"),
-        goal=clip(plan["goal"], _GOAL_CHARS) if plan.get("goal") else None,
-        steps=records,
-        steps_completed=sum(call["status"] == "success" for call in calls),
-        steps_total=len(calls),
-        entities_created=_labels(files, "create"),
-        entities_updated=_labels(files, "update"),
-        entities_deleted=_labels(files, "delete"),
-        artifacts_generated=_artifacts(files, saved=False),
-        artifacts_saved=_artifacts(files, saved=True),
-        entity_curation=_curation_line(curation),
-        analysis_conclusions=tuple(record.conclusion for record in records if record.conclusion),
-        errors=errors_of(files),
-        blocked_reason=blocked_reason(files),
-        flow=flow_of(previous, files, curation, asks=_asks(files), reply="").phase,
-        turn_summary=clip(line, 2 * _LINE_CHARS),
-        summary_kind=written.get("summary_kind") or "fallback",
-    )
-
-
-def summary_json(summary: TurnSummary, texts: SessionTexts) -> dict[str, Any]:
-    """The part of summary.json that the session reads."""
-    values = {name: value for name, value in encode(summary).items() if name not in ("detail",)}
-    return {**values, "session": encode(texts)}
-
-
-def reply_of(files: TurnFiles) -> str:
-    """What the user read: the answer, or the question back."""
-    raised = raised_by(files)
-    return raised.message if raised is not None else files.reply
-
-
-def line_of(files: TurnFiles) -> str:
-    """One line on a turn without a summary."""
-    reply = reply_of(files)
-    return clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
-
-
-def _asks(files: TurnFiles) -> str | None:
-    raised = raised_by(files)
-    return raised.type if raised is not None else None
-
-
-def _texts(files: TurnFiles) -> SessionTexts | None:
-    raw = (files.summary or {}).get("session")
-    return decode(SessionTexts, raw, where=f"{files.directory}/summary.json", key="session") if raw else None
-
-
 def _recent_turn(files: TurnFiles, reply: str, mentioned: tuple[str, ...], outcome: Outcome) -> RecentTurn:
-    texts = _texts(files)
+    texts = texts_of(files)
     short, kind = short_reply(reply)
     if texts is not None and texts.assistant_summary and texts.assistant_summary_kind:
         short, kind = texts.assistant_summary, texts.assistant_summary_kind
@@ -241,7 +138,7 @@ def merge_by_rule(previous: Carry) -> tuple[str, SummaryKind]:
 
 
 def _history(previous: Carry, files: TurnFiles) -> History:
-    waiting, texts = to_merge(previous), _texts(files)
+    waiting, texts = to_merge(previous), texts_of(files)
     if not waiting:
         return previous.history_summary
     if texts is not None and texts.history is None:
@@ -253,51 +150,11 @@ def _history(previous: Carry, files: TurnFiles) -> History:
 
 
 def _engagement(previous: Carry, files: TurnFiles) -> Engagement:
-    texts = _texts(files)
+    texts = texts_of(files)
     if texts is not None and texts.engagement:
         kind = texts.engagement_kind or "fallback"
         return Engagement(text=texts.engagement, kind=kind, turn=files.turn)
     if previous.engagement_summary.text:
         return previous.engagement_summary
     goal = (files.plan or {}).get("goal") or files.query
-    return Engagement(text=clip(goal, _SENTENCE_CHARS), kind="fallback", turn=files.turn)
-
-
-def _summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
-    """Two whole summaries, and one line each of the twenty before."""
-    older = [
-        one if one.detail == "line" else TurnSummary(
-            turn=one.turn, detail="line", outcome=one.outcome, goal=one.goal,
-            turn_summary=clip(one.turn_summary, _LINE_CHARS), summary_kind=one.summary_kind,
-        )
-        for one in previous.turn_summaries[: -(WHOLE - 1)]
-    ]  # fmt: skip
-    return (*older[-LINES:], *previous.turn_summaries[-(WHOLE - 1) :], summary)
-
-
-def _labels(files: TurnFiles, op: str) -> tuple[str, ...]:
-    found = [label for _, call in files.calls() for label, done in entity_ops(call) if done == op]
-    return tuple(clip(label, _LINE_CHARS) for label in dict.fromkeys(found))[:20]
-
-
-def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
-    found = [
-        name
-        for _, call in files.calls()
-        if call["status"] == "success" and not call.get("reused") and (step_type(call) == "write") == saved
-        for name in call.get("artifacts", ())
-    ]
-    return tuple(
-        dict.fromkeys(name if saved else name.rpartition("/")[2].partition(".")[0] for name in found)
-    )[:20]
-
-
-def _curation_line(curation: Curation) -> str | None:
-    parts = ["everything dropped"] if curation.clear_all else []
-    for word, found in (
-        ("kept", curation.retained),
-        ("demoted", curation.demoted),
-        ("dropped", curation.dropped),
-    ):
-        parts += [f"{word} {', '.join(one.ref for one in found)}"] if found else []
-    return clip("; ".join(parts), _LINE_CHARS) if parts else None
+    return Engagement(text=clip(goal, _LINE_CHARS), kind="fallback", turn=files.turn)

@@ -13,12 +13,13 @@ _Line = tuple[str, int | str | None]
 """A text, and the turn or the file that it comes from."""
 
 
-def field_rows(carry: Carry) -> list[tuple[str, str, str]]:
+def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
     """
     Everything that the next turn will know.
 
     Args:
         carry: Of a session.
+        exists: Whether there is a file, relative to the user's directory.
 
     Returns:
         (field, text, files relative to the user's directory), in the order of the table of fields; a field
@@ -26,14 +27,17 @@ def field_rows(carry: Carry) -> list[tuple[str, str, str]]:
     """
     rows = []
     for name, lines in _LINES.items():
-        found = [(name, clip(text, _LINE_CHARS), _source(name, origin)) for text, origin in lines(carry)]
+        found = [
+            (name, clip(text, _LINE_CHARS), _source(name, origin, exists)) for text, origin in lines(carry)
+        ]
         rows += found or [(name, "(nothing)", "")]
     return rows
 
 
-def _source(field: str, origin: int | str | None) -> str:
+def _source(field: str, origin: int | str | None, exists: Callable[[str], bool]) -> str:
     if isinstance(origin, int):
-        return ", ".join(f"turns/{turn_name(origin)}/{name}" for name in FIELDS[field].files)
+        names = (f"turns/{turn_name(origin)}/{name}" for name in (*FIELDS[field].files, "context.md"))
+        return ", ".join(dict.fromkeys(name for name in names if exists(name)))
     return origin or ""
 
 

@@ -174,13 +174,13 @@ def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> Non
     for user in sorted({user for user, _ in sessions}):
         numbers = saved_turns(layout, user)
         for name in sorted(name for owner, name in sessions if owner == user):
-            with held_lock(
-                layout.session_lock(user, name), holder="panda import", wait_seconds=_WAIT_SECONDS
-            ):
-                with suppress(FileFormatError):  # without a file the next turn meets the damage, and tells it
-                    found = fold_turns(layout, user, name, numbers.get(name, []))
-                    if found is not None:
-                        write_session(layout, found)
+            with (
+                held_lock(layout.session_lock(user, name), holder="panda import", wait_seconds=_WAIT_SECONDS),
+                suppress(FileFormatError),
+            ):  # without a file the next turn meets the damage, and tells it
+                found = fold_turns(layout, user, name, numbers.get(name, []))
+                if found is not None:
+                    write_session(layout, found)
 
 
 def write_session(layout: Layout, session: Session) -> None:
