@@ -11,7 +11,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 TIERS = (
     {"panda.cli"},
-    {"panda.dry_run", "panda.replay"},
+    {"panda.dry_run", "panda.replay", "panda.serving"},
     {"panda.app"},
     {"panda.settings", "panda.pipeline"},  # settings is read by cli, replay and app alone: see below
     {"panda.phases", "panda.evals"},
@@ -23,7 +23,7 @@ TIERS = (
         "panda.session",
         "panda.tools",
     },
-    {"panda.models", "panda.storage"},
+    {"panda.models", "panda.storage", "panda.web"},
     {"panda.documents"},
     {"panda.errors"},
 )
@@ -42,6 +42,12 @@ ONLY_IMPORTERS = {
     "sqlite3": {"storage/index_database.py"},
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},
+    "trafilatura": {"web/main_text.py"},
+    "lxml": {"web/tree.py"},
+    "httpcore": {"web/connection.py"},
+    "charset_normalizer": {"web/body.py"},
+    "uvicorn": {"serving/listening.py"},
+    "starlette": {"serving/synthesis_api.py"},
 }
 """Libraries that one module wraps."""
 

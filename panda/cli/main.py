@@ -27,6 +27,7 @@ COMMANDS = (
     Entry(
         "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, contradictions too."
     ),
+    Entry("serve", "panda.cli.serve:serve", "Answer requests for a synthesis over HTTP."),
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
     Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),

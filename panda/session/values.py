@@ -21,6 +21,7 @@ from panda.session.turn_values import (
 )
 
 __all__ = [
+    "EMPTY",
     "Archive",
     "ArchiveEntry",
     "CachedStep",
@@ -28,7 +29,6 @@ __all__ = [
     "Constraint",
     "Curation",
     "Decision",
-    "EMPTY",
     "Engagement",
     "Entity",
     "Flow",

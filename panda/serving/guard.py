@@ -1,0 +1,174 @@
+"""What stands before every HTTP application: token, host name, body limit, time limit (ASGI)."""
+
+import asyncio
+import hmac
+import ipaddress
+import json
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from panda.errors import PandaError
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+"""An ASGI application."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+OPEN_PATHS = frozenset({"/healthz"})
+"""What everybody may ask: it tells nothing."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server puts up with."""
+
+    body_bytes: int = 1_048_576
+    """Largest body of a request."""
+    receive_seconds: float = 10.0
+    """How long a request may take to arrive."""
+    answer_seconds: float = 30.0
+    """How long an answer may take to be made."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An answer that says what is wrong with a request."""
+
+    status: int
+    """HTTP status."""
+    type: str
+    """Name of the error's kind."""
+    message: str
+    """One line."""
+    where: str | None = None
+    """Header or field."""
+    fix: str | None = None
+    """What the client can do."""
+    headers: Headers = ()
+    """Further headers."""
+
+    @classmethod
+    def of(cls, status: int, error: PandaError) -> "Refusal":
+        """Of an error of ours."""
+        return cls(status, type(error).__name__, error.message, error.where, error.fix)
+
+    @property
+    def body(self) -> bytes:
+        """The error envelope."""
+        error = {"type": self.type, "message": self.message, "where": self.where, "fix": self.fix}
+        return json_bytes({"ok": False, "data": None, "error": error})
+
+    async def send(self, send: Send) -> None:
+        """Answer with it."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self.body))]
+        await send(
+            {"type": "http.response.start", "status": self.status, "headers": [*headers, *self.headers]}
+        )
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def json_bytes(value: Mapping[str, object]) -> bytes:
+    """JSON as UTF-8; half of a surrogate pair stays the escape that it came as."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+class Guard:
+    """
+    Lets through to an application what may pass, its body read whole.
+
+    Args:
+        application: Gets the requests that pass.
+        limits: Body and time.
+        token: What a request must bring as `Authorization: Bearer`; None if none is needed.
+        local: Whether only names of this machine are accepted as Host, so that no web page reaches the server
+            through a name of its own (DNS rebinding).
+    """
+
+    def __init__(self, application: Application, limits: Limits, *, token: str | None, local: bool) -> None:
+        self._application = application
+        self._limits = limits
+        self._token = token
+        self._local = local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as ASGI wants it."""
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        body = self._refusal(scope["path"], headers) or await self._body(headers, receive)
+        if isinstance(body, Refusal):
+            await body.send(send)
+        elif body is not None:
+            await self._application(scope, _replayed(body, receive), send)
+
+    def _refusal(self, path: str, headers: Mapping[bytes, bytes]) -> Refusal | None:
+        host = headers.get(b"host", b"localhost").decode("latin-1")
+        if self._local and not _names_this_machine(host):
+            message = f"this server is not called {host[:80]}"
+            return Refusal(421, "HostError", message, "Host", "ask for localhost or 127.0.0.1")
+        if self._token is None or path in OPEN_PATHS:
+            return None
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode()):
+            return None
+        challenge = ((b"www-authenticate", b"Bearer"),)
+        message = "the token is wrong" if given else "a token is needed"
+        fix = "send Authorization: Bearer with the server's PANDA_TOKEN"
+        return Refusal(401, "UnauthorizedError", message, "Authorization", fix, challenge)
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
+        """The whole body; None if the client has gone."""
+        most = self._limits.body_bytes
+        too_large = Refusal(413, "LimitError", f"the body has more than {most:,} bytes", "body", "send less")
+        if int(headers.get(b"content-length", b"0")) > most:
+            return too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.receive_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    if len(body) > most:
+                        return too_large
+                    if not message.get("more_body"):
+                        return bytes(body)
+        except TimeoutError:
+            late = f"the request took longer than {self._limits.receive_seconds:g} seconds to arrive"
+            return Refusal(408, "TimeoutError", late, "body", "send it faster", ((b"connection", b"close"),))
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """What an application receives: the body at once, then whatever comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _names_this_machine(host: str) -> bool:
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    return name.lower() == "localhost" or is_loopback(name.strip("[]"))
+
+
+def is_loopback(address: str) -> bool:
+    """
+    Whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.com")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

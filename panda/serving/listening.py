@@ -1,0 +1,137 @@
+"""A socket, and an HTTP application behind it until a signal comes; the only importer of uvicorn."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from panda.errors import StoreError, TryAgainError, UsageError
+from panda.serving.guard import Application, Guard, Limits, Refusal, is_loopback
+
+_CONNECTIONS = 1024
+_STOP_SECONDS = 10
+
+
+class _Protocol(H11Protocol):
+    """HTTP on one connection; one that says nothing for too long is closed."""
+
+    silence_seconds = 10.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self.loop.call_later(self.silence_seconds, self._close_if_silent)
+
+    def send_400_response(self, msg: str) -> None:
+        body = Refusal(400, "RequestError", "this is no HTTP request").body
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+        self.transport.close()
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """
+    A listening socket.
+
+    Args:
+        host: Name or address.
+        port: 0 for any free one.
+
+    Raises:
+        UsageError: The host is not one of this machine's.
+        TryAgainError: The port is taken.
+        StoreError: The system refuses.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as exc:
+        raise UsageError(f"{host[:80]!r} is no host: {exc}", where="--host", fix="give 127.0.0.1") from exc
+    found = socket.socket(family, kind, protocol)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(_CONNECTIONS)
+    except OSError as exc:
+        found.close()
+        if exc.errno == errno.EADDRINUSE:
+            raise TryAgainError(
+                f"port {port} is taken", where="--port", fix="give another port, or 0 for any free one"
+            ) from exc
+        if exc.errno == errno.EADDRNOTAVAIL:
+            raise UsageError(f"{host} is no address of this machine", where="--host") from exc
+        raise StoreError(f"cannot listen on {host} port {port}: {exc.strerror}", where="--port") from exc
+    return found
+
+
+def check_token(host: str, token: str | None) -> None:
+    """
+    Raises UsageError if others than this machine could reach a host and there is no token.
+
+    Args:
+        host: Name or address to listen on.
+        token: Of PANDA_TOKEN.
+    """
+    if token is None and not (host == "localhost" or is_loopback(host)):
+        raise UsageError(
+            f"others can reach {host[:80]}, and there is no token",
+            where="--host",
+            fix="set PANDA_TOKEN to a secret that clients send, or listen on 127.0.0.1",
+        )
+
+
+def serve_http(
+    application: Application,
+    *,
+    host: str,
+    port: int,
+    token: str | None,
+    limits: Limits,
+    lifespan: bool = False,
+) -> Iterator[str]:
+    """
+    Serve an application until SIGINT or SIGTERM, which let requests at hand finish.
+
+    Args:
+        application: Answers the requests that its guard lets through.
+        host: Name or address to listen on.
+        port: 0 for any free one.
+        token: What clients must send; None for none.
+        limits: Body and time.
+        lifespan: Whether the application wants to be told of start and end.
+
+    Yields:
+        The server's address as a URL, once it accepts connections. The rest happens on the next step.
+
+    Raises:
+        UsageError: Others could reach the host and there is no token, or it is none of this machine's.
+        TryAgainError: The port is taken.
+    """
+    check_token(host, token)
+    with listen(host, port) as found:
+        address = found.getsockname()
+        shown = f"[{address[0]}]" if found.family == socket.AF_INET6 else address[0]
+        yield f"http://{shown}:{address[1]}"
+        guard = Guard(application, limits, token=token, local=is_loopback(address[0]))
+        config = uvicorn.Config(
+            guard,
+            http=_Protocol,
+            ws="none",
+            lifespan="on" if lifespan else "off",
+            interface="asgi3",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            limit_concurrency=_CONNECTIONS,
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        uvicorn.Server(config).run(sockets=[found])
