@@ -66,6 +66,13 @@ def complete_recipes(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(incomplete, found)
 
 
+def complete_tools(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tools that plans can use."""
+    from panda.tools.table import TOOLS
+
+    return _offer(incomplete, iter(TOOLS))
+
+
 def complete_interventions(ctx: typer.Context, incomplete: str) -> list[str]:
     """All interventions of the store, as ids."""
     return _offer(incomplete, (path.stem for settings in _settings(ctx) for path in _interventions(settings)))
@@ -80,6 +87,22 @@ def complete_open_interventions(ctx: typer.Context, incomplete: str) -> list[str
         if _object(path).get("status") == "open"
     )
     return _offer(incomplete, is_open)
+
+
+def complete_memory_keys(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The keys of the user's preferences and facts."""
+    found = (key for settings in _settings(ctx) for key in _memory_keys(settings))
+    return _offer(incomplete, found)
+
+
+def _memory_keys(settings: Settings) -> Iterator[str]:
+    from panda.documents.memory_file import parse_memory_file
+    from panda.storage.files import read_text
+
+    layout = Layout(settings.root)
+    for path in (layout.preferences(settings.user), layout.facts(settings.user)):
+        if path.is_file():
+            yield from (entry.key for entry in parse_memory_file(read_text(path), where=str(path)))
 
 
 def _offer(incomplete: str, values: Iterator[str]) -> list[str]:
