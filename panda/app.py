@@ -66,6 +66,8 @@ class App:
     """The phases in order."""
     now: TurnClock
     """The instant that a running turn counts from."""
+    gatherer: ContextGatherer
+    """Phase 2, for looking at what it would find."""
     tools: ToolContext
     """What tools may touch, without a turn."""
     open_project: Callable[..., Project]
@@ -108,7 +110,7 @@ class App:
 
     def resume_turn(self, number: int) -> Turn:
         """
-        Take up a turn where it stopped: halted, interrupted or killed.
+        Take up a turn where it stopped: halted, interrupted, gathered or killed.
 
         Args:
             number: The turn.
@@ -261,18 +263,16 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         folder = turn.folder.paths.directory
         return replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
 
-    def writes(step: str, mode: str) -> bool:
-        return layers.model(book.recipe_for(step, mode).model_layer).info.writes
-
+    gatherer = ContextGatherer(executor, retriever, reader, now, count_tokens)
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
         Reflection(executor),
-        ContextGatherer(executor, retriever, reader, now),
+        gatherer,
         Planner(executor),
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
         Validator(executor, reader),
-        Save(executor, layout, now, settings.wait_seconds, writes=writes),
+        Save(executor, layout, now, settings.wait_seconds),
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
@@ -291,6 +291,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         index,
         Pipeline(phases, on_halt, count=count_tokens),
         now,
+        gatherer,
         tools,
         open_project,
     )

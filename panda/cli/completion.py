@@ -15,7 +15,8 @@ from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.names import turn_number
 
 _NEWEST = 200
-_GOING_ON = {"running", "halted", "interrupted"}
+_GOING_ON = {"running", "halted", "interrupted", "gathered"}
+_GATHERING = 2
 
 
 def complete_turns(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -32,6 +33,23 @@ def complete_unfinished_turns(ctx: typer.Context, incomplete: str) -> list[str]:
         if metadata.get("status") in _GOING_ON
     )
     return _offer(incomplete, unfinished)
+
+
+def complete_ungathered_turns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Those of the newest turns whose context is still to be gathered."""
+    found = (
+        str(number)
+        for settings in _settings(ctx)
+        for number, metadata in _newest(settings)
+        if metadata.get("status") in _GOING_ON and _next_phase(metadata) <= _GATHERING
+    )
+    return _offer(incomplete, found)
+
+
+def _next_phase(metadata: Mapping[str, Any]) -> int:
+    going_on = metadata.get("next")
+    phase = going_on.get("phase") if isinstance(going_on, dict) else None
+    return phase if isinstance(phase, int) else _GATHERING + 1
 
 
 def complete_sessions(ctx: typer.Context, incomplete: str) -> list[str]:

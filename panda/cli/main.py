@@ -19,6 +19,7 @@ from panda.settings import process_environment
 COMMANDS = (
     Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
+    Entry("gather", "panda.cli.gather:gather", "Gather the context of a turn and stop."),
     Entry("replay", "panda.cli.replay:replay", "Run saved turns again with their recorded answers."),
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
     Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),

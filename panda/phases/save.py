@@ -1,6 +1,6 @@
 """Phase 7: what was learnt is written down, then the turn joins its session (S1 §11, S4)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,27 +39,17 @@ class Save:
         layout: The store.
         clock: The present.
         wait_seconds: How long to wait for the user's memory.
-        writes: Whether the model of a step writes in a mode.
     """
 
     number = 7
     name = "save"
     layer = "MIND"
 
-    def __init__(
-        self,
-        executor: RecipeExecutor,
-        layout: Layout,
-        clock: Clock,
-        wait_seconds: float,
-        *,
-        writes: Callable[[str, str], bool],
-    ) -> None:
+    def __init__(self, executor: RecipeExecutor, layout: Layout, clock: Clock, wait_seconds: float) -> None:
         self._executor = executor
         self._layout = layout
         self._clock = clock
         self._wait_seconds = wait_seconds
-        self._writes = writes
 
     def run(self, turn: Turn) -> Advance:
         """
@@ -88,7 +78,7 @@ class Save:
     def _summary(self, turn: Turn, text: str | None) -> dict[str, Any]:
         """The value of summary.json."""
         items = answer_items(turn.context.section(5))
-        written = self._writes("phase7_summarizer", turn.mode)
+        written = self._writes("phase7_summarizer", turn)
         ended: dict[str, Any] = {
             "turn": turn.turn,
             "outcome": turn.ending,
@@ -110,7 +100,7 @@ class Save:
         waiting, reply = to_merge(turn.carry), reply_of(files)
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()
-        if not self._writes("phase7_session", turn.mode):
+        if not self._writes("phase7_session", turn):
             text, kind = merge_by_rule(turn.carry)
             return SessionTexts(history=text, history_kind=kind) if waiting else SessionTexts()
         try:
@@ -142,6 +132,9 @@ class Save:
                 "reply": reply if len(reply) > REPLY_CHARS else "",
             },
         ).values
+
+    def _writes(self, step: str, turn: Turn) -> bool:
+        return self._executor.writes(self._executor.book.recipe_for(step, turn.mode).key)
 
     def _apply_memory(self, turn: Turn) -> None:
         if not turn.folder.has(STAGED_MEMORY_JSON) or turn.ending != "approved":
