@@ -28,6 +28,7 @@ from panda.recipes.checking import check_recipes_of_mode
 from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
+from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.session.closing import check_open
 from panda.session.session_file import load_session, open_session
@@ -217,7 +218,9 @@ def open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator[Re
         yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)
 
 
-def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App:
+def build(
+    settings: Settings, layout: Layout, environ: Mapping[str, str], layers: ExecutorLayers | None = None
+) -> App:
     """
     Put together what runs a user's turns. No model is loaded yet.
 
@@ -225,25 +228,30 @@ def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App
         settings: Settings in force.
         layout: The store.
         environ: Environment variables, for the API keys that models.yaml names.
+        layers: Models that outlive this; None for its own.
 
     Raises:
         ModelFileError: models.yaml is broken.
     """
-    models = load_models_file(settings.models_file)
-    layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
+    if layers is None:
+        models = load_models_file(settings.models_file)
+        layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
     return build_with(settings, layout, layers)
 
 
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
-    clock, user = settings.clock, settings.user
+    clock, user, limits = settings.clock, settings.user, settings.compression
     now = TurnClock(clock)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
 
+    versions = VersionStore(layout.recipe_versions, clock)
+
     def log(record: Mapping[str, object]) -> None:
+        versions.keep(version_in_force(book, str(record["key"])))
         append_json_line(layout.executions_log, record)
 
-    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
+    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)
     index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     limit = settings.tool_seconds
@@ -276,8 +284,16 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
+        version = version_in_force(book, turn.recipe).digest if turn.recipe else None
         return write_intervention(
-            layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=turn.recipe
+            layout,
+            clock,
+            error,
+            user=user,
+            turn=turn.turn,
+            phase=phase.number,
+            recipe=turn.recipe,
+            version=version,
         )
 
     store = TurnStore(layout, user, clock)
@@ -289,7 +305,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         executor,
         store,
         index,
-        Pipeline(phases, on_halt, count=count_tokens),
+        Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits),
         now,
         gatherer,
         tools,

@@ -27,6 +27,8 @@ FACTS_MD = "facts.md"
 MEMORY_JSONL = "memory.jsonl"
 SESSION_JSON = "session.json"
 CLOSED_JSON = "closed.json"
+RUN_JSON = "run.json"
+RUN_TURNS_JSONL = "turns.jsonl"
 CONFLICTS_JSONL = "conflicts.jsonl"
 
 
@@ -152,6 +154,16 @@ class Layout:
     @property
     def interventions_lock(self) -> Path:
         return self.interventions / "lock"
+
+    @property
+    def runs(self) -> Path:
+        """One directory for each `panda replay`."""
+        return self.root / "runs"
+
+    @property
+    def recipe_versions(self) -> Path:
+        """Every version of a recipe that ever ran, `{category}/{name}/{hash}.json`."""
+        return self.root / "logs" / "recipes"
 
     @property
     def executions_log(self) -> Path:
