@@ -126,16 +126,9 @@ class CallWriter:
             "phase": self._journal.phase,
             "model_layer": self._recipe.model_layer,
             "model": self._model.name,
-<<<<<<< HEAD
             "model_digest": self._model.digest,
-            "user_id": self._journal.user_id,
-            "session_id": self._journal.session_id,
-            "turn_id": f"turn_{self._journal.turn:06d}",
-            "tokens": {"prompt": prompt, "reused": reused, "output": output, "total": total},
-=======
             **whose_turn(self._journal),
             "tokens": token_fields(self.totals),
->>>>>>> main
         }
 
     def _write(
