@@ -61,6 +61,10 @@ COMMANDS = (
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
     Entry("log", "panda.cli.log:log", "Show the recipes that ran: when, how long, how many tokens."),
+    Entry("session list", "panda.cli.session:list_all", "List the sessions of a user."),
+    Entry("session show", "panda.cli.session:show", "Show what the next turn of a session will know."),
+    Entry("session close", "panda.cli.session:close", "Close a session to further turns."),
+    Entry("session verify", "panda.cli.session:verify", "Compare sessions with the files of their turns."),
     Entry("stats", "panda.cli.stats:stats", "Add up the log: validity, confidence, latency, tokens."),
     Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
@@ -73,6 +77,7 @@ GROUP_HELP = {
     "index": "The index of turns, memory, research, visits and knowledge documents.",
     "memory": "Preferences and facts: what is remembered, who said it, and what contradicts it.",
     "models": "The models of models.yaml.",
+    "session": "What a conversation carries from turn to turn.",
     "tool": "The tools that plans can use.",
     "recipe": "The recipes: one file for one model call.",
 }
