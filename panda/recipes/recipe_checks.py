@@ -226,7 +226,9 @@ def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
                 message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
                 yield _fault(recipe, f"templates.{name}.{form}", message, _near(str(chosen), known))
         elif not _is_template(template):
-            message = "a template is a text, a list of texts, null or {spans|objects|instead: property}"
+            message = (
+                "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
+            )
             yield _fault(recipe, f"templates.{name}", message)
     model = around.model_of(recipe.model_layer)
     required = recipe.output_schema.get("required", [])
