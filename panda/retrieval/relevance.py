@@ -14,9 +14,9 @@ _WORDS_WEIGHT = 0.6
 """What holding all words of the query is worth."""
 _JUDGED_WEIGHT = 0.8
 """What certainty by a fit is worth, beside no opinion."""
-_BAR = 0.2
+_BAR = 0.32
 """Least sum with which the only candidate of its kind is relevant."""
-_BAR_PER_LOG = 0.22
+_BAR_PER_LOG = 0.2
 """The best of many irrelevant candidates scores higher: the bar grows with the logarithm of their number."""
 _WITHIN = 0.4
 """How far below the best of its kind a candidate may lie."""
