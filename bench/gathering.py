@@ -3,8 +3,8 @@ How good phase 2's choice of sources is with the model in force.
 
 Reads a directory with turns.jsonl and questions.jsonl, as bench/recall.py does. For a sample of the questions
 it gathers the context in a store of its own and prints how often a right turn is among those that §2 cites,
-beside as many of the index's first ones; then how many turns are cited for questions that another user's turns
-cannot answer. With --pairs it asks for pairs of sources instead (bench/relevance_pairs.jsonl): how often the
+beside as many of the index's first ones; then how many turns are cited where only another user's turns could
+answer. With --pairs it asks for pairs of sources instead (bench/relevance_pairs.jsonl): how often the
 right one comes in and the wrong one stays out.
 """
 
