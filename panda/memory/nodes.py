@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from panda.documents.front_matter import read_number, split_front_matter
 from panda.documents.sentences import one_line
@@ -13,6 +11,7 @@ from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
 from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.items import Item, knowledge_items, research_items, turn_items, visit_items
+from panda.memory.node import Node, SourceType
 from panda.memory.projection import Projection
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.staging import Kind
@@ -31,45 +30,9 @@ from panda.storage.records import (
 
 __all__ = ["Item", "Node", "NodeReader", "SourceType"]
 
-SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
-
 _TITLE_CHARS = 80
 _PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
 _DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
-
-
-@dataclass(frozen=True)
-class Node:
-    """One loaded piece of memory."""
-
-    id: str
-    """As "turn:811" or "memory:budget"."""
-    source_type: SourceType
-    """Kind of source, in S0's names."""
-    title: str
-    """Short name for readers."""
-    provenance: str
-    """File it comes from, relative to the user's directory, with / between parts."""
-    at: datetime | None
-    """When it was said or seen; None if unknown."""
-    items: tuple[Item, ...]
-    """Its quotable lines, expired ones included."""
-    links: tuple[str, ...] = ()
-    """Ids of nodes it leads to: a turn's research, the visits of research."""
-    expires_at: datetime | None = None
-    """When its maker wanted it refreshed; None if never said."""
-    warnings: tuple[str, ...] = ()
-    """What was assumed while loading, as a missing confidence."""
-
-    @property
-    def confidence(self) -> float:
-        """Mean confidence of the items; 0 if there are none."""
-        return sum(item.confidence for item in self.items) / len(self.items) if self.items else 0.0
-
-    @property
-    def text(self) -> str:
-        """All item texts, a line each."""
-        return "\n".join(item.text for item in self.items)
 
 
 class NodeReader:
@@ -163,9 +126,10 @@ class NodeReader:
             title=key,
             provenance=self._relative(path),
             at=one.at,
-            items=(Item(f"{key}: {one.text}", one.content_type, confidence, one.at),),
+            items=(Item(f"{key}: {one.statement}", one.content_type, confidence, one.at),),
             expires_at=one.fact.valid_until if one.fact else None,
             warnings=(warning,) if one.start is None else (),
+            source_turn=one.source_turn,
         )
 
     def _memory(self, node_id: str, name: str, nodes: list[Node]) -> Node:
