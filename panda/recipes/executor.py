@@ -141,7 +141,7 @@ class _Execution:
         self.shown = without_replaced(recipe, request) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
-        self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
+        self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
         self.scorer = ChoiceScorer(executor.book, recipe, self.model, executor._memo, journal, self.writer)
 
     def run(self) -> Reply:
