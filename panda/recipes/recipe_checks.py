@@ -12,6 +12,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.choices import prompt_sections, section_items
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
+from panda.recipes.rivals import compares_rivals
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
 from panda.recipes.typed_reader import Report
@@ -174,9 +175,7 @@ def _scorer_prompt(
     except RecipeKeyError as exc:
         yield _fault(recipe, f"{place}.prompt", f"{step.prompt}: {exc.message}", "add its sections")
         return
-    by_scorer = {"likelihood": ["shots", "foreign"], "fit": ["shots", "case"]}
-    wanted = by_scorer.get(step.scorer, [])
-    wanted = wanted + (["reverse", "unrelated question"] if "foreign" in wanted and step.reverse else [])
+    wanted = _wanted_sections(step, sections)
     for name in wanted:
         if not sections.get(name, "").strip():
             message = f"{step.prompt} has no section `# {name}`, which the scorer {step.scorer} reads"
@@ -186,6 +185,15 @@ def _scorer_prompt(
         yield _fault(recipe, f"{place}.prompt", message, "write each of its texts as a list item")
     if step.scorer == "channel":
         yield from _classes(recipe, spec, step, place, sections)
+
+
+def _wanted_sections(step: Step, sections: Mapping[str, str]) -> list[str]:
+    if step.scorer == "channel":
+        return []
+    if step.scorer == "fit" and not compares_rivals(sections):
+        return ["shots", "case"]
+    turned = step.scorer == "fit" or step.reverse
+    return ["shots", "foreign", *(["reverse", "unrelated question"] if turned else [])]
 
 
 def _classes(
