@@ -40,6 +40,7 @@ from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS
+from panda.web.opening import web_opener
 
 
 @dataclass(frozen=True)
@@ -262,9 +263,9 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         append_json_line(layout.executions_log, record)
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
-    index = Index(layout)
+    index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
-    tools = ToolContext(layout, user, 0, "", reader, retriever, now)
+    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web)
 
     def tools_of(turn: Turn) -> ToolContext:
         return replace(tools, turn=turn.turn, query=turn.query)

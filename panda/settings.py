@@ -40,6 +40,12 @@ class Settings:
     """Where prompts are looked for, the project's own directory first."""
     cache_dir: Path
     """Where files go that can be made again, and reports of bugs."""
+    web_allow: tuple[str, ...]
+    """Hosts, addresses and CIDR blocks that may be contacted although they are not public."""
+    web_timeout_seconds: float
+    """How long one page may take, with names, redirects and robots.txt."""
+    search_provider: str | None
+    """Who searches the web: "searxng:URL" or "file:DIRECTORY"; None if nobody."""
     compression_model_layer: str
     """Layer whose model weighs and words anew what is compressed."""
     project_dir: Path
@@ -122,6 +128,9 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "seed": None,
         "wait_seconds": 600.0,
         "compression_model_layer": "NERVES",
+        "web_allow": (),
+        "web_timeout_seconds": 20.0,
+        "search_provider": None,
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
         "cache_dir": _home(environ, "XDG_CACHE_HOME", ".cache") / "panda",
     }
@@ -249,6 +258,24 @@ def _layer(given: _Given, environ: Mapping[str, str]) -> str:
     return str(given.value)
 
 
+def _places(given: _Given, environ: Mapping[str, str]) -> tuple[str, ...]:
+    from panda.web.addresses import parse_places  # only if it is wanted
+
+    try:
+        return parse_places(given.value)
+    except UsageError as exc:
+        raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
+
+
+def _search_provider(given: _Given, environ: Mapping[str, str]) -> str:
+    kind, _, place = str(given.value).partition(":")
+    if kind == "file" and place:
+        return f"file:{_path(_Given(place, given.origin, given.where, given.directory), environ)}"
+    if kind == "searxng" and place.startswith(("http://", "https://")):
+        return f"searxng:{place}"
+    raise _wrong(given, "searxng:URL or file:DIRECTORY")
+
+
 _CHECKS: Mapping[str, Callable[[_Given, Mapping[str, str]], object]] = {
     "root": _path,
     "user": _identifier("user"),
@@ -258,6 +285,9 @@ _CHECKS: Mapping[str, Callable[[_Given, Mapping[str, str]], object]] = {
     "wait_seconds": _seconds,
     "models_file": _path,
     "cache_dir": _path,
+    "web_allow": _places,
+    "web_timeout_seconds": _seconds,
+    "search_provider": _search_provider,
     "compression_model_layer": _layer,
 }
 

@@ -23,7 +23,7 @@ TIERS = (
         "panda.session",
         "panda.tools",
     },
-    {"panda.models", "panda.storage"},
+    {"panda.models", "panda.storage", "panda.web"},
     {"panda.documents"},
     {"panda.errors"},
 )
@@ -42,6 +42,10 @@ ONLY_IMPORTERS = {
     "sqlite3": {"storage/index_database.py"},
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},
+    "trafilatura": {"web/main_text.py"},
+    "lxml": {"web/tree.py"},
+    "httpcore": {"web/connection.py"},
+    "charset_normalizer": {"web/body.py"},
     "uvicorn": {"serving/listening.py"},
     "starlette": {"serving/synthesis_api.py"},
 }

@@ -22,6 +22,8 @@ _VENDOR_FIELDS = re.compile(
 _SITE_FIELDS = re.compile(r"^(?:url|link|site|page.*)$", re.IGNORECASE)
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _SHORT_ITEM_WORDS = 4
+_SHORT_LINE_WORDS = 6
+_ROW_FIELDS = frozenset({"products", "offers", "tables"})
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def claim_type(text: str) -> str:
 
 def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
     """
-    One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050".
+    One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
+    table; one a line of the page's zones, but for menus and what is likely about something else.
 
     Args:
         visit: A visited page.
@@ -108,7 +111,8 @@ def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
     """
     start = MISSING if visit.quality is None else visit.quality
     title = one_line(visit.title)
-    fields = [(path, value) for path, value in _flatten(visit.fields, ()) if path != ("title",)]
+    plain = {key: value for key, value in visit.fields.items() if key not in _ROW_FIELDS}
+    fields = [(path, value) for path, value in _flatten(plain, ()) if path != ("title",)]
     if visit.url and not any(path[-1].lower() == "url" for path, _ in fields):
         fields.append((("url",), visit.url))
     items = []
@@ -124,7 +128,40 @@ def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
                 visit.visited_at,
             )
         )
+    said = " ".join(value for _, value in fields)
+    for text, content_type, sure in (*_rows(visit.fields, title), *_zone_lines(visit, title, said)):
+        confidence = confidence_at(min(start, sure), content_type, visit.visited_at, now)
+        items.append(Item(text, content_type, confidence, visit.visited_at))
     return tuple(items)
+
+
+def _rows(fields: Mapping[str, object], title: str) -> Iterator[tuple[str, str, float]]:
+    """Each row of a page's lists and tables as one line, with how it ages."""
+    for key in ("products", "offers"):
+        rows = fields.get(key)
+        for row in rows if isinstance(rows, list) else ():
+            cells = [f"{k.replace('_', ' ')} {render_value(v)}" for k, v in row.items() if k != "name" and v]
+            name = one_line(str(row.get("name") or title))
+            yield f"{name}: {', '.join(cells)}", "price" if "price" in row else "availability", 1.0
+    tables = fields.get("tables")
+    for table in tables if isinstance(tables, list) else ():
+        columns = table["columns"]
+        for row in table["rows"]:
+            named = zip(columns or [""] * len(row), row, strict=False)
+            cells = [f"{column} {cell}".strip() for column, cell in named if cell]
+            text = one_line(f"{table.get('caption') or title}: {', '.join(cells)}")
+            yield text, claim_type(text) if _PRICE.search(text) else "general_fact", 1.0
+
+
+def _zone_lines(visit: VisitRecord, title: str, said: str) -> Iterator[tuple[str, str, float]]:
+    """The lines of a page's zones that its fields do not say already; short ones with the title in front."""
+    for zone in visit.zones:
+        for item in zone.items if zone.is_quotable else ():
+            line = one_line(item)
+            if line and line not in said and line.lower() != title.lower():
+                is_short = len(line.split()) < _SHORT_LINE_WORDS or visit.page_type == "product"
+                content_type = claim_type(line) if zone.type == "pricing" else "general_fact"
+                yield (f"{title}: {line}" if title and is_short else line), content_type, zone.confidence
 
 
 def field_type(path: tuple[str, ...]) -> str:

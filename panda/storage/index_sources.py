@@ -24,7 +24,14 @@ from panda.storage.layout import (
     TurnPaths,
 )
 from panda.storage.plain_turns import read_plain_turn
-from panda.storage.records import SAVED_STATUSES, load_object, load_research, load_turn, load_visit
+from panda.storage.records import (
+    SAVED_STATUSES,
+    VisitRecord,
+    load_object,
+    load_research,
+    load_turn,
+    load_visit,
+)
 
 _HEADER_CHARS = 150
 
@@ -236,8 +243,14 @@ def _visit_row(directory: Path) -> IndexRow:
         topics=visit.page_type,
         names=site,
         query="",
-        response="\n".join(_field_words(visit.fields)),
+        response="\n".join([*_field_words(visit.fields), *_zone_words(visit)]),
     )
+
+
+def _zone_words(visit: VisitRecord) -> Iterator[str]:
+    for zone in visit.zones:
+        if zone.is_quotable:
+            yield from zone.items
 
 
 def _field_words(fields: Mapping[str, object]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from panda.storage.layout import (
     RESPONSE_MD,
     TurnPaths,
 )
+from panda.storage.page_zones import PageZone, read_zones
 
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
@@ -93,7 +94,9 @@ class VisitRecord:
     title: str
     """Title of the page or product, "" if unknown."""
     fields: dict[str, Any]
-    """What was extracted; any shape."""
+    """What was extracted, but for zones; any shape."""
+    zones: tuple[PageZone, ...] = ()
+    """Parts of the page by what they are about."""
 
 
 def load_object(path: Path) -> dict[str, Any]:
@@ -200,6 +203,7 @@ def load_visit(directory: Path) -> VisitRecord:
     fields = load_object(directory / EXTRACTED_JSON)
     nested = fields.get("extracted_data")
     fields = dict(nested) if isinstance(nested, dict) else fields
+    zones = read_zones(fields.pop("zones", None), directory / EXTRACTED_JSON)
     visit_id = _text(manifest, "visit_id", path)
     if not visit_id:
         raise FileFormatError("visit_id is missing", where=f"{path} (visit_id)")
@@ -212,6 +216,7 @@ def load_visit(directory: Path) -> VisitRecord:
         quality=_number(manifest, "extraction_quality", path),
         title=str(fields.get("title") or _text(manifest, "title", path)),
         fields=fields,
+        zones=zones,
     )
 
 

@@ -1,13 +1,16 @@
 """What every tool offers, and the one shape of its result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from panda.documents.times import Clock
 from panda.memory.nodes import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
+
+if TYPE_CHECKING:  # loaded with the first page
+    from panda.web.client import WebClient
 
 Status = Literal["success", "error", "blocked"]
 
@@ -88,6 +91,8 @@ class ToolContext:
     """Finds the user's nodes."""
     clock: Clock
     """Gives the present instant."""
+    web: "Callable[[], WebClient] | None" = None
+    """Gives what reads pages; None where the web is not to be reached."""
 
 
 class Tool(Protocol):

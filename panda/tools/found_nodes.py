@@ -63,20 +63,21 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def best_items(node: Node, query: str, *, limit: int) -> list[Item]:
+def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Item]:
     """
     The lines of a node that share most words with the query, in the node's order.
 
     Args:
-        node: A loaded node; expired lines are left out.
+        node: A loaded node.
         query: What was searched for.
         limit: Most lines.
+        expired: Whether expired lines count too: for telling what was last seen.
 
     Returns:
         At most *limit* lines; if none shares a word, the first ones.
     """
     words = find_query_words(query)
-    usable = [item for item in node.items if item.confidence >= EXPIRED_BELOW]
+    usable = [item for item in node.items if expired or item.confidence >= EXPIRED_BELOW]
     order = sorted(range(len(usable)), key=lambda i: -count_shared_words(usable[i].text, words))
     return [usable[i] for i in sorted(order[:limit])]
 

@@ -14,8 +14,11 @@ from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.doc_search import DocSearch
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
+from panda.tools.web_fetch import WebFetch
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch())}
+TOOLS: dict[str, Tool] = {
+    tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch())
+}
 """Every tool, by name."""
 
 

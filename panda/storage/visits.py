@@ -1,0 +1,161 @@
+"""Visits: pages as they were read, one directory each below a turn's webpage_cache (S1 §3.6, design §3)."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from panda.documents.times import parse_time, render_time
+from panda.errors import FileFormatError, StoreError
+from panda.storage.files import read_text, write_atomic, write_json
+from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON, Layout, TurnPaths
+from panda.storage.records import load_object, turn_directories
+from panda.storage.schemas import check_json
+
+_SLUG_CHARS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Visit:
+    """One visit as its files hold it."""
+
+    visit_id: str
+    """Unique among the user's visits."""
+    url: str
+    """As it was asked for."""
+    final_url: str
+    """The URL that answered, after redirects."""
+    visited_at: datetime
+    """When it was read, or found to be unchanged."""
+    page_type: str
+    """product, listing, article, page or data."""
+    extraction_quality: float
+    """Computed, 0 to 1."""
+    title: str
+    """Title of the page or product."""
+    etag: str | None
+    """For asking whether it has changed."""
+    last_modified: str | None
+    """The same."""
+    fields: Mapping[str, Any]
+    """Content of extracted.json."""
+    content: str
+    """Content of content.md."""
+    refreshes: str | None = None
+    """Id of the visit that this one replaces."""
+    unchanged: bool = False
+    """Whether the server said that the page is as at the visit that this one refreshes."""
+
+    def manifest(self) -> dict[str, object]:
+        """Content of manifest.json."""
+        names = ("visit_id", "url", "final_url", "page_type", "extraction_quality", "refreshes", "title")
+        more = ("etag", "last_modified", "unchanged")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "visited_at": render_time(self.visited_at),
+            **{name: getattr(self, name) for name in more},
+        }
+
+
+def visit_slug(url: str) -> str:
+    """
+    Directory name of a page.
+
+    >>> visit_slug("https://www.bestbuy.com/site/lenovo-loq-15-gaming-laptop/6580557.p")
+    'bestbuy-com-site-lenovo-loq-15-gaming-la-1619b2f9d9'
+    """
+    parts = urlsplit(url)
+    readable = re.sub(r"[^a-z0-9]+", "-", f"{parts.netloc.removeprefix('www.')}{parts.path}".lower())
+    digest = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    return f"{readable.strip('-')[:_SLUG_CHARS].strip('-') or 'page'}-{digest}"
+
+
+def find_visit(layout: Layout, user: str, url: str, *, up_to_turn: int) -> Visit | None:
+    """
+    The newest whole visit of a page.
+
+    Args:
+        layout: Where the store is.
+        user: Whose visits.
+        url: As it was asked for.
+        up_to_turn: Last turn that counts, itself included.
+
+    Returns:
+        The visit; None if there is none. One whose files are missing or damaged is passed over: it cannot be
+        reused, and the page is read anew.
+    """
+    slug = visit_slug(url)
+    for number, turn in reversed(turn_directories(layout.turns(user))):
+        if number > up_to_turn:
+            continue
+        found = [v for path in TurnPaths(turn).webpage_cache.glob(f"{slug}*") if (v := _load(path, url))]
+        if found:
+            return max(found, key=lambda visit: visit.visited_at)
+    return None
+
+
+def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
+    """
+    A free directory for a visit and the id that goes with it, the same whenever the turn is run again.
+
+    Args:
+        paths: The turn.
+        url: The page.
+    """
+    slug = visit_slug(url)
+    name, n = slug, 1
+    while (paths.webpage_cache / name / MANIFEST_JSON).exists():
+        n += 1
+        name = f"{slug}-{n}"
+    owner = "/".join(paths.directory.parts[-3:])
+    digest = hashlib.sha256(f"{owner}/{name}".encode()).hexdigest()
+    return f"visit_{digest[:12]}", paths.webpage_cache / name
+
+
+def write_visit(directory: Path, visit: Visit) -> None:
+    """
+    Write a visit; its manifest comes last, so that a visit without one is no visit.
+
+    Raises:
+        StoreError: It cannot be written.
+        FileFormatError: A value does not fit its schema.
+    """
+    check_json(EXTRACTED_JSON, visit.fields, str(directory / EXTRACTED_JSON))
+    check_json(MANIFEST_JSON, visit.manifest(), str(directory / MANIFEST_JSON))
+    write_atomic(directory / CONTENT_MD, visit.content.rstrip() + "\n")
+    write_json(directory / EXTRACTED_JSON, dict(visit.fields))
+    write_json(directory / MANIFEST_JSON, visit.manifest())
+
+
+def _load(directory: Path, url: str) -> Visit | None:
+    if not (directory / MANIFEST_JSON).is_file():
+        return None
+    try:
+        manifest = load_object(directory / MANIFEST_JSON)
+        check_json(MANIFEST_JSON, manifest, str(directory / MANIFEST_JSON))
+        fields = load_object(directory / EXTRACTED_JSON)
+        content = read_text(directory / CONTENT_MD)
+        visited_at = parse_time(manifest["visited_at"])
+    except (FileFormatError, StoreError, ValueError):
+        return None
+    if manifest["url"] != url:
+        return None
+    return Visit(
+        visit_id=manifest["visit_id"],
+        url=url,
+        final_url=manifest.get("final_url") or url,
+        visited_at=visited_at,
+        page_type=manifest.get("page_type") or "",
+        extraction_quality=manifest.get("extraction_quality") or 0.0,
+        title=manifest.get("title") or "",
+        etag=manifest.get("etag"),
+        last_modified=manifest.get("last_modified"),
+        fields=fields,
+        content=content,
+        refreshes=manifest.get("refreshes"),
+        unchanged=bool(manifest.get("unchanged")),
+    )

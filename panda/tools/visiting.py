@@ -1,0 +1,157 @@
+"""Visits of pages during a turn: read or refreshed, written, and told with their claims."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from panda.documents.times import render_time
+from panda.errors import MemoryNodeError, WebError
+from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
+from panda.storage.visits import Visit, find_visit, place_visit, write_visit
+from panda.tools.contract import ToolClaim, ToolContext, ToolResult
+from panda.tools.found_nodes import best_items, claims_of
+from panda.web.client import Page, Validators, WebClient, parse_url
+from panda.web.extracting import extract_page
+
+_MOST_LINES = 8
+
+
+def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) -> ToolResult:
+    """
+    The result of reading a page; if it cannot be had, of what it said when it was last seen.
+
+    Args:
+        url: http or https.
+        context: Of the running turn.
+        max_age_minutes: A visit that is no older is used as it is; 0 always asks the server.
+
+    Raises:
+        WebError: The page cannot be had, and was never read before.
+        StoreError: The visit cannot be written.
+    """
+    url = str(parse_url(url))
+    known = find_visit(context.layout, context.user, url, up_to_turn=context.turn)
+    age = timedelta(minutes=max_age_minutes)
+    if known is not None and age and context.clock() - known.visited_at <= age:
+        return visit_result(known, context, origin="cache")
+    try:
+        visit, origin = refresh_visit(url, known, context)
+    except WebError as exc:
+        if known is None:
+            raise
+        return _last_seen(known, exc, context)
+    return visit_result(visit, context, origin=origin)
+
+
+def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[Visit, str]:
+    """
+    Read a page and write it as a visit of the running turn.
+
+    Args:
+        url: Normalised.
+        known: The newest visit of it, for a conditional request; None if there is none.
+        context: Of the running turn.
+
+    Returns:
+        The visit, and where its content comes from: "server" or "unchanged".
+
+    Raises:
+        WebError: The page cannot be had.
+        StoreError: The visit cannot be written.
+    """
+    page = client_of(context).fetch(url, _validators(known))
+    visit_id, directory = place_visit(context.layout.turn(context.user, context.turn), url)
+    if page.text is None and known is not None:
+        visit = replace(
+            known, visit_id=visit_id, visited_at=context.clock(), refreshes=known.visit_id, unchanged=True
+        )
+    else:
+        visit = _new_visit(visit_id, page, known, context)
+    write_visit(directory, visit)
+    return visit, "unchanged" if visit.unchanged else "server"
+
+
+def client_of(context: ToolContext) -> WebClient:
+    """
+    The client of a turn.
+
+    Raises:
+        WebError: The turn has none.
+    """
+    if context.web is None:
+        raise WebError("this command reads no pages")
+    return context.web()
+
+
+def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
+    """
+    What a visit says, with the lines that share most words with the query as claims.
+
+    Args:
+        visit: On disk.
+        context: Of the running turn.
+        origin: "server", "unchanged" or "cache".
+    """
+    node = context.reader.load(f"visit:{visit.visit_id}")
+    directory = node.provenance.rpartition("/")[0].rpartition("webpage_cache/")[2]
+    names = () if origin == "cache" else (CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON)
+    shown = {key: value for key, value in visit.fields.items() if key != "zones"}
+    return ToolResult(
+        "success",
+        data={
+            "visit_id": visit.visit_id,
+            "url": visit.url,
+            "final_url": visit.final_url,
+            "visited_at": render_time(visit.visited_at),
+            "from": origin,
+            "refreshes": visit.refreshes,
+            "page_type": visit.page_type,
+            "extraction_quality": visit.extraction_quality,
+            "title": visit.title,
+            "fields": shown,
+        },
+        claims=tuple(claims_of(node, best_items(node, context.query, limit=_MOST_LINES))),
+        entities=(node.title,),
+        artifacts=tuple(f"webpage_cache/{directory}/{name}" for name in names),
+    )
+
+
+def _validators(known: Visit | None) -> Validators | None:
+    if known is None or not (known.etag or known.last_modified):
+        return None
+    return Validators(known.final_url, known.etag, known.last_modified)
+
+
+def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
+    made = extract_page(page)
+    return Visit(
+        visit_id=visit_id,
+        url=page.url,
+        final_url=page.final_url,
+        visited_at=context.clock(),
+        page_type=made.page_type,
+        extraction_quality=made.quality,
+        title=made.title,
+        etag=page.etag,
+        last_modified=page.last_modified,
+        fields=made.fields,
+        content=made.content,
+        refreshes=known.visit_id if known else None,
+    )
+
+
+def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResult:
+    """A failure that tells what the page said when it was last read, and when that was."""
+    claims: list[ToolClaim] = []
+    try:
+        node = context.reader.load(f"visit:{known.visit_id}")
+        day = known.visited_at.strftime("%Y-%m-%d")
+        for item in best_items(node, context.query, limit=_MOST_LINES, expired=True):
+            claims += [
+                replace(claim, text=f"{claim.text} (last seen {day})") for claim in claims_of(node, [item])
+            ]
+    except MemoryNodeError:
+        pass
+    seen = render_time(known.visited_at)
+    place = f" ({error.where})" if error.where else ""
+    message = f"web.fetch: {error.message}{place}; the page was last seen {seen}"
+    return ToolResult("error", error=message, claims=tuple(claims), entities=(known.title,))

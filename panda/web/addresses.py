@@ -1,0 +1,152 @@
+"""Which addresses of the network may be contacted: public ones, and those that the user allows. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+
+from panda.errors import UsageError, WebError
+
+_NAT64 = ip_network("64:ff9b::/96")
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
+
+
+@dataclass(frozen=True)
+class AllowedPlace:
+    """One entry of the setting web_allow."""
+
+    text: str
+    """As the user wrote it."""
+    host: str | None
+    """Host name in small letters; None for addresses."""
+    network: IPv4Network | IPv6Network | None
+    """Addresses; None for a host name."""
+    port: int | None
+    """The only port that is allowed; None allows every one."""
+
+
+def parse_allowed(text: str) -> AllowedPlace:
+    """
+    An entry of web_allow: a host name, an address or a CIDR block, with a port or without.
+
+    Raises:
+        UsageError: It is none of these.
+
+    >>> parse_allowed("10.0.0.0/8").network, parse_allowed("wiki.local:8080").port
+    (IPv4Network('10.0.0.0/8'), 8080)
+    >>> parse_allowed("[::1]:80").network
+    IPv6Network('::1/128')
+    """
+    body, port = text.strip().lower(), None
+    with_port = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+)):(\d{1,5})", body)
+    if with_port and 0 < int(with_port[3]) < 65_536:
+        body, port = with_port[1] or with_port[2], int(with_port[3])
+    body = body.removeprefix("[").removesuffix("]")
+    try:
+        return AllowedPlace(text, None, ip_network(body, strict=False), port)
+    except ValueError:
+        if not _HOST.fullmatch(body) or body.replace(".", "").isdigit():
+            raise UsageError(
+                f"{text!r} is no host, address or CIDR block",
+                fix='give entries as in ["127.0.0.1:8080", "10.0.0.0/8", "wiki.local"]',
+            ) from None
+        return AllowedPlace(text, body, None, port)
+
+
+def parse_places(value: object) -> tuple[str, ...]:
+    """
+    The entries of web_allow, checked.
+
+    Args:
+        value: A list of entries, or one text with commas between them.
+
+    Raises:
+        UsageError: One of them is none.
+
+    >>> parse_places("127.0.0.1:8080, wiki.local")
+    ('127.0.0.1:8080', 'wiki.local')
+    """
+    entries = value.split(",") if isinstance(value, str) else value
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise UsageError(
+            "web_allow is no list of texts", fix='give a list, as in ["127.0.0.1:8080", "10.0.0.0/8"]'
+        )
+    return tuple(parse_allowed(entry.strip()).text for entry in entries)
+
+
+@dataclass(frozen=True)
+class AddressRules:
+    """Says of an address whether it may be contacted."""
+
+    allowed: tuple[AllowedPlace, ...] = ()
+    """What the user allows beside public addresses."""
+
+    def check(self, host: str, port: int, addresses: Sequence[str]) -> None:
+        """
+        Raises unless every address that a host stands for may be contacted.
+
+        Args:
+            host: As in the URL.
+            port: The port that would be contacted.
+            addresses: What the host name resolves to; one private address among public ones refuses all.
+
+        Raises:
+            WebError: One of them may not.
+
+        >>> AddressRules().check("example.org", 443, ["93.184.216.34"])
+        >>> AddressRules((parse_allowed("127.0.0.1:8080"),)).check("localhost", 8080, ["127.0.0.1"])
+        """
+        for address in addresses:
+            kind = private_kind(address)
+            if kind is not None and not self._allows(host.lower().rstrip("."), port, address):
+                named = address if address == host else f"{host} ({address})"
+                raise WebError(
+                    f"{named} is a {kind} address, which is not contacted",
+                    where=f"{host}:{port}",
+                    fix=f'allow it in panda.toml, as in web_allow = ["{host}:{port}"]',
+                )
+
+    def _allows(self, host: str, port: int, address: str) -> bool:
+        ip = _plain(address)
+        for place in self.allowed:
+            if place.port not in (None, port):
+                continue
+            if place.host == host or (place.network is not None and ip in place.network):
+                return True
+        return False
+
+
+def _plain(address: str) -> IPv4Address | IPv6Address:
+    """The address that is meant: without a scope, and an IPv4 address that is wrapped in IPv6 unwrapped."""
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv4Address):
+        return ip
+    wrapped = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+    if wrapped is None and (ip in _NAT64 or (int(ip) >> 32 == 0 and int(ip) > 1)):
+        wrapped = IPv4Address(int(ip) & 0xFFFFFFFF)
+    return wrapped or ip
+
+
+def private_kind(address: str) -> str | None:
+    """
+    Why an address is not public; None if it is.
+
+    Args:
+        address: IPv4 or IPv6.
+
+    >>> private_kind("::ffff:127.0.0.1"), private_kind("169.254.169.254"), private_kind("10.1.2.3")
+    ('loopback', 'link-local', 'private')
+    >>> private_kind("93.184.216.34")
+    """
+    ip = _plain(address)
+    for name in ("unspecified", "loopback", "link_local", "multicast", "site_local", "reserved", "private"):
+        if getattr(ip, f"is_{name}", False):
+            return name.replace("_", "-")
+    return None if ip.is_global else "non-public"

@@ -1,0 +1,219 @@
+"""Pages from the web: redirects followed, robots.txt kept, limits held, one GET request after another."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+
+import httpx
+
+from panda.errors import WebError
+from panda.web.addresses import AddressRules
+from panda.web.body import MOST_BYTES, decode_body, read_body, too_large
+from panda.web.connection import Deadline, Exchange, Resolve, resolve_host
+from panda.web.robots import DENY_ALL, RobotsRules, parse_robots
+
+AGENT = "panda"
+"""Name in requests and in robots.txt."""
+
+_USER_AGENT = "panda/0.1 (command-line reader; one page at a time)"
+_ACCEPT = "text/html, application/xhtml+xml, application/json;q=0.8, text/plain;q=0.8, */*;q=0.1"
+_MOST_REDIRECTS = 8
+_MOST_ROBOTS_BYTES = 512_000
+_REDIRECTS = (301, 302, 303, 307, 308)
+_PAGE_TYPES = ("text/html", "application/xhtml+xml")
+_TEXT_TYPES = ("text/plain", "text/markdown", "application/json", "application/ld+json", "text/csv")
+
+
+@dataclass(frozen=True)
+class Validators:
+    """What an earlier answer gave for asking whether it still holds."""
+
+    url: str
+    """The URL that answered, after redirects."""
+    etag: str | None
+    """Its ETag."""
+    last_modified: str | None
+    """Its Last-Modified."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answer."""
+
+    url: str
+    """As it was asked for, normalised."""
+    final_url: str
+    """The URL that answered, after redirects."""
+    media_type: str
+    """text/html, application/json, …; "" if not modified."""
+    charset: str | None
+    """In which the text was read; None if not modified."""
+    text: str | None
+    """The body; None if it is the same as at the earlier visit (304)."""
+    etag: str | None
+    """ETag as given."""
+    last_modified: str | None
+    """Last-Modified as given."""
+
+
+class WebClient:
+    """
+    Reads pages.
+
+    Args:
+        rules: Which addresses may be contacted.
+        timeout_seconds: For one page, with names, redirects and robots.txt.
+        resolve: Gives the addresses of a host.
+    """
+
+    def __init__(
+        self, rules: AddressRules, *, timeout_seconds: float = 20.0, resolve: Resolve = resolve_host
+    ) -> None:
+        self._rules = rules
+        self._timeout_seconds = timeout_seconds
+        self._resolve = resolve
+        self._robots: dict[str, RobotsRules] = {}
+
+    def fetch(self, url: str, known: Validators | None = None, *, robots: bool = True) -> Page:
+        """
+        Read one page.
+
+        Args:
+            url: http or https.
+            known: Of an earlier visit: the page is only sent again if it has changed.
+            robots: Whether robots.txt is asked; only for addresses that the user configured it is not.
+
+        Raises:
+            WebError: It cannot be had; says why.
+        """
+        asked = parse_url(url)
+        exchange = Exchange(self._rules, Deadline(self._timeout_seconds), self._resolve)
+        at, seen = asked, {str(asked)}
+        while True:
+            if robots:
+                self._check_robots(exchange, at)
+            headers = _request_headers()
+            if known is not None and known.url == str(at):
+                headers |= {"If-None-Match": known.etag} if known.etag else {}
+                headers |= {"If-Modified-Since": known.last_modified} if known.last_modified else {}
+            with _answer(exchange, at, headers) as answer:
+                if answer.status not in _REDIRECTS or "location" not in answer.headers:
+                    return self._page(asked, at, answer)
+                at = _redirected(at, answer.headers["location"], seen, start=str(asked))
+
+    def _page(self, asked: httpx.URL, at: httpx.URL, answer: "_Answer") -> Page:
+        where, headers = str(at), answer.headers
+        stamps = (headers.get("etag"), headers.get("last-modified"))
+        if answer.status == 304:
+            return Page(str(asked), where, "", None, None, *stamps)
+        if not 200 <= answer.status < 300:
+            raise WebError(_status_text(answer.status, headers), where=where)
+        media_type, charset = _content_type(headers.get("content-type", ""))
+        if media_type and media_type not in _PAGE_TYPES + _TEXT_TYPES:
+            raise WebError(f"it is {media_type}, which is not read as a page", where=where)
+        if (length := headers.get("content-length", "")).isdigit() and int(length) > MOST_BYTES:
+            raise too_large(MOST_BYTES, where)
+        body = read_body(answer.body, headers.get("content-encoding", ""), where=where)
+        if b"\0" in body[:4096] and not body.startswith((b"\xff\xfe", b"\xfe\xff")) and charset is None:
+            raise WebError("it is no text", where=where)
+        text, read_as = decode_body(body, charset)
+        media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")
+        return Page(str(asked), where, media_type, read_as, text, *stamps)
+
+    def _check_robots(self, exchange: Exchange, url: httpx.URL) -> None:
+        origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        if origin not in self._robots:
+            self._robots[origin] = self._load_robots(exchange, httpx.URL(f"{origin}/robots.txt"))
+        if not self._robots[origin].allows(url.raw_path.decode("ascii")):
+            down = self._robots[origin] is DENY_ALL
+            why = "cannot be read now (server error)" if down else "asks programs not to read this page"
+            raise WebError(f"{origin}/robots.txt {why}", where=str(url), fix="open it in a browser")
+
+    def _load_robots(self, exchange: Exchange, url: httpx.URL) -> RobotsRules:
+        at, seen = url, {str(url)}
+        while True:
+            with _answer(exchange, at, _request_headers()) as answer:
+                if answer.status in _REDIRECTS and "location" in answer.headers:
+                    at = _redirected(at, answer.headers["location"], seen, start=str(url))
+                    continue
+                if answer.status >= 500:
+                    return DENY_ALL
+                if not 200 <= answer.status < 300:
+                    return RobotsRules()
+                encoding = answer.headers.get("content-encoding", "")
+                body = read_body(answer.body, encoding, where=str(at), most_bytes=_MOST_ROBOTS_BYTES)
+                return parse_robots(body.decode("utf-8", "replace"), AGENT)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Status and headers of an answer whose body has not been read."""
+
+    status: int
+    """HTTP status."""
+    headers: httpx.Headers
+    """Its headers."""
+    body: Iterator[bytes]
+    """Its body, piece by piece, as it comes from the wire."""
+
+
+@contextmanager
+def _answer(exchange: Exchange, url: httpx.URL, headers: dict[str, str]) -> Iterator[_Answer]:
+    with exchange.get(url, headers) as response:
+        yield _Answer(response.status, httpx.Headers(response.headers), iter(response.iter_stream()))
+
+
+def parse_url(url: str) -> httpx.URL:
+    """
+    A URL as it is asked for: http or https, without user, password and fragment.
+
+    Raises:
+        WebError: It cannot be asked for.
+
+    >>> str(parse_url("HTTP://Example.org:80/a b#part"))
+    'http://example.org/a%20b'
+    """
+    try:
+        parsed = httpx.URL(url.strip())
+        _ = parsed.raw_host.decode("ascii")
+    except (httpx.InvalidURL, UnicodeError, TypeError) as exc:
+        raise WebError(f"not a URL: {exc}", where=url[:200]) from exc
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise WebError("only http and https addresses are read", where=url[:200])
+    if parsed.userinfo:
+        raise WebError("an address with a user name or password is not read", where=parsed.host)
+    return parsed.copy_with(fragment=None)
+
+
+def _redirected(at: httpx.URL, location: str, seen: set[str], *, start: str) -> httpx.URL:
+    try:
+        target = parse_url(str(at.join(location)))
+    except httpx.InvalidURL as exc:
+        raise WebError(f"it redirects to something that is no URL: {location[:200]!r}", where=start) from exc
+    if str(target) in seen:
+        raise WebError(f"it redirects in a circle, to {target}", where=start)
+    if len(seen) > _MOST_REDIRECTS:
+        raise WebError(f"it redirects more than {_MOST_REDIRECTS} times", where=start)
+    seen.add(str(target))
+    return target
+
+
+def _request_headers() -> dict[str, str]:
+    return {"User-Agent": _USER_AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
+
+
+def _content_type(value: str) -> tuple[str, str | None]:
+    message = Message()
+    message["content-type"] = value or "application/x-unknown"
+    charset = message.get_param("charset")
+    media_type = message.get_content_type() if "/" in value else ""
+    return media_type, charset if isinstance(charset, str) else None
+
+
+def _status_text(status: int, headers: httpx.Headers) -> str:
+    known = {401: "it asks for a login", 403: "it refuses programs", 404: "there is no such page"}
+    known |= {410: "the page is gone", 429: "it is asked too often"}
+    text = known.get(status, "the server is broken or away" if status >= 500 else "no page")
+    later = f", try again after {headers['retry-after'][:40]}" if "retry-after" in headers else ""
+    return f"HTTP {status}: {text}{later}"

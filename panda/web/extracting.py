@@ -1,0 +1,269 @@
+"""What a page gives: its type, its data as fields, its zones, its readable content, and how good that is."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from panda.documents.evidence import find_claims
+from panda.documents.passages import split_passages
+from panda.documents.sentences import one_line
+from panda.web.client import Page
+from panda.web.main_text import find_main_text
+from panda.web.markup import Markup, read_markup
+from panda.web.page_data import PageTable
+from panda.web.quality import judge_extraction
+from panda.web.structured import (
+    article_fields,
+    find_articles,
+    find_listed,
+    find_products,
+    meta_fields,
+    microdata_node,
+    parse_json_ld,
+    product_fields,
+)
+from panda.web.tree import clean_text
+from panda.web.zones import Reading, Zone, find_zones, read_blocks
+
+_BUY = re.compile(
+    r"\b(?:add to (?:cart|basket|bag)|buy now|in den warenkorb|ajouter au panier|в корзину)\b", re.I
+)
+_SPEC_CHARS = 300
+_MOST_SPECS = 60
+_MOST_PRODUCTS = 100
+_MAIN_WORDS = 25
+_SITE_TITLE = re.compile(r"\s+[|–—·]\s+[^|–—·]{1,40}\Z")
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What was read from one page."""
+
+    title: str
+    """Of the product, article or page; "" if it has none."""
+    page_type: str
+    """product, listing, article, page or data."""
+    fields: dict[str, Any]
+    """The data of extracted.json."""
+    content: str
+    """Readable content as markdown."""
+    quality: float
+    """extraction_quality, 0 to 1."""
+
+
+def extract_page(page: Page) -> Extraction:
+    """
+    Read a page.
+
+    Args:
+        page: With its text.
+    """
+    text = clean_text(page.text or "")
+    if page.media_type not in ("text/html", "application/xhtml+xml"):
+        return _plain(page, text)
+    markup = read_markup(text)
+    readings = read_blocks(markup.blocks)
+    main_text = find_main_text(text, page.final_url)
+    values = parse_json_ld(markup.data.scripts)
+    page_type, fields = _identify(markup, values, readings, main_text)
+    told = [
+        claim.value for key in ("price", "lowest_price") for claim in find_claims(str(fields.get(key, "")))
+    ]
+    is_product = page_type == "product"
+    if is_product:
+        _complete_product(fields, markup, readings)
+    zones = find_zones(markup, readings, is_product=is_product, main_text=main_text, prices=told)
+    if page_type == "listing" and not fields.get("products"):
+        fields["products"] = _listed(readings)
+    if markup.data.tables:
+        fields["tables"] = [_table(table) for table in markup.data.tables]
+    quality = judge_extraction(page_type, fields, readings, main_text)
+    content = _content(page_type, fields, markup, readings, main_text)
+    fields["zones"] = [zone.to_json() for zone in zones]
+    title = str(fields.get("title", ""))
+    return Extraction(title, page_type, fields, content, quality)
+
+
+def _identify(
+    markup: Markup, values: Sequence[Any], readings: Sequence[Reading], main_text: str
+) -> tuple[str, dict[str, Any]]:
+    """Type of the page and the fields that it says for machines, the heading as its title if nothing else."""
+    heading = next(
+        (block.text for block in markup.blocks if block.tag == "h1" and not block.in_navigation), ""
+    )
+    meta = meta_fields(markup.data.meta)
+    title = heading or meta.get("title") or _SITE_TITLE.sub("", markup.data.title)
+    items = [microdata_node(values) for kind, values in markup.data.microdata if kind.endswith("Product")]
+    products = find_products(values) or [item for item in items if item.get("name") or item.get("offers")]
+    articles = find_articles(values)
+    listed = find_listed(values)
+    product = _about(products, title)
+    if product is not None:
+        told = {"title": title, **product_fields(product)}
+        if "price" not in told and "offers" not in told and meta.get("price"):
+            told["price"] = meta["price"]
+        return "product", {**{key: meta[key] for key in ("availability", "brand") if key in meta}, **told}
+    if products or listed:
+        rows = [product_fields(node) for node in (*products, *listed)][:_MOST_PRODUCTS]
+        return "listing", {"title": title, "products": [_row(row) for row in rows]}
+    prices = {value for reading in readings for value in reading.prices}
+    buys = any(_BUY.search(reading.block.text) for reading in readings if len(reading.block.text) < 60)
+    if meta.get("price") or (heading and prices and buys and len(_listed(readings)) < 3):
+        return "product", {
+            "title": title,
+            **{k: meta[k] for k in ("price", "availability", "brand") if k in meta},
+        }
+    if articles:
+        return "article", {"title": title, **article_fields(articles[0])}
+    if len(_listed(readings)) >= 3 and len(prices) >= 3:
+        return "listing", {"title": title}
+    dated: dict[str, Any] = {
+        key: meta[key] for key in ("author", "published_at", "modified_at", "description") if key in meta
+    }
+    is_article = "published_at" in dated or markup.data.meta.get("og:type") == "article"
+    kind = "article" if is_article or len(main_text.split()) > 250 else "page"
+    fields = {"title": title, **dated}
+    return kind, {key: value for key, value in fields.items() if value}
+
+
+def _about(products: Sequence[Mapping[str, Any]], title: str) -> Mapping[str, Any] | None:
+    """The one product of the page; None if there are several and none bears its title."""
+    if len(products) == 1:
+        return products[0]
+    named = [node for node in products if one_line(str(node.get("name", ""))).lower() == title.lower()]
+    return named[0] if len(named) == 1 else None
+
+
+def _complete_product(fields: dict[str, Any], markup: Markup, readings: Sequence[Reading]) -> None:
+    """What the page shows of a product and does not say for machines; both are compared."""
+    shown = dict.fromkeys(value for reading in readings for value in reading.prices)
+    texts = {c.value: c.text for r in readings for c in find_claims(r.block.text) if c.kind == "price"}
+    told = [claim.value for claim in find_claims(str(fields.get("price", ""))) if claim.kind == "price"]
+    differences = []
+    if told and told[0] in texts:
+        fields["price"] = texts[told[0]]  # as the page writes it
+    elif told and len(shown) == 1:
+        differences.append(
+            f"the page's data says {fields['price']}, its text says {texts[next(iter(shown))]}"
+        )
+    if not told and not fields.keys() & {"offers", "lowest_price"}:
+        if len(shown) == 1:
+            fields["price"] = texts[next(iter(shown))]
+        elif shown:
+            marked = dict.fromkeys(
+                v for r in readings if re.search(r"price|preis|prix", r.block.hints) for v in r.prices
+            )
+            chosen = marked if len(marked) == 1 else shown
+            fields["price" if len(chosen) == 1 else "prices"] = ", ".join(texts[value] for value in chosen)
+    stock = {reading.stock: reading.block.text for reading in reversed(readings) if reading.stock is not None}
+    if not fields.get("availability") and "offers" not in fields and stock:
+        fields["availability"] = "; ".join(text[:100] for text in stock.values())
+    elif fields.get("availability") and len(stock) == 1:
+        says = next(iter(stock))
+        told_out = fields["availability"] in ("Out of Stock", "Sold Out", "Discontinued")
+        if says == told_out:
+            differences.append(
+                f"the page's data says {fields['availability']}, its text says {stock[says][:100]}"
+            )
+    if differences:
+        fields["disagreements"] = differences
+    specs = {
+        name: value
+        for name, value in markup.data.pairs.items()
+        if len(name) < 80 and len(value) < _SPEC_CHARS
+    }
+    fields["specs"] = dict(list({**specs, **fields.get("specs", {})}.items())[:_MOST_SPECS])
+    for key in [key for key, value in fields.items() if not value]:
+        del fields[key]
+
+
+def _listed(readings: Sequence[Reading]) -> list[dict[str, str]]:
+    """The things of a list, each with its price as the page writes it."""
+    rows: dict[str, dict[str, str]] = {}
+    for n, reading in enumerate(readings):
+        if reading.prices and reading.name and reading.name not in rows:
+            texts = [claim.text for claim in find_claims(reading.block.text) if claim.kind == "price"]
+            rows[reading.name] = {"name": reading.name, "price": texts[0]}
+            nearby = [
+                r.block.text
+                for r in readings[n : n + 3]
+                if r.stock is not None and r.name in ("", reading.name)
+            ]
+            if nearby:
+                rows[reading.name]["availability"] = nearby[0]
+    return list(rows.values())[:_MOST_PRODUCTS]
+
+
+def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: fields[key] for key in ("price", "lowest_price", "availability", "brand") if key in fields}
+    return {"name": fields.get("title", ""), **kept}
+
+
+def _table(table: PageTable) -> dict[str, Any]:
+    value = {
+        "caption": table.caption,
+        "columns": list(table.columns),
+        "rows": [list(row) for row in table.rows],
+    }
+    return {**value, "left_out": table.left_out} if table.left_out else value
+
+
+def _content(
+    page_type: str, fields: Mapping[str, Any], markup: Markup, readings: Sequence[Reading], main_text: str
+) -> str:
+    """The main text of an article; of anything else, and where there is none, all that a reader sees."""
+    title = f"# {fields['title']}" if fields.get("title") else ""
+    if page_type in ("article", "page") and len(main_text.split()) >= _MAIN_WORDS:
+        return main_text if main_text.startswith("# ") or not title else f"{title}\n\n{main_text}"
+    lines = [title]
+    for reading in readings:
+        block = reading.block
+        if reading.aside or block.struck or block.text == fields.get("title"):
+            continue
+        heading = re.fullmatch(r"h([1-6])", block.tag)
+        mark = "#" * max(2, int(heading[1])) + " " if heading else "- " if block.tag == "li" else ""
+        lines.append(f"{mark}{block.text}")
+    lines += [f"- {name}: {value}" for name, value in markup.data.pairs.items()]
+    lines += [render_table(table) for table in markup.data.tables]
+    return "\n\n".join(line for line in lines if line)
+
+
+def render_table(table: PageTable) -> str:
+    """
+    A table as markdown.
+
+    >>> print(render_table(PageTable("", ("a", "b"), (("1", "2"),))))
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    width = len(table.rows[0]) if table.rows else len(table.columns)
+    rows = [table.columns or ("",) * width, ("---",) * width, *table.rows]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines[1] = lines[1].replace(" ", "")
+    more = [f"(and {table.left_out} more rows)"] if table.left_out else []
+    return "\n".join([*([f"**{table.caption}**\n"] if table.caption else []), *lines, *more])
+
+
+def _plain(page: Page, text: str) -> Extraction:
+    """A text or JSON document: its lines are its zones."""
+    name = page.final_url.rstrip("/").rpartition("/")[2][:80]
+    fields: dict[str, Any] = {}
+    if "json" in page.media_type:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            value = None
+        scalars = (
+            {k: v for k, v in value.items() if isinstance(v, str | int | float)}
+            if isinstance(value, dict)
+            else {}
+        )
+        fields = {"data": {str(key): value for key, value in list(scalars.items())[:_MOST_SPECS]}}
+    passages = tuple(passage.text for passage in split_passages(text))[:400]
+    data = fields.get("data", {})
+    title = one_line(str(data.get("title") or data.get("name") or name))
+    fields |= {"title": title, "zones": [Zone("other", 0.8, passages).to_json()] if passages else []}
+    return Extraction(title, "data", fields, text, 0.8 if passages else 0.1)

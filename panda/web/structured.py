@@ -1,0 +1,288 @@
+"""What a page says of itself for machines: JSON-LD, microdata and meta tags as fields. Pure."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from panda.documents.sentences import one_line
+
+_SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
+_PRODUCTS = frozenset(
+    ("Product", "ProductGroup", "IndividualProduct", "ProductModel", "Vehicle", "Book", "SoftwareApplication")
+)
+_ARTICLES = frozenset(
+    ("Article", "NewsArticle", "BlogPosting", "TechArticle", "Report", "ScholarlyArticle", "Review")
+)
+_LISTS = frozenset(("ItemList", "OfferCatalog", "SearchResultsPage", "CollectionPage"))
+_ASIDE = frozenset(
+    ("isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "itemListElement")
+)
+_AVAILABILITY = {
+    "instock": "In Stock",
+    "outofstock": "Out of Stock",
+    "soldout": "Sold Out",
+    "preorder": "Pre-order",
+    "presale": "Pre-order",
+    "backorder": "Back-order",
+    "limitedavailability": "Limited availability",
+    "instoreonly": "In store only",
+    "onlineonly": "Online only",
+    "discontinued": "Discontinued",
+    "madetoorder": "Made to order",
+    "reserved": "Reserved",
+}
+_MOST_DEPTH = 12
+_TEXT_CHARS = 600
+
+
+def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
+    """
+    The JSON-LD values of a page; scripts that are no JSON are left out.
+
+    >>> parse_json_ld(['<!-- {"@type": "Product"} -->', "{broken"])
+    [{'@type': 'Product'}]
+    """
+    found: list[Any] = []
+    for script in scripts:
+        text = re.sub(
+            r"\A\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\s*\]\]>|\]\]>)?\s*;?\s*\Z", "", script
+        )
+        try:
+            value = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        found += value if isinstance(value, list) else [value]
+    return found
+
+
+def types_of(node: Mapping[str, Any]) -> set[str]:
+    """The types of a JSON-LD node, without the vocabulary's URL."""
+    given = node.get("@type")
+    names = given if isinstance(given, list) else [given]
+    return {name.rsplit("/", 1)[-1] for name in names if isinstance(name, str)}
+
+
+def find_nodes(values: Sequence[Any], wanted: frozenset[str]) -> list[Mapping[str, Any]]:
+    """The outermost nodes of the wanted types that are about the page itself, in document order."""
+    return [node for value in values for node in _nodes(value, wanted, 0)]
+
+
+def _nodes(value: Any, wanted: frozenset[str], depth: int) -> Iterator[Mapping[str, Any]]:
+    if depth > _MOST_DEPTH:
+        return
+    if isinstance(value, list):
+        for inner in value:
+            yield from _nodes(inner, wanted, depth + 1)
+    elif isinstance(value, Mapping):
+        if types_of(value) & wanted:
+            yield value
+            return
+        for key, inner in value.items():
+            if key not in _ASIDE and isinstance(inner, Mapping | list):
+                yield from _nodes(inner, wanted, depth + 1)
+
+
+def find_products(values: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The products that the page is about."""
+    return find_nodes(values, _PRODUCTS)
+
+
+def find_articles(values: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The articles that the page is about."""
+    return find_nodes(values, _ARTICLES)
+
+
+def find_listed(values: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The products of the page's lists."""
+    entries = [
+        entry for node in find_nodes(values, _LISTS) for entry in _as_list(node.get("itemListElement"))
+    ]
+    items = [entry.get("item", entry) for entry in entries if isinstance(entry, Mapping)]
+    return [item for item in items if isinstance(item, Mapping) and _text(item.get("name"))]
+
+
+def product_fields(node: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    A product as fields.
+
+    Args:
+        node: Of JSON-LD, or microdata brought into its form.
+
+    Returns:
+        Only what is said: title, price or lowest_price and highest_price, availability, offers (if there are
+        several), brand, model, sku, seller, rating, condition, specs, description.
+
+    >>> product_fields({"name": "LOQ", "offers": {"price": "697", "priceCurrency": "USD",
+    ...     "availability": "https://schema.org/InStock"}})
+    {'title': 'LOQ', 'price': '$697', 'availability': 'In Stock'}
+    """
+    fields: dict[str, Any] = {"title": _text(node.get("name"))}
+    offers = [offer for offer in _as_list(node.get("offers")) if isinstance(offer, Mapping)]
+    if not offers and node.get("hasVariant"):
+        variants = [v for v in _as_list(node["hasVariant"]) if isinstance(v, Mapping)]
+        offers = [
+            {**o, "name": v.get("name")}
+            for v in variants
+            for o in _as_list(v.get("offers"))
+            if isinstance(o, Mapping)
+        ]
+    rows = [row for offer in offers if (row := _offer(offer))]
+    if len({(row.get("price"), row.get("availability")) for row in rows}) == 1:
+        fields |= {
+            key: rows[0].get(key) for key in ("price", "availability", "lowest_price", "highest_price")
+        }
+        fields["condition"] = rows[0].get("condition")
+        fields["seller"] = rows[0].get("seller") if len(rows) == 1 else None
+    elif rows:
+        fields["offers"] = rows
+    fields["brand"] = _name(node.get("brand")) or _name(node.get("manufacturer"))
+    fields["model"] = _name(node.get("model")) or _text(node.get("mpn"))
+    fields["sku"] = _text(node.get("sku"))
+    fields["rating"] = _rating(node.get("aggregateRating"))
+    fields["specs"] = {
+        name: value
+        for entry in _as_list(node.get("additionalProperty"))
+        if isinstance(entry, Mapping)
+        and (name := _text(entry.get("name")))
+        and (value := _text(entry.get("value")))
+    }
+    fields["description"] = _text(node.get("description"))
+    return {key: value for key, value in fields.items() if value}
+
+
+def article_fields(node: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    An article as fields: title, author, published_at, modified_at, description.
+
+    >>> article_fields({"headline": "Tea", "author": [{"name": "Ann"}], "datePublished": "2026-01-02"})
+    {'title': 'Tea', 'author': 'Ann', 'published_at': '2026-01-02'}
+    """
+    authors = [_name(author) for author in _as_list(node.get("author"))]
+    fields = {
+        "title": _text(node.get("headline")) or _text(node.get("name")),
+        "author": ", ".join(name for name in authors if name),
+        "published_at": _text(node.get("datePublished")),
+        "modified_at": _text(node.get("dateModified")),
+        "publisher": _name(node.get("publisher")),
+        "description": _text(node.get("description")),
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
+    """What the meta tags say, in the same fields; the weakest source."""
+    amount = meta.get("product:price:amount") or meta.get("og:price:amount")
+    currency = meta.get("product:price:currency") or meta.get("og:price:currency")
+    stock = meta.get("product:availability") or meta.get("og:availability")
+    fields = {
+        "title": meta.get("og:title") or meta.get("twitter:title"),
+        "price": render_price(amount, currency) if amount else None,
+        "availability": _stock(stock),
+        "brand": meta.get("product:brand"),
+        "author": meta.get("author") or meta.get("article:author"),
+        "published_at": meta.get("article:published_time"),
+        "modified_at": meta.get("article:modified_time"),
+        "description": meta.get("description") or meta.get("og:description"),
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def microdata_node(values: Mapping[str, str]) -> dict[str, Any]:
+    """Microdata of a product in the form of JSON-LD."""
+    offer = {
+        key: values[key]
+        for key in ("price", "priceCurrency", "availability", "itemCondition", "lowPrice", "highPrice")
+        if key in values
+    }
+    rating = {
+        key: values[key]
+        for key in ("ratingValue", "reviewCount", "ratingCount", "bestRating")
+        if key in values
+    }
+    kept = {
+        key: values[key]
+        for key in (
+            "name",
+            "headline",
+            "brand",
+            "sku",
+            "mpn",
+            "model",
+            "description",
+            "author",
+            "datePublished",
+            "dateModified",
+        )
+        if key in values
+    }
+    return {**kept, **({"offers": offer} if offer else {}), **({"aggregateRating": rating} if rating else {})}
+
+
+def render_price(amount: object, currency: object) -> str | None:
+    """
+    A price as text; None if it is none.
+
+    >>> render_price("697.00", "USD"), render_price(1299, "EUR"), render_price("15", "PLN")
+    ('$697.00', '€1299', '15 PLN')
+    """
+    text = _text(amount)
+    if not re.search(r"\d", text):
+        return None
+    if re.search(r"[^\d.,' \u00a0]", text):
+        return text[:40]
+    code = _text(currency).upper()
+    symbol = _SYMBOLS.get(code)
+    return f"{symbol}{text}" if symbol else f"{text} {code}".strip()
+
+
+def _offer(offer: Mapping[str, Any]) -> dict[str, str]:
+    specification = next((s for s in _as_list(offer.get("priceSpecification")) if isinstance(s, Mapping)), {})
+    currency = offer.get("priceCurrency") or specification.get("priceCurrency")
+    low, high = (render_price(offer.get(key), currency) for key in ("lowPrice", "highPrice"))
+    price = render_price(offer.get("price", specification.get("price")), currency)
+    if price is None and low is not None and low == high:
+        price = low
+    row = {
+        "name": _text(offer.get("name")),
+        "seller": _name(offer.get("seller")),
+        "price": price,
+        "lowest_price": None if price else low,
+        "highest_price": None if price else high,
+        "availability": _stock(offer.get("availability")),
+        "condition": re.sub(r"Condition\Z", "", _text(offer.get("itemCondition")).rsplit("/", 1)[-1]),
+    }
+    return {key: value for key, value in row.items() if value}
+
+
+def _stock(value: object) -> str | None:
+    text = _text(value)
+    name = re.sub(r"[^a-z]", "", text.rsplit("/", 1)[-1].lower())
+    return _AVAILABILITY.get(name) or (text if text and "/" not in text else None)
+
+
+def _rating(value: object) -> str | None:
+    if not isinstance(value, Mapping) or not _text(value.get("ratingValue")):
+        return None
+    count = _text(value.get("reviewCount")) or _text(value.get("ratingCount"))
+    best = _text(value.get("bestRating")) or "5"
+    return f"{_text(value['ratingValue'])} of {best}" + (f" from {count} reviews" if count else "")
+
+
+def _name(value: object) -> str:
+    if isinstance(value, list):
+        return _name(value[0]) if value else ""
+    return _text(value.get("name")) if isinstance(value, Mapping) else _text(value)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        value = value.get("@value")
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    plain = re.sub(r"<[^<>]{1,200}>", " ", str(value))
+    return one_line(plain)[:_TEXT_CHARS]
+
+
+def _as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]

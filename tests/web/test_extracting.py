@@ -1,0 +1,156 @@
+"""What is read from pages: title, price, stock, tables, zones; and how good the reading is."""
+
+from typing import Any
+
+import pytest
+
+from panda.compression.compressing import compress
+from panda.compression.tokens import count_tokens
+from panda.storage.files import render_json
+from panda.web.body import decode_body
+from panda.web.client import Page
+from panda.web.extracting import Extraction, extract_page
+from tests.web.site import PAGES
+
+
+def read(name: str) -> Extraction:
+    """A page of tests/web/pages, as if it had been fetched."""
+    text, charset = decode_body((PAGES / name).read_bytes(), None)
+    return extract_page(
+        Page("http://a.example/", "http://a.example/", "text/html", charset, text, None, None)
+    )
+
+
+def html(text: str) -> Extraction:
+    return extract_page(
+        Page("http://a.example/", "http://a.example/", "text/html", "utf-8", text, None, None)
+    )
+
+
+def lines(made: Extraction, kind: str, *, at_least: float = 0.5) -> list[str]:
+    """The items of a page's zones of one type."""
+    zones = made.fields["zones"]
+    found = [z for z in zones if z["type"] == kind and z["confidence"] >= at_least]
+    return [item for zone in found for item in zone["items"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "price", "stock"),
+    [
+        ("shop_json_ld.html", "Lenovo LOQ 15 Gaming Laptop", "$697.00", "In Stock"),
+        ("shop_microdata.html", "Kettle K7", "39,90 €", "Out of Stock"),
+        ("shop_plain.html", "Garden Spade Pro", "$34.50", "Sold out, back in March."),
+        ("shop_split_price.html", "Monitor M27", "$189.95", "Only 3 left in stock"),
+    ],
+)
+def test_products(name: str, title: str, price: str, stock: str) -> None:
+    """A shop's page gives title, price and stock, from its data or from its text alone."""
+    made = read(name)
+    assert made.page_type == "product"
+    assert (made.title, made.fields["price"], made.fields["availability"]) == (title, price, stock)
+    assert made.quality >= 0.85
+
+
+def test_other_prices_are_not_the_products() -> None:
+    """Former prices, shipping, reviews and other products are no price of the product."""
+    made = read("shop_json_ld.html")
+    assert lines(made, "pricing") == ["$697.00", "In Stock. Pickup today."]
+    assert made.fields["specs"]["RAM"] == "16GB DDR5"
+    assert "Quiet for its class, bought it for $650 on sale." in lines(made, "reviews")
+    assert "ASUS TUF A15 $749.99" not in lines(made, "other")
+
+
+def test_contradiction_is_told() -> None:
+    """Data and text that differ are both told, and nothing is settled."""
+    made = read("shop_disagrees.html")
+    assert made.fields["disagreements"] == [
+        "the page's data says $59, its text says $79.00",
+        "the page's data says In Stock, its text says Sold out",
+    ]
+    assert made.quality < 0.5
+
+
+def test_several_offers() -> None:
+    """Several offers are kept one by one; no price is made of them."""
+    made = read("shop_offers.html")
+    assert "price" not in made.fields
+    assert [(row["seller"], row["price"]) for row in made.fields["offers"]] == [
+        ("Alpha", "€410.00"),
+        ("Beta", "€399.00"),
+    ]
+
+
+def test_listing() -> None:
+    """A list gives every product with its own price and stock."""
+    made = read("listing.html")
+    assert made.page_type == "listing"
+    assert made.fields["products"][2] == {
+        "name": "HP Victus 15",
+        "price": "$799.00",
+        "availability": "Sold out",
+    }
+    assert len(made.fields["products"]) == 4
+
+
+def test_article() -> None:
+    """An article gives title, author, date and its text, without menus, related links and cookie notices."""
+    made = read("article.html")
+    assert made.page_type == "article"
+    assert (made.fields["author"], made.fields["published_at"]) == ("Marta Olsen", "2025-11-03")
+    assert made.content.startswith("# How tides work")
+    assert "16 metres" in made.content
+    assert not any(word in made.content for word in ("Front page", "salty", "cookies"))
+
+
+def test_table() -> None:
+    """A table keeps its head, its rows and the heading before it; a table of layout is none."""
+    tables = read("table.html").fields["tables"]
+    assert [table["caption"] for table in tables] == ["Turku to Stockholm"]
+    assert tables[0]["columns"] == ["Ship", "Leaves", "Arrives", "Fare"]
+    assert tables[0]["rows"][1] == ["Borealis", "20:15", "06:30", "€38"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("cp1251.html", "Цена 2 990 рублей"),
+        ("shift_jis.html", "電気ケトル"),
+        ("latin1.html", "12,50 €"),
+        ("no_charset.html", "schöne Grüße"),
+        ("utf16.html", "Written in UTF-16."),
+        ("broken.html", "Second paragraph"),
+    ],
+)
+def test_charsets_and_broken_pages(name: str, says: str) -> None:
+    """Pages in other charsets and broken ones are read as far as they can be."""
+    assert says in read(name).content
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "<", "<html></html>", "<p>" * 3000 + "deep", "\0\0<p>a", "plain words"]
+)
+def test_hardly_a_page(text: str) -> None:
+    """A page of nearly nothing gives nearly nothing, with a quality that says so."""
+    assert html(text).quality <= 0.5
+
+
+def test_hidden_text_is_not_read() -> None:
+    """What a page hides from its readers is hidden from us."""
+    assert "SECRET" not in str(read("shop_split_price.html"))
+    assert "steal.js" not in str(html("<script>steal.js</script><template>steal.js</template><p>Hello</p>"))
+
+
+def test_extraction_compresses_by_zones() -> None:
+    """What is kept of a page within a budget is its prices and data; menus go first."""
+    text = render_json(read("shop_json_ld.html").fields)
+    made = compress(text, kind="page_doc", budget_tokens=count_tokens(text) // 2, count=count_tokens)
+    assert "$697.00" in made.text
+    assert "NVIDIA RTX 4050" in made.text
+    assert "Cart (0)" not in made.text
+
+
+def test_long_pages_are_quick() -> None:
+    """A page of a thousand sections is read; none of its zones grows without bounds."""
+    made = html("<h1>Long</h1>" + "<div><h2>Part</h2><p>Some words that go on.</p><p>$5.00</p></div>" * 1000)
+    sizes: list[Any] = [len(zone["items"]) for zone in made.fields["zones"]]
+    assert max(sizes) <= 400
