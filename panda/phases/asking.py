@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
+from panda.documents.sentences import one_line
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.pack import Request
+
+_QUOTED_CHARS = 80
 
 
 def ask(
@@ -48,3 +51,14 @@ def ask(
     for cut in reply.cuts:
         turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     return reply
+
+
+def quote(query: str) -> str:
+    """
+    The query as a question to the user quotes it: one short line.
+
+    >>> quote("Is it\\ngood? " * 20)
+    'Is it good? Is it good? Is it good? Is it good? Is it good? Is it good? Is it …'
+    """
+    text = one_line(query)
+    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"

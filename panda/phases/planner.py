@@ -3,16 +3,18 @@
 import json
 
 from panda.documents.context import Meta, Section, Text
-from panda.phases.asking import ask
+from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
-from panda.storage.layout import PLAN_JSON
+from panda.retrieval.recent import recent_turns
+from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.table import TOOLS
 
 _AFTER_TOOLS = 5
+_RECENT = 3
 
 
 class Planner:
@@ -39,7 +41,11 @@ class Planner:
             "phase3_planner",
             turn,
             options={"tools": tools, "evidence": gathered_spans(turn)},
-            variables={"tools": "\n".join(f"- {o.id}: {TOOLS[o.id].description}" for o in tools)},
+            variables={
+                "tools": "\n".join(f"- {o.id}: {TOOLS[o.id].description}" for o in tools),
+                "quoted": quote(turn.query),
+            },
+            extra={"turn_summaries": _known(turn)},
             guidance=turn.reason,
         )
         values = reply.values
@@ -64,3 +70,11 @@ class Planner:
         if plan["next_step"] == "clarify":
             return Stop("clarify", section, files, question=str(plan["question"]))
         return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
+
+
+def _known(turn: Turn) -> str:
+    """What the session is about: its latest turns, and what the query refers to."""
+    recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+    lines = [f"Turn {number}: {said}" for number, said in recent]
+    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
+    return "\n".join([*lines, reference["title"]] if reference else lines)

@@ -15,6 +15,8 @@ from panda.recipes.choices import Option, forward_cases, reverse_cases
 Values = tuple[float, ...]
 TokenFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, ...]]]
 """Maps a prefix and cases to the log-probabilities of each continuation's tokens."""
+_MOST_REVERSED = 3
+"""How many of the options are scored in reverse; the others count as the last of them."""
 
 
 def compares_rivals(sections: Mapping[str, str]) -> bool:
@@ -45,11 +47,15 @@ def rival_values(
     foreign, given = found[: -len(options)], found[-len(options) :]
     base = [sum(column) / len(foreign) for column in zip(*foreign, strict=True)]
     gains = [[value - usual for value, usual in zip(one, base, strict=True)] for one in given]
-    back = [_mean(one) for one in score(*reverse_cases(options, sections, query))]
+    plain = [_mean(gain) for gain in gains]
+    bounded = [_mean([math.tanh(value) for value in gain]) for gain in gains]
+    first = sorted(range(len(options)), key=lambda n: -plain[n] - bounded[n])[:_MOST_REVERSED]
+    back = [_mean(one) for one in score(*reverse_cases([options[n] for n in first], sections, query))]
+    turned = {n: back[i] - back[len(first) + i] for i, n in enumerate(first)}
     columns = [
-        [_mean(gain) for gain in gains],
-        [_mean([math.tanh(value) for value in gain]) for gain in gains],
-        [here - there for here, there in zip(back[: len(options)], back[len(options) :], strict=True)],
+        plain,
+        bounded,
+        [turned.get(n, min(turned.values())) for n in range(len(options))],
         weigh_words(query, [option.scored for option in options]),
     ]
     return list(zip(*columns, *map(find_leads, columns), strict=True))
