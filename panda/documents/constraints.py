@@ -33,7 +33,7 @@ _LIMIT = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|hundred|thousand|half|"
     r"first|second|third|fourth|noon|midnight|today|tonight|tomorrow|morning|evening|afternoon|night|weekend|"
     r"week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|"
-    r"august|september|october|november|december|christmas|easter|spring|summer|autumn|winter)s?\b",
+    r"august|budget|september|october|november|december|christmas|easter|spring|summer|autumn|winter)s?\b",
     re.IGNORECASE,
 )  # fmt: skip
 """An amount or a time."""

@@ -60,8 +60,7 @@ def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report:
         report: Takes the faults.
     """
     given = STEPS.get(step) if step else None
-    checks = (_tools, _documents, _variables, _choices, _grammar, _templates, _prompt_budget, _window)
-    for check in checks:
+    for check in (_tools, _documents, _variables, _choices, _grammar, _templates, _prompt_budget, _window):
         for fault in check(recipe, given, around):
             report(fault)
 
@@ -188,12 +187,10 @@ def _scorer_prompt(
 
 
 def _wanted_sections(step: Step, sections: Mapping[str, str]) -> list[str]:
-    if step.scorer == "channel":
-        return []
-    if step.scorer == "fit" and not compares_rivals(sections):
-        return ["shots", "case"]
-    turned = step.scorer == "fit" or step.reverse
-    return ["shots", "foreign", *(["reverse", "unrelated question"] if turned else [])]
+    if step.scorer != "likelihood" and not (step.scorer == "fit" and compares_rivals(sections)):
+        return ["shots", "case"] if step.scorer == "fit" else []
+    turned = ["reverse", "unrelated question"] if step.scorer == "fit" or step.reverse else []
+    return ["shots", "foreign", *turned]
 
 
 def _classes(
