@@ -19,6 +19,7 @@ from panda.settings import process_environment
 COMMANDS = (
     Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
+    Entry("gather", "panda.cli.gather:gather", "Gather the context of a turn and stop."),
     Entry("replay", "panda.cli.replay:replay", "Run saved turns again with their recorded answers."),
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
     Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
@@ -31,6 +32,15 @@ COMMANDS = (
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
     Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
+    Entry("memory list", "panda.cli.memory:list_all", "List what is remembered."),
+    Entry("memory get", "panda.cli.memory:get", "Print the value that is remembered under a key."),
+    Entry("memory set", "panda.cli.memory:set_value", "Remember a value."),
+    Entry("memory retract", "panda.cli.memory:retract", "Take back what is remembered under a key."),
+    Entry("memory history", "panda.cli.memory:history", "Show all that was ever said under a key."),
+    Entry("memory conflicts", "panda.cli.memory_conflicts:conflicts", "List contradictions."),
+    Entry("memory resolve", "panda.cli.memory_conflicts:resolve_conflict", "Settle a contradiction."),
+    Entry("memory lint", "panda.cli.memory_conflicts:lint", "Check the memory for what needs a look."),
+    Entry("memory merge", "panda.cli.memory:merge", "Add another machine's facts."),
     Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
     Entry(
@@ -39,6 +49,8 @@ COMMANDS = (
     Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
     Entry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
     Entry("index status", "panda.cli.index:status", "Say whether the index is fresh."),
+    Entry("tool list", "panda.cli.tool:list_tools", "List the tools that plans can use."),
+    Entry("tool run", "panda.cli.tool:run", "Run one tool by hand."),
     Entry("intervention list", "panda.cli.intervention:list_all", "List what halted and is still open."),
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
@@ -52,7 +64,9 @@ GROUP_HELP = {
     "config": "The settings in force.",
     "intervention": "What halted, and how it was resolved.",
     "index": "The index of turns, memory, research, visits and knowledge documents.",
+    "memory": "Preferences and facts: what is remembered, who said it, and what contradicts it.",
     "models": "The models of models.yaml.",
+    "tool": "The tools that plans can use.",
     "recipe": "The recipes: one file for one model call.",
 }
 
