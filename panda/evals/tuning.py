@@ -1,7 +1,7 @@
 """Fits made from labelled cases: the head of each step whose scorer is `fit` (needs scikit-learn)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,19 +95,29 @@ def _add(executor: "RecipeExecutor", case: Case, found: dict[str, _Fitting]) -> 
             continue
         fitting = found.setdefault(scorer.fit_name(step), _Fitting(recipe, kind.choice, scorer.model_name))
         if scorer.reads_rivals(step):
-            if case.options:
-                values = [gains for _, gains in scorer.states(spec, step, request)]
-                fitting.groups.append(_group(case, np.array(values)))
+            for one in _with_twin(case):
+                values = [gains for _, gains in scorer.states(spec, step, request_of(one))]
+                fitting.groups.append(_group(one, np.array(values)))
         elif not (judges_options(spec, step) and kind.answers == "value"):
             fitting.examples += _examples(
                 case, judges_options(spec, step), scorer.states(spec, step, request)
             )
 
 
+def _with_twin(case: Case) -> list[Case]:
+    """The case, and the same without the option that answers, if that is known; none without options."""
+    kind = KINDS[case.kind]
+    if kind.answers != "first":
+        return [case] if case.options else []
+    others = tuple(option for option in case.options if option[0] != case.label)
+    return [case, replace(case, options=others, label="")] if others else [case]
+
+
 def _group(case: Case, values: NDArray[Any]) -> RivalGroup:
     ids = [option_id for option_id, _ in case.options]
     if KINDS[case.kind].answers == "first":
-        return RivalGroup(case.query, values, ids.index(str(case.label)), True)
+        right = ids.index(case.label) if case.label in ids else None
+        return RivalGroup(case.query, values, right, right is not None)
     return RivalGroup(case.query, values, None, case.label in (KINDS[case.kind].yes, _ANSWERS))
 
 

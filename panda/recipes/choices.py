@@ -21,6 +21,7 @@ from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
 from panda.recipes.schemas import ChoiceSpec, Step
 
+_BEFORE = "Evidence: {{option}}\nQuestion:"
 ScoreFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, int]]]
 """Maps a prefix and cases to (log-probability, number of tokens) of each continuation."""
 
@@ -222,9 +223,10 @@ def _likelihood(
 def forward_cases(
     options: Sequence[Option], sections: Mapping[str, str], query: str
 ) -> tuple[str, list[ScoreCase]]:
-    """The query after each note of `# foreign`, then after each option; prefix and cases."""
+    """Prefix and cases of the query after each note of `# foreign`, then after each option."""
     texts = [*section_items(sections["foreign"]), *(option.scored for option in options)]
-    cases = [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts]
+    before = sections.get("before", "").strip() or _BEFORE
+    cases = [ScoreCase(before.replace("{{option}}", text), f" {query}\n") for text in texts]
     return sections["shots"].strip() + "\n\n", cases
 
 

@@ -12,7 +12,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.choices import prompt_sections, section_items
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
-from panda.recipes.rivals import compares_rivals
+from panda.recipes.rivals import wanted_sections
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
 from panda.recipes.templates import FORMS
@@ -175,7 +175,7 @@ def _scorer_prompt(
     except RecipeKeyError as exc:
         yield _fault(recipe, f"{place}.prompt", f"{step.prompt}: {exc.message}", "add its sections")
         return
-    wanted = _wanted_sections(step, sections)
+    wanted = wanted_sections(step, sections)
     for name in wanted:
         if not sections.get(name, "").strip():
             message = f"{step.prompt} has no section `# {name}`, which the scorer {step.scorer} reads"
@@ -185,13 +185,6 @@ def _scorer_prompt(
         yield _fault(recipe, f"{place}.prompt", message, "write each of its texts as a list item")
     if step.scorer == "channel":
         yield from _classes(recipe, spec, step, place, sections)
-
-
-def _wanted_sections(step: Step, sections: Mapping[str, str]) -> list[str]:
-    if step.scorer != "likelihood" and not (step.scorer == "fit" and compares_rivals(sections)):
-        return ["shots", "case"] if step.scorer == "fit" else []
-    turned = ["reverse", "unrelated question"] if step.scorer == "fit" or step.reverse else []
-    return ["shots", "foreign", *turned]
 
 
 def _classes(
@@ -231,7 +224,9 @@ def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
                 message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
                 yield _fault(recipe, f"templates.{name}.{form}", message, _near(str(chosen), known))
         elif not _is_template(template):
-            message = "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
+            message = (
+                "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
+            )
             yield _fault(recipe, f"templates.{name}", message)
     model = around.model_of(recipe.model_layer)
     required = recipe.output_schema.get("required", [])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from panda.documents.stemming import split_terms
 from panda.models.contract import ScoreCase
 from panda.recipes.choices import Option, forward_cases, reverse_cases
+from panda.recipes.schemas import Step
 
 Values = tuple[float, ...]
 TokenFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, ...]]]
@@ -22,6 +23,14 @@ _MOST_REVERSED = 3
 def compares_rivals(sections: Mapping[str, str]) -> bool:
     """Whether a fit with this prompt file reads options beside each other."""
     return "foreign" in sections and "case" not in sections
+
+
+def wanted_sections(step: Step, sections: Mapping[str, str]) -> list[str]:
+    """The sections that a step's prompt file must have, besides the classes of a channel."""
+    if step.scorer != "likelihood" and not (step.scorer == "fit" and compares_rivals(sections)):
+        return ["shots", "case"] if step.scorer == "fit" else []
+    turned = ["reverse", "unrelated question"] if step.scorer == "fit" or step.reverse else []
+    return ["shots", "foreign", *turned]
 
 
 def rival_values(
