@@ -50,7 +50,7 @@ def turn(
 
     _check_usage(query, resume, dry_run=dry_run)
     store = invocation.store() if dry_run else invocation.store_for_writing()
-    app = build(invocation.settings, store, invocation.environ)
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
     if resume is not None:
         return _resume(invocation, app, resume)
     text = read_query(query or "", invocation.stdin)
