@@ -29,7 +29,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.recent import recent_turns
-from panda.settings import Settings
+from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
@@ -239,6 +239,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
             (*guarded_files(settings.project_dir), settings.models_file, layout.root),
             commands=settings.test_commands,
             command_seconds=settings.test_seconds,
+            environ=process_environment(),
             dry=dry,
         )
 

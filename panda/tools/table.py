@@ -9,9 +9,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from panda.errors import PandaError, UsageError
+from panda.tools.command_run import CommandRun
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.deadline import deadline
 from panda.tools.doc_search import DocSearch
+from panda.tools.file_edit import FileEdit
+from panda.tools.file_list import FileList
+from panda.tools.file_read import FileRead
+from panda.tools.file_search import FileSearch
+from panda.tools.file_write import FileWrite
+from panda.tools.git_diff import GitDiff
+from panda.tools.git_status import GitStatus
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
 from panda.tools.web_fetch import WebFetch
@@ -19,12 +27,14 @@ from panda.tools.web_fetch import WebFetch
 if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
     from jsonschema import Draft202012Validator
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch())
-}
+_ALL: tuple[Tool, ...] = (
+    *(MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch()),
+    *(FileList(), FileRead(), FileSearch(), FileEdit(), FileWrite(), GitStatus(), GitDiff(), CommandRun()),
+)
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 """Every tool, by name."""
 
-STOPPED_BY_THEMSELVES: frozenset[str] = frozenset()
+STOPPED_BY_THEMSELVES = frozenset({"test.run"})
 """Tools that keep a limit of their own, longer than that of the context."""
 
 
