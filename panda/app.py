@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from panda.compression.tokens import count_tokens
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
+from panda.memory.applying import take_in_edits
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -64,6 +65,8 @@ class App:
     """The phases in order."""
     now: TurnClock
     """The instant that a running turn counts from."""
+    gatherer: ContextGatherer
+    """Phase 2, for looking at what it would find."""
     tools: ToolContext
     """What tools may touch, without a turn."""
     open_project: Callable[..., Project]
@@ -89,12 +92,13 @@ class App:
         check_query(query)
         self._check_calls(mode)
         settings = self.settings
+        take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed, dry_run=dry_run)
         return self._taken_up(folder, recordings)
 
     def resume_turn(self, number: int) -> Turn:
         """
-        Take up a turn where it stopped: halted, interrupted or killed.
+        Take up a turn where it stopped: halted, interrupted, gathered or killed.
 
         Args:
             number: The turn.
@@ -248,10 +252,11 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         folder = turn.folder.paths.directory
         return replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
 
+    gatherer = ContextGatherer(executor, retriever, reader, now, count_tokens)
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
         Reflection(executor),
-        ContextGatherer(executor, retriever, reader, now),
+        gatherer,
         Planner(executor),
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
@@ -275,6 +280,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         index,
         Pipeline(phases, on_halt, count=count_tokens),
         now,
+        gatherer,
         tools,
         open_project,
     )

@@ -1,9 +1,10 @@
 """The loop over the phases: run one, apply its outcome, go on. Knows no phase by name."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from panda.compression.sections import fit_section
 from panda.errors import (
@@ -19,9 +20,10 @@ from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.recipes.journal import add_usage
-from panda.storage.layout import METRICS_JSON
+from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turn_folder import Next, Status
 
+Result = TypeVar("Result")
 Watch = Callable[[Phase], None]
 """Told of each phase before it runs."""
 
@@ -48,13 +50,14 @@ class Pipeline:
         self._on_halt = on_halt
         self._count = count
 
-    def run(self, turn: Turn, watch: Watch = lambda phase: None) -> None:
+    def run(self, turn: Turn, watch: Watch = lambda phase: None, *, before: int | None = None) -> None:
         """
         Take a turn from where its metadata says to its end.
 
         Args:
             turn: A claimed turn.
             watch: Told of each phase before it runs.
+            before: Stop before this phase, unless the turn is ending; None does not stop.
 
         Raises:
             HaltError: A phase cannot go on; the intervention is written, metadata says halted.
@@ -64,20 +67,43 @@ class Pipeline:
         seconds: dict[int, float] = {}
         while (metadata := turn.folder.read_metadata()).next is not None:
             turn.take_up(metadata)
+            if before is not None and metadata.next.phase == before and metadata.ending is None:
+                turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
+                break
             phase = self._phases[metadata.next.phase]
             watch(phase)
-            started = time.monotonic()
-            try:
+            with self._guarded(turn, phase, seconds):
                 _drop_sections(turn, phase.number)
+                started = time.monotonic()
                 outcome = phase.run(turn)
                 seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
                 self._apply(turn, phase, outcome, seconds)
-            except (HaltError, FileFormatError, NotFoundError) as exc:
-                raise self._halted(turn, phase, exc, seconds) from exc
-            except (KeyboardInterrupt, PandaError):
-                with suppress(PandaError):  # what stopped the turn may stop this too, and is told below
-                    _mark(turn, "interrupted", None)
-                raise
+
+    def look(self, turn: Turn, number: int, work: Callable[[], Result]) -> Result:
+        """
+        Do some of a phase's work and apply nothing of it; what halts is handled as in run.
+
+        Args:
+            turn: A turn that stands before the phase.
+            number: The phase.
+            work: What to do.
+
+        Raises:
+            HaltError: As in run.
+        """
+        with self._guarded(turn, self._phases[number], {}):
+            return work()
+
+    @contextmanager
+    def _guarded(self, turn: Turn, phase: Phase, seconds: Mapping[int, float]) -> Iterator[None]:
+        try:
+            yield
+        except (HaltError, FileFormatError, NotFoundError) as exc:
+            raise self._halted(turn, phase, exc, seconds) from exc
+        except (KeyboardInterrupt, PandaError):
+            with suppress(PandaError):  # what stopped the turn may stop this too, and is told below
+                mark_turn(turn, "interrupted", None)
+            raise
 
     def _halted(
         self, turn: Turn, phase: Phase, error: PandaError, seconds: Mapping[int, float]
@@ -87,7 +113,7 @@ class Pipeline:
             error = MemoryNodeError(error.message, where=error.where, fix=error.fix)
         intervention = self._on_halt(turn, phase, error)
         turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
-        _mark(turn, "halted", intervention)
+        mark_turn(turn, "halted", intervention)
         return error
 
     def _apply(self, turn: Turn, phase: Phase, outcome: Outcome, seconds: Mapping[int, float]) -> None:
@@ -169,14 +195,24 @@ class Pipeline:
                 }
             )
         whole = {"calls": len(turn.calls), **_tokens(total), "seconds": round(sum(seconds.values()), 3)}
-        return {"phases": phases, "totals": whole}
+        return {"phases": phases, "totals": whole, **_context_metrics(turn)}
+
+
+def _context_metrics(turn: Turn) -> dict[str, object]:
+    """What phase 2 measured, if it has run."""
+    with suppress(FileFormatError):  # a damaged file halts the phase that needs it, not this
+        if turn.folder.has(GATHERED_CONTEXT_JSON):
+            found = turn.read(GATHERED_CONTEXT_JSON).get("metrics")
+            return {"context": found} if found else {}
+    return {}
 
 
 def _tokens(usage: Usage) -> dict[str, int | None]:
     return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
 
 
-def _mark(turn: Turn, status: Status, intervention: str | None) -> None:
+def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:
+    """Write how a turn stands that has not ended."""
     metadata = turn.folder.read_metadata()
     turn.folder.write_metadata(replace(metadata, status=status, intervention=intervention))
 

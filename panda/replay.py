@@ -7,17 +7,14 @@ stood. What then differs from the saved turn comes from changed code, prompts or
 """
 
 import difflib
-import json
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
-from panda.memory.as_of import memory_file_as_of
-from panda.memory.assertions import load_assertions
-from panda.memory.staging import Kind
+from panda.memory.as_of import set_memory_back
 from panda.recipes.executor import Layers
 from panda.recipes.recordings import Miss, Replay
 from panda.settings import Settings
@@ -81,7 +78,7 @@ def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) ->
     recordings = Replay(saved.calls())
     with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
         past = Layout(Path(directory) / "panda-system-docs")
-        _set_back(layout, past, settings.user, number)
+        _set_back(layout, past, settings.user, number, metadata.created_at)
         then = replace(
             settings, root=past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
@@ -102,7 +99,7 @@ def _run(app: App, query: str, mode: str, recordings: Replay) -> str | None:
     return None
 
 
-def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
+def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime) -> None:
     """Build the store as it was when the turn was claimed."""
     past.turns(user).mkdir(parents=True)
     for earlier, directory in turn_directories(layout.turns(user)):
@@ -111,23 +108,7 @@ def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
     write_atomic(past.turn_counter(user), f"{number - 1}\n")
     if layout.knowledge(user).is_dir():
         past.knowledge(user).symlink_to(layout.knowledge(user).resolve(), target_is_directory=True)
-    log = load_assertions(layout.memory_log(user))
-    kinds: tuple[tuple[Kind, Callable[[str], Path], Callable[[str], Path]], ...] = (
-        ("preference", layout.preferences, past.preferences),
-        ("fact", layout.facts, past.facts),
-    )
-    for kind, source_of, target_of in kinds:
-        if source_of(user).exists():
-            text = read_text(source_of(user))
-            where = str(source_of(user))
-            write_atomic(
-                target_of(user),
-                memory_file_as_of(text, log, kind=kind, user=user, turn=number, where=where),
-            )
-    if layout.memory_log(user).exists():
-        lines = [one for one in log if one.source_turn is None or one.source_turn < number]
-        text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in lines)
-        write_atomic(past.memory_log(user), text)
+    set_memory_back(layout, past, user, turn=number, at=at)
 
 
 def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from panda.documents.times import Clock
 from panda.errors import HaltError
-from panda.memory.assertions import apply_assertions
+from panda.memory.applying import apply_staged
 from panda.memory.gathered import answer_items
 from panda.memory.staging import StagedValue
 from panda.phases.contract import Advance
@@ -74,5 +74,5 @@ class Save:
             return
         value = turn.read(STAGED_MEMORY_JSON)
         staged = [StagedValue.from_json(raw) for raw in value["staged"]]
-        apply_assertions(self._layout, turn.user_id, staged, self._clock, self._wait_seconds)
+        apply_staged(self._layout, turn.user_id, staged, self._clock, self._wait_seconds)
         turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": True})

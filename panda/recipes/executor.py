@@ -25,7 +25,7 @@ from panda.recipes.reply import Reply, find_fault, parse_object
 from panda.recipes.room import fit_request
 from panda.recipes.schemas import ChoiceSpec, choice_specs, plain_schema, text_properties
 from panda.recipes.scoring import ChoiceScorer, Memo
-from panda.recipes.templates import fill_templates, template_sources
+from panda.recipes.templates import fill_templates, replaced_texts, template_sources, without_replaced
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
@@ -137,12 +137,13 @@ class _Execution:
         self.request = request
         self.journal = journal
         self.model = executor._layers.model(recipe.model_layer)
-        where = str(recipe.path)
-        texts = [executor.book.load_prompt(name, where=where) for name in recipe.prompt_files]
+        texts = [executor.book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
         self.prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
         self.specs = choice_specs(recipe.output_schema, path=recipe.path)
         self.texts = text_properties(recipe.output_schema)
         self.sources = template_sources(recipe) if self.model.info.writes else set()
+        self.optional = self.sources if self.model.info.writes else set(replaced_texts(recipe))
+        self.shown = without_replaced(recipe, request) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
@@ -186,12 +187,12 @@ class _Execution:
 
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             asked = self._asked()
-            return build_messages(self.recipe, self.prompt, self.request, documents, error=error, asked=asked)
+            return build_messages(self.recipe, self.prompt, self.shown, documents, error=error, asked=asked)
 
         if not self._asks_with_messages():
             return build(self.request.documents)
         documents, self.cuts = fit_request(
-            self.recipe, self.request, self.model, build=build, count=self.executor._count
+            self.recipe, self.shown, self.model, build=build, count=self.executor._count
         )
         return build(documents)
 
@@ -283,7 +284,7 @@ class _Execution:
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
         schema = plain_schema(self.recipe.output_schema, only=names, options=self._ids())
-        return find_fault(values, schema, optional=sorted(self.sources))
+        return find_fault(values, schema, optional=sorted(self.optional))
 
     def _ids(self) -> dict[str, list[str]]:
         return {name: [option.id for option in options] for name, options in self.request.options.items()}

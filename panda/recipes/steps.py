@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from panda.documents.source_headings import HEADINGS
 from panda.storage import layout
 
 BASE_VARIABLES = ("query", "mode", "session_id")
@@ -38,8 +39,8 @@ class StepInputs:
 STEPS: Mapping[str, StepInputs] = {
     "phase0_query_analyzer": StepInputs(("content_reference",), ("names",), ("raw_query", "turn_summaries")),
     "phase1_reflection": StepInputs((), ("quoted",), ("turn_summaries",)),
-    "phase2_1_retrieval": StepInputs(("relevant",)),
-    "phase2_2_synthesis": StepInputs(("lines",)),
+    "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
+    "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
     "phase3_planner": StepInputs(("tools", "evidence"), ("tools", "quoted")),
     "phase4_coordinator": StepInputs(("tool", "goal", "results"), ("tools",), ("progress",)),

@@ -96,6 +96,10 @@ class Layout:
     def conflicts_log(self, user: str) -> Path:
         return self.user(user) / CONFLICTS_JSONL
 
+    def memory_shown(self, user: str) -> Path:
+        """How much of the log the memory files showed when panda last looked at them."""
+        return self.user(user) / "memory.shown.json"
+
     def knowledge(self, user: str) -> Path:
         return self.user(user) / "knowledge"
 
