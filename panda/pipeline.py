@@ -6,7 +6,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from panda.compression.sections import fit_section
+from panda.compression.events import compressed_line
+from panda.compression.limits import Limits
+from panda.compression.sections import fit_context
+from panda.documents.context import Section
+from panda.documents.times import render_time
 from panda.errors import (
     FileFormatError,
     HaltError,
@@ -19,9 +23,11 @@ from panda.errors import (
 from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
-from panda.recipes.journal import add_usage
+from panda.recipes.journal import add_usage, whose_turn
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turn_folder import Next, Status
+
+_COMPRESSION_LAYER = "NERVES"
 
 Result = TypeVar("Result")
 Watch = Callable[[Phase], None]
@@ -36,6 +42,8 @@ class Pipeline:
         phases: In the order of their numbers; the last one saves.
         on_halt: Writes the intervention of a halt and gives its id.
         count: Maps a text to budget tokens.
+        log: Takes one line of the executions log.
+        limits: What the user has set of how context.md is kept within its budgets.
     """
 
     def __init__(
@@ -44,11 +52,15 @@ class Pipeline:
         on_halt: Callable[[Turn, Phase, PandaError], str],
         *,
         count: Callable[[str], int],
+        log: Callable[[Mapping[str, object]], None],
+        limits: Limits,
     ) -> None:
         self._phases = {phase.number: phase for phase in phases}
         self._last = phases[-1].number
         self._on_halt = on_halt
         self._count = count
+        self._log = log
+        self._limits = limits
 
     def run(self, turn: Turn, watch: Watch = lambda phase: None, *, before: int | None = None) -> None:
         """
@@ -122,10 +134,7 @@ class Pipeline:
         for name, value in getattr(outcome, "files", {}).items():
             turn.folder.write_json(name, value)
         if outcome.section is not None:
-            section, cut = fit_section(outcome.section, query=turn.query, count=self._count)
-            if cut is not None:
-                turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
-            turn.write_context(turn.context.with_section(section))
+            self._write_section(turn, outcome.section)
         route = (*metadata.route, phase.number)
         match outcome:
             case Advance():
@@ -173,6 +182,20 @@ class Pipeline:
                         reason=outcome.reason,
                     )
                 )
+
+    def _write_section(self, turn: Turn, section: Section) -> None:
+        """context.md with the section, both within their budgets; what that took is warned of and logged."""
+        document = turn.context.with_section(section)
+        document, cuts = fit_context(
+            document, section.number, query=turn.query, count=self._count, limits=self._limits
+        )
+        for cut in cuts:
+            turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
+            line = compressed_line(
+                cut, timestamp=render_time(turn.folder.clock()), recipe=None, layer=_COMPRESSION_LAYER
+            )
+            self._log({**line, **whose_turn(turn)})
+        turn.write_context(document)
 
     def _metrics(self, turn: Turn, seconds: Mapping[int, float]) -> dict[str, object]:
         phases, total = [], Usage(0, 0, 0)

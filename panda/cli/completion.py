@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,14 @@ def complete_unfinished_turns(ctx: typer.Context, incomplete: str) -> list[str]:
         if metadata.get("status") in _GOING_ON
     )
     return _offer(incomplete, unfinished)
+
+
+def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The runs of the store, newest first, and the words that stand for some."""
+    found = (
+        path.name for settings in _settings(ctx) for path in reversed(_entries(Layout(settings.root).runs))
+    )
+    return _offer(incomplete, chain(("last", "saved"), found))
 
 
 def complete_ungathered_turns(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -52,7 +52,8 @@ def gather(
     from panda.gathering import check_gatherable
 
     _check_usage(turn, query, plan=plan, draft=draft)
-    app = build(invocation.settings, invocation.store_for_writing(), invocation.environ)
+    store = invocation.store_for_writing()
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
     until: Until = "plan" if plan else "draft" if draft else "commit"
     if turn is None:
         text = read_query(query or "", invocation.stdin)

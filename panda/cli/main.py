@@ -20,7 +20,8 @@ COMMANDS = (
     Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
     Entry("gather", "panda.cli.gather:gather", "Gather the context of a turn and stop."),
-    Entry("replay", "panda.cli.replay:replay", "Run saved turns again with their recorded answers."),
+    Entry("replay", "panda.cli.replay:replay", "Judge saved turns again, or run them again."),
+    Entry("diff", "panda.cli.diff:diff", "Compare two runs, or a run and the saved turns."),
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
     Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
     Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),
@@ -29,6 +30,7 @@ COMMANDS = (
         "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, contradictions too."
     ),
     Entry("serve", "panda.cli.serve:serve", "Answer requests for a synthesis over HTTP."),
+    Entry("mcp", "panda.cli.mcp:mcp", "Serve tools and resources to MCP clients."),
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
     Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
@@ -46,6 +48,10 @@ COMMANDS = (
     Entry(
         "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
     ),
+    Entry("recipe history", "panda.cli.recipe_versions:history", "Show the versions of a recipe."),
+    Entry("recipe rollback", "panda.cli.recipe_versions:rollback", "Put an earlier version into force."),
+    Entry("recipe compare", "panda.cli.recipe_versions:compare", "Run saved turns with two versions."),
+    Entry("recipe failures", "panda.cli.recipe_versions:failures", "Show where a recipe failed."),
     Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
     Entry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
     Entry("index status", "panda.cli.index:status", "Say whether the index is fresh."),
@@ -55,6 +61,11 @@ COMMANDS = (
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
     Entry("log", "panda.cli.log:log", "Show the recipes that ran: when, how long, how many tokens."),
+    Entry("session list", "panda.cli.session:list_all", "List the sessions of a user."),
+    Entry("session show", "panda.cli.session:show", "Show what the next turn of a session will know."),
+    Entry("session close", "panda.cli.session:close", "Close a session to further turns."),
+    Entry("session verify", "panda.cli.session:verify", "Compare sessions with the files of their turns."),
+    Entry("stats", "panda.cli.stats:stats", "Add up the log: validity, confidence, latency, tokens."),
     Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),
@@ -66,6 +77,7 @@ GROUP_HELP = {
     "index": "The index of turns, memory, research, visits and knowledge documents.",
     "memory": "Preferences and facts: what is remembered, who said it, and what contradicts it.",
     "models": "The models of models.yaml.",
+    "session": "What a conversation carries from turn to turn.",
     "tool": "The tools that plans can use.",
     "recipe": "The recipes: one file for one model call.",
 }

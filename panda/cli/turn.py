@@ -54,7 +54,7 @@ def turn(
     _check_usage(query, resume, mode, dry_run=dry_run)
     only_plan = dry_run and mode == "chat"
     store = invocation.store() if only_plan else invocation.store_for_writing()
-    app = build(invocation.settings, store, invocation.environ)
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
     if resume is not None:
         return _resume(invocation, app, resume)
     text = read_query(query or "", invocation.stdin)

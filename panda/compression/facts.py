@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from panda.compression.content_types import ContentType
 from panda.compression.pieces import Piece
-from panda.documents.evidence import check_evidence, find_claims
+from panda.documents.evidence import check_each, find_claims
 from panda.documents.stemming import split_terms
 from panda.errors import UsageError
 
@@ -178,7 +178,7 @@ def _facts(piece: Piece) -> tuple[str, ...]:
 
 
 def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str]) -> None:
-    confidences = _page_confidences(pieces) if kind == "page_doc" else {}
+    confidences = page_confidences(pieces) if kind == "page_doc" else {}
     for i, piece in enumerate(pieces):
         confidence = confidences.get(i, 1.0)
         short = len(piece.text) <= _BOILERPLATE_CHARS
@@ -200,8 +200,13 @@ def object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
     return [name.lower() for name in (*piece.path, *named)]
 
 
-def _page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
-    """The confidence of the named object that each piece stands in; the innermost one counts."""
+def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
+    """
+    How sure the page was read where each piece stands: by index, of the innermost named object that says so.
+
+    Args:
+        pieces: All pieces of a page_doc.
+    """
     members: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         for head in piece.heads:
@@ -250,12 +255,5 @@ def _misleading(pieces: Sequence[Piece], source: str) -> list[int]:
     texts = {
         i: piece.text for i, piece in enumerate(pieces) if _DIGIT.search(piece.text) or "." in piece.text
     }
-    wrong = check_evidence("\n\n[…]\n\n".join(texts.values()), [source])
-    if not wrong:
-        return []
-    words = {claim.text for claim in wrong}
-    return [
-        i
-        for i, text in texts.items()
-        if any(word in text for word in words) and check_evidence(text, [source])
-    ]
+    wrong = check_each(list(texts.values()), [source])
+    return [i for i, claims in zip(texts, wrong, strict=True) if claims]

@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from panda.compression.fitting import Cut, InputDocument
+from panda.compression.limits import Limits
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, ReplyError
 from panda.models.contract import GenerateParams, Message, Model
 from panda.recipes.book import RecipeBook
 from panda.recipes.choices import Choice, written_choice
+from panda.recipes.evidence_gate import find_unlinked
+from panda.recipes.executions import Ran, execution_lines
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
@@ -46,6 +49,7 @@ class RecipeExecutor:
         clock: The present.
         log: Takes one line of the executions log.
         count: Maps a text to budget tokens.
+        limits: What the user has set of how inputs are fitted.
     """
 
     def __init__(
@@ -56,7 +60,9 @@ class RecipeExecutor:
         clock: Clock,
         log: Callable[[Mapping[str, object]], None],
         count: Callable[[str], int],
+        limits: Limits | None = None,
     ) -> None:
+        self.limits = limits or Limits()
         self.book = book
         self._layers = layers
         self._clock = clock
@@ -88,8 +94,8 @@ class RecipeExecutor:
         started = time.monotonic()
         try:
             reply = execution.run()
-        except HaltError:
-            self._write_log(execution, time.monotonic() - started, None)
+        except HaltError as exc:
+            self._write_log(execution, time.monotonic() - started, exc)
             raise
         self._write_log(execution, time.monotonic() - started, reply)
         return reply
@@ -111,21 +117,10 @@ class RecipeExecutor:
         execution = _Execution(self, self.book.load_recipe(key), request or Request(""), journal)
         return execution.scorer, next(spec for spec in execution.specs if spec.name == name)
 
-    def _write_log(self, execution: "_Execution", seconds: float, reply: Reply | None) -> None:
-        saved = sum(cut.before_tokens - cut.after_tokens for cut in execution.cuts)
-        self._log(
-            {
-                "timestamp": render_time(self._clock()),
-                **execution.writer.log_fields(),
-                "latency_ms": round(seconds * 1000),
-                "success": reply is not None,
-                "schema_valid": reply is not None,
-                "confidence": reply.confidence if reply else None,
-                "retries": max(0, execution.attempts - 1),
-                "compression_applied": bool(execution.cuts),
-                "compression_savings": saved,
-            }
-        )
+    def _write_log(self, made: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
+        ran = Ran(made.recipe, made.journal, made.writer, seconds, made.attempts, made.cuts, ended)
+        for line in execution_lines(ran, timestamp=render_time(self._clock())):
+            self._log(line)
 
 
 class _Execution:
@@ -146,7 +141,7 @@ class _Execution:
         self.shown = without_replaced(recipe, request) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
-        self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
+        self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
         self.scorer = ChoiceScorer(executor.book, recipe, self.model, executor._memo, journal, self.writer)
 
     def run(self) -> Reply:
@@ -191,8 +186,9 @@ class _Execution:
 
         if not self._asks_with_messages():
             return build(self.request.documents)
+        count, limits = self.executor._count, self.executor.limits
         documents, self.cuts = fit_request(
-            self.recipe, self.shown, self.model, build=build, count=self.executor._count
+            self.recipe, self.shown, self.model, build=build, count=count, limits=limits
         )
         return build(documents)
 
@@ -242,7 +238,7 @@ class _Execution:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
         if not info.writes:
             values |= fill_templates(recipe, self.request, choices, values)
-        error = self._fault(values, None)
+        error = self._fault(values, None) or find_unlinked(recipe, self.request, values)
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
         return received, self._reply(values, choices), None

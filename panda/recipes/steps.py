@@ -9,7 +9,11 @@ from panda.storage import layout
 BASE_VARIABLES = ("query", "mode", "session_id")
 """Variables that every call has."""
 
+CARRY = "carry"
+"""What the turn knows of its session; every step may read it."""
+
 TURN_DOCUMENTS = (
+    CARRY,
     layout.CONTEXT_MD,
     layout.QUERY_ANALYSIS_JSON,
     layout.REFLECTION_JSON,
@@ -21,7 +25,7 @@ TURN_DOCUMENTS = (
     layout.RESEARCH_MD,
     layout.RESPONSE_MD,
 )
-"""Files of a turn that input_docs may name."""
+"""What input_docs may name at every step: files of the turn, and the carry."""
 
 
 @dataclass(frozen=True)
@@ -47,5 +51,8 @@ STEPS: Mapping[str, StepInputs] = {
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer",)),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
+    "phase7_session": StepInputs(
+        documents=("earlier_history", "leaving_turns", "engagement", "reply"),
+    ),
 }
 """Every step that the phases ask for; a test holds it to their code."""

@@ -34,6 +34,11 @@ _ALL: tuple[Tool, ...] = (
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 """Every tool, by name."""
 
+REACHING_OUT: frozenset[str] = frozenset(
+    {"web.fetch", "test.run", *(name for name in TOOLS if name.startswith(("file.", "git.")))}
+)
+"""Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
+
 STOPPED_BY_THEMSELVES = frozenset({"test.run"})
 """Tools that keep a limit of their own, longer than that of the context."""
 

@@ -1,22 +1,26 @@
 """
-Saved turns run again with their recorded answers: no model is called.
+Saved turns run again: with their recorded answers (simulate), or with the models of today (rerun).
 
 The store is set back to what it was when the turn began, in a temporary directory: earlier turns are linked,
 memory that the turn or later ones wrote is taken back, the index is built anew, and the clock stands where it
-stood. What then differs from the saved turn comes from changed code, prompts or recipes.
+stood. What then differs from the saved turn comes from changed code, prompts, recipes or models.
 """
 
 import difflib
+import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any, Literal
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
 from panda.memory.as_of import set_memory_back
 from panda.recipes.executor import Layers
-from panda.recipes.recordings import Miss, Replay
+from panda.recipes.recordings import LiveOnMiss, Miss, Recordings, Replay
+from panda.replays.outcomes import Outcome, read_outcome
 from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
 from panda.storage.layout import (
@@ -30,6 +34,9 @@ from panda.storage.turns import TurnFolder, TurnStore
 
 _SHOWN_LINES = 30
 _LIVE = {"seconds"}
+
+Answers = Literal["recorded", "recorded or live", "live"]
+"""Where the answers of a turn that runs again come from."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,8 @@ class Simulation:
     """Calls that no recording answers."""
     halted: str | None
     """Why it could not go on, if so."""
+    outcome: Outcome
+    """What the turn came to this time."""
 
     @property
     def ok(self) -> bool:
@@ -53,15 +62,26 @@ class Simulation:
         return not self.different and not self.misses and self.halted is None
 
 
-def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) -> Simulation:
+def simulate(
+    settings: Settings,
+    layout: Layout,
+    layers: Layers,
+    number: int,
+    *,
+    answers: Answers = "recorded",
+    keep: Path | None = None,
+) -> Simulation:
     """
-    Run a saved turn again with its recorded answers.
+    Run a saved turn again.
 
     Args:
         settings: Settings in force; user, recipes and prompts are taken from them.
         layout: The store; nothing is written to it.
-        layers: Models by layer: for their tokenizers and what they can do, never for an answer.
+        layers: Models by layer; with recorded answers, for their tokenizers and what they can do alone.
         number: The turn.
+        answers: recorded: no model is asked, a call that was not made before is a miss and takes the most
+            similar answer; recorded or live: a miss is asked of the model; live: everything is.
+        keep: Where the directory of the turn that was run goes; None throws it away.
 
     Raises:
         NotFoundError: There is no such turn.
@@ -75,7 +95,7 @@ def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) ->
             where=str(saved.paths.directory),
             fix="replay turns that `panda turn` has run to their end",
         )
-    recordings = Replay(saved.calls())
+    recordings = _recordings(saved, answers)
     with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
         past = Layout(Path(directory) / "panda-system-docs")
         _set_back(layout, past, settings.user, number, metadata.created_at)
@@ -83,20 +103,49 @@ def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) ->
             settings, root=past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
         app = build_with(then, past, layers)
-        halted = _run(app, metadata.query, metadata.mode, recordings)
-        again = app.store.open(number)
-        same, different = _compare(saved, again)
-        app.index.close()
-    return Simulation(number, same, different, tuple(recordings.misses), halted)
+        try:
+            halted = _run(app, saved, recordings)
+            again = app.store.open(number)
+            same, different = _compare(saved, again)
+            outcome = read_outcome(again)
+            if keep is not None:
+                shutil.copytree(again.paths.directory, keep)
+        finally:
+            app.index.close()
+    misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
+    return Simulation(number, same, different, misses, halted, outcome)
 
 
-def _run(app: App, query: str, mode: str, recordings: Replay) -> str | None:
-    turn = app.start_turn(query, mode, recordings=recordings)
+def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
+    if answers == "live":
+        return Recordings([])
+    kind = Replay if answers == "recorded" else LiveOnMiss
+    return kind(saved.calls(), saved.steps())
+
+
+def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
+    """Run the turn; what its tools change in the project stays in memory."""
+    metadata = saved.read_metadata()
+    dry = metadata.mode == "code" and not isinstance(recordings, Replay)
+    turn = app.start_turn(metadata.query, metadata.mode, recordings=recordings, dry_run=dry)
+    if isinstance(recordings, LiveOnMiss):
+        recordings.restore = lambda step: _restore(step, saved, turn.folder)
     try:
         app.pipeline.run(turn)
     except HaltError as exc:
         return exc.message
     return None
+
+
+def _restore(step: Mapping[str, Any], saved: TurnFolder, again: TurnFolder) -> None:
+    """Bring back the files that a recorded step made in its turn's directory."""
+    for name in step["artifacts"]:
+        source, target = saved.paths / name, again.paths / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        elif source.is_file():
+            shutil.copyfile(source, target)
 
 
 def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime) -> None:
@@ -149,15 +198,3 @@ def _difference(before: str, after: str) -> str:
     )
     more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
     return "\n".join(lines[:_SHOWN_LINES] + more)
-
-
-def simulation_data(simulation: Simulation) -> dict[str, object]:
-    """A simulation as plain JSON values."""
-    return {
-        "turn": simulation.turn,
-        "ok": simulation.ok,
-        "same": list(simulation.same),
-        "different": simulation.different,
-        "misses": [vars(miss) for miss in simulation.misses],
-        "halted": simulation.halted,
-    }
