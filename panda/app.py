@@ -4,12 +4,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from panda.compression.tokens import count_tokens
-from panda.documents.sections import SECTIONS
-from panda.documents.times import Clock
-from panda.errors import ModelFileError, PandaError, QueryError, RecipeError, UsageError
+from panda.documents.times import TurnClock
+from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -21,7 +19,7 @@ from panda.phases.query_analyzer import QueryAnalyzer
 from panda.phases.reflection import Reflection
 from panda.phases.save import Save
 from panda.phases.synthesizer import Synthesizer
-from panda.phases.turn import Turn
+from panda.phases.turn import Turn, check_query
 from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
@@ -39,6 +37,7 @@ from panda.storage.layout import Layout
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
+from panda.tools.project import Project, guarded_files
 from panda.tools.table import TOOLS
 from panda.web.opening import web_opener
 
@@ -63,10 +62,16 @@ class App:
     """The derived index."""
     pipeline: Pipeline
     """The phases in order."""
-    now: "TurnClock"
+    now: TurnClock
     """The instant that a running turn counts from."""
+    tools: ToolContext
+    """What tools may touch, without a turn."""
+    open_project: Callable[..., Project]
+    """Gives the project's files; with `dry` changes stay in memory."""
 
-    def start_turn(self, query: str, mode: str, *, recordings: Recordings | None = None) -> Turn:
+    def start_turn(
+        self, query: str, mode: str, *, recordings: Recordings | None = None, dry_run: bool = False
+    ) -> Turn:
         """
         Claim a number for a query.
 
@@ -74,6 +79,7 @@ class App:
             query: Any text.
             mode: chat or code.
             recordings: Answers to use instead of asking a model.
+            dry_run: Whether tools only tell what they would change in the project.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -83,7 +89,7 @@ class App:
         check_query(query)
         self._check_calls(mode)
         settings = self.settings
-        folder = self.store.claim(settings.session, mode, query, seed=settings.seed)
+        folder = self.store.claim(settings.session, mode, query, seed=settings.seed, dry_run=dry_run)
         return self._taken_up(folder, recordings)
 
     def resume_turn(self, number: int) -> Turn:
@@ -177,47 +183,6 @@ class App:
             raise
 
 
-class TurnClock:
-    """
-    The clock of a turn: all its phases read the instant at which it was claimed, however long they take and
-    however often it is resumed or replayed. Before a turn begins it is the clock of the process.
-
-    Args:
-        clock: The clock of the process.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._pinned: datetime | None = None
-
-    def pin(self, moment: datetime) -> None:
-        """Stand still at an instant."""
-        self._pinned = moment
-
-    def __call__(self) -> datetime:
-        return self._pinned or self._clock()
-
-
-def check_query(query: str) -> None:
-    """
-    Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text.
-
-    >>> check_query("How much is the Lenovo?")
-    """
-    if not query.strip():
-        raise QueryError("the query is empty", where="QUERY", fix='give a query, as in panda turn "What …?"')
-    if any("\ud800" <= character <= "\udfff" for character in query):
-        raise QueryError("the query is not valid UTF-8", where="QUERY", fix="give it as UTF-8 text")
-    most = SECTIONS[0].budget_tokens
-    count = count_tokens(query)
-    if count > most:
-        raise QueryError(
-            f"the query has {count:,} tokens, {count - most:,} more than the {most} that a query may have",
-            where="QUERY",
-            fix="put the text into a file under knowledge/ of the user and ask about it",
-        )
-
-
 @contextmanager
 def open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator[RecipeExecutor]:
     """
@@ -265,10 +230,22 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
     index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
-    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web)
+    limit = settings.tool_seconds
+    tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web, limit_seconds=limit)
+
+    def open_project(*, dry: bool) -> Project:
+        return Project(
+            settings.project_dir.resolve(),
+            (*guarded_files(settings.project_dir), settings.models_file, layout.root),
+            commands=settings.test_commands,
+            command_seconds=settings.test_seconds,
+            dry=dry,
+        )
 
     def tools_of(turn: Turn) -> ToolContext:
-        return replace(tools, turn=turn.turn, query=turn.query)
+        project = open_project(dry=turn.dry_run) if turn.mode == "code" else None
+        folder = turn.folder.paths.directory
+        return replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
 
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
@@ -297,4 +274,6 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         index,
         Pipeline(phases, on_halt, count=count_tokens),
         now,
+        tools,
+        open_project,
     )

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
-from panda.app import App, check_query
+from panda.app import App
 from panda.compression.tokens import count_tokens
 from panda.models.contract import Model
+from panda.phases.turn import check_query
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
+from panda.recipes.steps import STEPS
 from panda.storage.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
@@ -21,6 +23,7 @@ from panda.storage.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
+from panda.tools.table import describe_tools
 
 PLAN_COLUMNS = (
     "phase",
@@ -78,7 +81,8 @@ def plan_turn(app: App, query: str, mode: str) -> list[dict[str, object]]:
 def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: str) -> dict[str, object]:
     texts = [app.book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
     prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
-    variables = {"mode": mode, "session_id": app.settings.session, "names": "", "tools": "", "line": ""}
+    given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
+    variables = {"mode": mode, "session_id": app.settings.session, **given}
     messages = build_messages(recipe, prompt, Request(query, variables=variables), [])
     static = count_tokens(messages[0].content)
     budget = recipe.token_budget

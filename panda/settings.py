@@ -2,16 +2,15 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
-from panda.documents.times import parse_time
-from panda.errors import SettingError, UsageError
+from panda.errors import SettingError
+from panda.setting_values import CHECKS, Given
 from panda.storage.assets import asset, search_path
-from panda.storage.names import check_id
 
 PROJECT_FILE = "panda.toml"
 
@@ -48,6 +47,12 @@ class Settings:
     """Who searches the web: "searxng:URL" or "file:DIRECTORY"; None if nobody."""
     compression_model_layer: str
     """Layer whose model weighs and words anew what is compressed."""
+    tool_seconds: float
+    """How long one call of a tool may take."""
+    test_seconds: float
+    """How long a command of test_commands may take."""
+    test_commands: Mapping[str, tuple[str, ...]]
+    """What test.run may run in the project's directory, by name."""
     project_dir: Path
     """The directory of panda.toml, or the current one."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -68,20 +73,6 @@ class Settings:
             "--root", "PANDA_ROOT", the path of a file, or "default".
         """
         return self.origins.get(name, "default")
-
-
-@dataclass(frozen=True)
-class _Given:
-    """A value as somebody gave it."""
-
-    value: object
-    """As it stands in the flag, variable or file."""
-    origin: str
-    """Flag, variable or file."""
-    where: str
-    """For an error: file with key, or as *origin*."""
-    directory: Path
-    """What a relative path is relative to."""
 
 
 def process_environment() -> dict[str, str]:
@@ -109,7 +100,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     """
     project_file = _find_upwards(cwd)
     user_file = _config_home(environ) / "panda" / "config.toml"
-    given: dict[str, _Given] = {}
+    given: dict[str, Given] = {}
     for layer in (
         _from_file(user_file) if user_file.is_file() else {},
         _from_file(project_file) if project_file else {},
@@ -117,7 +108,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         _from_flags(flags, cwd),
     ):
         given.update(layer)
-    values = {key: _CHECKS[key](given[key], environ) for key in given}
+    values = {key: CHECKS[key](given[key], environ) for key in given}
     project_dir = project_file.parent if project_file else cwd
     own_models = project_dir / "models.yaml"
     defaults: dict[str, object] = {
@@ -128,6 +119,9 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "seed": None,
         "wait_seconds": 600.0,
         "compression_model_layer": "NERVES",
+        "tool_seconds": 60.0,
+        "test_seconds": 600.0,
+        "test_commands": {},
         "web_allow": (),
         "web_timeout_seconds": 20.0,
         "search_provider": None,
@@ -135,7 +129,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "cache_dir": _home(environ, "XDG_CACHE_HOME", ".cache") / "panda",
     }
     return Settings(
-        **{**defaults, **values},  # type: ignore[arg-type]  # _CHECKS gives each key its field's type
+        **{**defaults, **values},  # type: ignore[arg-type]  # CHECKS gives each key its field's type
         recipe_dirs=search_path("recipes", project_dir=project_dir),
         prompt_dirs=search_path("prompts", project_dir=project_dir),
         project_dir=project_dir,
@@ -165,23 +159,23 @@ def _find_upwards(cwd: Path) -> Path | None:
     return None
 
 
-def _from_flags(flags: Mapping[str, object], cwd: Path) -> dict[str, _Given]:
+def _from_flags(flags: Mapping[str, object], cwd: Path) -> dict[str, Given]:
     options = {key: "--wait" if key == "wait_seconds" else f"--{key.replace('_', '-')}" for key in flags}
     return {
-        key: _Given(flags[key], options[key], options[key], cwd) for key in flags if flags[key] is not None
+        key: Given(flags[key], options[key], options[key], cwd) for key in flags if flags[key] is not None
     }
 
 
-def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, _Given]:
+def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
     found = {}
-    for key in _CHECKS:
+    for key in CHECKS:
         variable = f"PANDA_{key.upper()}"
         if environ.get(variable):
-            found[key] = _Given(environ[variable], variable, variable, cwd)
+            found[key] = Given(environ[variable], variable, variable, cwd)
     return found
 
 
-def _from_file(path: Path) -> dict[str, _Given]:
+def _from_file(path: Path) -> dict[str, Given]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
@@ -189,107 +183,12 @@ def _from_file(path: Path) -> dict[str, _Given]:
     except OSError as exc:
         raise SettingError(f"cannot be read: {exc.strerror}", where=str(path)) from exc
     for key in table:
-        if key not in _CHECKS:
-            near = get_close_matches(key, _CHECKS, n=1, cutoff=0.5)
-            fix = f"did you mean {near[0]}?" if near else f"valid keys: {', '.join(_CHECKS)}"
+        if key not in CHECKS:
+            near = get_close_matches(key, CHECKS, n=1, cutoff=0.5)
+            fix = f"did you mean {near[0]}?" if near else f"valid keys: {', '.join(CHECKS)}"
             raise SettingError(f"unknown setting {key!r}", where=f"{path} ({key})", fix=fix)
-    return {key: _Given(value, str(path), f"{path} ({key})", path.parent) for key, value in table.items()}
+    return {key: Given(value, str(path), f"{path} ({key})", path.parent) for key, value in table.items()}
 
 
-def _wrong(given: _Given, wanted: str) -> SettingError:
-    return SettingError(f"{str(given.value)[:80]!r} is not {wanted}", where=given.where, fix=f"give {wanted}")
-
-
-def _path(given: _Given, environ: Mapping[str, str]) -> Path:
-    text = str(given.value) if isinstance(given.value, str | Path) else ""
-    if not text or "\0" in text:
-        raise _wrong(given, "a path")
-    if text == "~" or text.startswith("~/"):
-        return Path(environ.get("HOME") or "/") / text[2:]
-    return given.directory / text
-
-
-def _identifier(what: str) -> Callable[[_Given, Mapping[str, str]], str]:
-    def check(given: _Given, environ: Mapping[str, str]) -> str:
-        if not isinstance(given.value, str):
-            raise _wrong(given, f"a {what} id")
-        try:
-            return check_id(given.value, what=what)
-        except UsageError as exc:
-            raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
-
-    return check
-
-
-def _now(given: _Given, environ: Mapping[str, str]) -> datetime:
-    try:
-        if isinstance(given.value, datetime):
-            return parse_time(given.value.isoformat())
-        return parse_time(given.value if isinstance(given.value, str) else "")
-    except ValueError as exc:
-        raise _wrong(given, "a time such as 2026-01-04T14:30:00Z") from exc
-
-
-def _seed(given: _Given, environ: Mapping[str, str]) -> int:
-    try:
-        number = given.value if type(given.value) is int else int(str(given.value))
-    except ValueError as exc:
-        raise _wrong(given, "a whole number from 0 to 4294967295") from exc
-    if not 0 <= number < 2**32:
-        raise _wrong(given, "a whole number from 0 to 4294967295")
-    return number
-
-
-def _seconds(given: _Given, environ: Mapping[str, str]) -> float:
-    try:
-        number = float(str(given.value))
-    except ValueError as exc:
-        raise _wrong(given, "a number of seconds, 0 or more") from exc
-    if not 0 <= number < float("inf"):
-        raise _wrong(given, "a number of seconds, 0 or more")
-    return number
-
-
-def _layer(given: _Given, environ: Mapping[str, str]) -> str:
-    from panda.models.models_file import LAYERS  # only if it is wanted: it loads yaml, and help must not
-
-    if given.value not in LAYERS:
-        raise _wrong(given, f"a layer: {', '.join(LAYERS)}")
-    return str(given.value)
-
-
-def _places(given: _Given, environ: Mapping[str, str]) -> tuple[str, ...]:
-    from panda.web.addresses import parse_places  # only if it is wanted
-
-    try:
-        return parse_places(given.value)
-    except UsageError as exc:
-        raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
-
-
-def _search_provider(given: _Given, environ: Mapping[str, str]) -> str:
-    kind, _, place = str(given.value).partition(":")
-    if kind == "file" and place:
-        return f"file:{_path(_Given(place, given.origin, given.where, given.directory), environ)}"
-    if kind == "searxng" and place.startswith(("http://", "https://")):
-        return f"searxng:{place}"
-    raise _wrong(given, "searxng:URL or file:DIRECTORY")
-
-
-_CHECKS: Mapping[str, Callable[[_Given, Mapping[str, str]], object]] = {
-    "root": _path,
-    "user": _identifier("user"),
-    "session": _identifier("session"),
-    "now": _now,
-    "seed": _seed,
-    "wait_seconds": _seconds,
-    "models_file": _path,
-    "cache_dir": _path,
-    "web_allow": _places,
-    "web_timeout_seconds": _seconds,
-    "search_provider": _search_provider,
-    "compression_model_layer": _layer,
-}
-
-SETTING_NAMES = tuple(_CHECKS)
+SETTING_NAMES = tuple(CHECKS)
 """What can be set in a file, as a variable or by a flag."""

@@ -36,7 +36,7 @@ _STEPS = {
     "lines": "synthesis",
     "guidance": "context",
     "tasks": "planner",
-    "tool": "coordinator",
+    "calls": "coordinator",
     "items": "answer",
     "reason": "validator",
     "summary": "summary",
@@ -86,7 +86,7 @@ class Script:
 
     Args:
         replies: By step: an object, raw text, an error to raise, or a list of these whose last one stays.
-            Steps that are not given reply as in APPROVED.
+            Steps that are not given reply as in APPROVED. {"tool": name} is one call without arguments.
     """
 
     def __init__(self, **replies: Any) -> None:
@@ -103,6 +103,8 @@ class Script:
         if isinstance(reply, str | Exception):
             return reply
         properties = getattr(asked.params, "schema", {})["properties"]
+        if "tool" in reply and "calls" in properties:
+            reply = {**reply, "calls": [{"tool": reply["tool"]}]}
         return json.dumps(
             {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
         )

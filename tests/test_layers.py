@@ -14,6 +14,7 @@ TIERS = (
     {"panda.dry_run", "panda.replay", "panda.serving"},
     {"panda.app"},
     {"panda.settings", "panda.pipeline"},  # settings is read by cli, replay and app alone: see below
+    {"panda.setting_values"},
     {"panda.phases", "panda.evals"},
     {
         "panda.recipes",

@@ -66,6 +66,13 @@ def complete_recipes(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(incomplete, found)
 
 
+def complete_tools(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tools that plans can use."""
+    from panda.tools.table import TOOLS
+
+    return _offer(incomplete, iter(TOOLS))
+
+
 def complete_interventions(ctx: typer.Context, incomplete: str) -> list[str]:
     """All interventions of the store, as ids."""
     return _offer(incomplete, (path.stem for settings in _settings(ctx) for path in _interventions(settings)))

@@ -1,6 +1,8 @@
 """`panda config show`."""
 
 import os
+import shlex
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
@@ -33,10 +35,14 @@ def _plain(value: object) -> object:
     """A setting as a JSON value."""
     if isinstance(value, datetime):
         return render_time(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
 def _cell(value: object) -> object:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {shlex.join(words)}" for key, words in value.items())
     return os.pathsep.join(map(str, value)) if isinstance(value, list) else value

@@ -39,6 +39,8 @@ COMMANDS = (
     Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
     Entry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
     Entry("index status", "panda.cli.index:status", "Say whether the index is fresh."),
+    Entry("tool list", "panda.cli.tool:list_tools", "List the tools that plans can use."),
+    Entry("tool run", "panda.cli.tool:run", "Run one tool by hand."),
     Entry("intervention list", "panda.cli.intervention:list_all", "List what halted and is still open."),
     Entry("intervention show", "panda.cli.intervention:show", "Show what halted, and what can be done."),
     Entry("intervention resolve", "panda.cli.intervention:resolve", "Mark an intervention as resolved."),
@@ -53,6 +55,7 @@ GROUP_HELP = {
     "intervention": "What halted, and how it was resolved.",
     "index": "The index of turns, memory, research, visits and knowledge documents.",
     "models": "The models of models.yaml.",
+    "tool": "The tools that plans can use.",
     "recipe": "The recipes: one file for one model call.",
 }
 

@@ -1,41 +1,50 @@
 """Phase 4: the tool loop (S3 §16, §26). What a tool gives is kept whole in steps/, §4 shows it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from panda.documents.context import Block, Meta, Section, Text
-from panda.documents.sentences import one_line
+from panda.compression.sections import fit_section
+from panda.compression.tokens import count_tokens
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import tool_spans
+from panda.phases.goals import goals_progress, ready_goals
+from panda.phases.tool_section import render_results, render_section
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
-from panda.recipes.executor import RecipeExecutor
+from panda.recipes.executor import RecipeExecutor, Reply
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
-from panda.tools.contract import ToolContext
-from panda.tools.statements import statement_values
-from panda.tools.table import run_tool
+from panda.tools.changes import settle_change
+from panda.tools.contract import ToolContext, ToolResult
+from panda.tools.filling import fill_arguments
+from panda.tools.table import TOOLS, describe_tools, run_tool
 
-_MOST_STEPS = 4
+MOST_ROUNDS = 10
+MOST_CALLS = 20
+MOST_FAILURES = 3
 _DONE = "done"
-_SHOWN_CLAIMS = 8
+
+Step = Mapping[str, Any]
+Calls = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class _Action:
-    """One call that may be made; nothing else can be."""
+class _Call:
+    """One call that is to be made."""
 
     tool: str
     """The tool."""
     arguments: Mapping[str, Any]
-    """Its arguments, spans of the query."""
+    """Its arguments."""
+    goal: str
+    """The goal that it serves."""
 
 
 class Coordinator:
     """
-    Writes §4, steps/, toolresults.md and staged_memory.json.
+    Writes §4, steps/, toolresults.md and staged_memory.json, and the progress in plan.json.
 
     Args:
         executor: Asks the recipe.
@@ -51,96 +60,175 @@ class Coordinator:
         self._context_of = context_of
 
     def run(self, turn: Turn) -> Advance:
-        """Choose a call, make it, look at what it gave; until done, or nothing is left to try."""
-        waiting = self._actions(turn)
-        context = self._context_of(turn)
-        steps = turn.steps()
-        while waiting and len(steps) < _MOST_STEPS:
-            tool = self._choose(turn, waiting)
-            if tool == _DONE:
-                break
-            action = next(action for action in waiting if action.tool == tool)
-            waiting.remove(action)
-            result = run_tool(action.tool, action.arguments, context)
-            number = len(steps) + 1
-            value = json.loads(
-                json.dumps(result.to_json(step=number, tool=action.tool, arguments=action.arguments))
-            )
-            turn.write_step(number, value)
-            steps = turn.steps()
-        turn.folder.write_text(TOOLRESULTS_MD, _render_results(steps))
-        staged = [step["data"]["staged"] for step in steps if _is_staged(step)]
-        files = {STAGED_MEMORY_JSON: {"staged": staged, "applied": False}} if staged else {}
-        return Advance(_render_section(steps), files)
+        """Choose calls, make them, look at what they gave; until done, blocked or at a limit."""
+        plan = turn.read(PLAN_JSON)
+        loop = _Loop(self._executor, self._context_of(turn), turn, plan)
+        ending, reason = loop.run()
+        progress = {
+            "ending": ending,
+            "reason": reason,
+            "rounds": loop.rounds,
+            "calls": len(loop.current),
+            "goals": goals_progress(plan["goals"], loop.current, said_done=loop.said_done, ended=True),
+        }
+        turn.folder.write_text(TOOLRESULTS_MD, render_results(loop.steps))
+        staged = [step["data"]["staged"] for step in loop.steps if _is_staged(step)]
+        files: dict[str, object] = {PLAN_JSON: {**plan, "progress": progress}}
+        files |= {STAGED_MEMORY_JSON: {"staged": staged, "applied": False}} if staged else {}
+        return Advance(render_section(loop.steps, progress), files)
 
-    def _actions(self, turn: Turn) -> list[_Action]:
-        recipe = self._executor.book.recipe_for("phase4_coordinator", turn.mode)
-        planned = turn.read(PLAN_JSON)["tools"]
-        query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
-        order = [*planned, *(name for name in recipe.tools_available if name not in planned)]
-        actions = []
-        for tool in order:
-            if tool == "memory.create":
-                actions += [
-                    _Action(
-                        tool,
-                        {"kind": "preference", "relation": key, "value": value, "text": one_line(turn.query)},
-                    )
-                    for key, value in statement_values(turn.query)
-                ]
-            else:
-                actions.append(_Action(tool, {"query": query[:2000]}))
-        return actions
 
-    def _choose(self, turn: Turn, waiting: Sequence[_Action]) -> str:
-        names = dict.fromkeys(action.tool for action in waiting)
-        options = [Option(name, name) for name in names] + [Option(_DONE, _DONE)]
-        results = tool_spans(turn)
-        reply = ask(
+class _Loop:
+    """The rounds of one run of the phase; a resumed one takes the steps that a killed one has made."""
+
+    def __init__(
+        self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Mapping[str, Any]
+    ) -> None:
+        self._executor = executor
+        self._context = context
+        self._turn = turn
+        self._plan = plan
+        self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
+        self._writes = executor.writes(self._recipe.key)
+        self._query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
+        on_disk = turn.steps()
+        self.steps: list[Step] = [step for step in on_disk if step["plan"] < turn.round]
+        self._made: Sequence[Step] = on_disk[len(self.steps) :]
+        self.current: list[Step] = []
+        self.rounds = 0
+        self.said_done: list[str] = []
+        self._notices: list[str] = []
+        self._failures: list[tuple[str, str | None]] = []
+
+    def run(self) -> tuple[str, str | None]:
+        """The rounds; gives how they ended, and why if not done."""
+        while self.rounds < MOST_ROUNDS:
+            waiting = self._waiting()
+            if not waiting:
+                return "done", None
+            reply = self._ask(waiting)
+            self.rounds += 1
+            self.said_done = list(dict.fromkeys([*self.said_done, *reply.values.get("goals_done", ())]))
+            for call in self._calls_of(reply, waiting):
+                if call.tool == _DONE:
+                    return "done", None
+                if len(self.current) >= MOST_CALLS:
+                    return "limited", f"{MOST_CALLS} tool calls"
+                self._make(call, reply)
+                blocked = self._blocked()
+                if blocked:
+                    return "blocked", blocked
+        return "limited", f"{MOST_ROUNDS} rounds"
+
+    def _waiting(self) -> Mapping[str, Calls]:
+        """The tools on offer, planned ones first; for a model that does not write with all their calls."""
+        planned = [name for name in self._plan["tools"] if name in self._recipe.tools_available]
+        names = dict.fromkeys([*planned, *self._recipe.tools_available])
+        filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
+        if self._writes:
+            return filled
+        left = {
+            name: [one for one in given if self._twin(name, one) is None] for name, given in filled.items()
+        }
+        return {name: given for name, given in left.items() if given}
+
+    def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
+        progress = goals_progress(self._plan["goals"], self.current, said_done=self.said_done)
+        told = [f"{one['id']}: {one['status']}" for one in progress] + self._notices
+        return ask(
             self._executor,
             "phase4_coordinator",
-            turn,
-            options={"tool": options, "results": results},
-            extra={"toolresults.md": _render_results(turn.steps())},
+            self._turn,
+            options={
+                "tool": [Option(name, name) for name in (*waiting, _DONE)],
+                "goal": [Option(goal["id"], goal["goal"]) for goal in self._plan["goals"]],
+                "results": tool_spans(self._turn, self.steps),
+            },
+            variables={"tools": describe_tools(self._recipe.tools_available)},
+            extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
         )
-        return str(reply.values["tool"])
+
+    def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[_Call]:
+        """The calls that a reply asks for; without arguments those that the query suggests."""
+        goals = self._plan["goals"]
+        progress = goals_progress(goals, self.current, said_done=self.said_done)
+        (first, *_) = ready_goals(goals, progress) or goals
+        for said in reply.values["calls"]:
+            tool, goal = said["tool"], said.get("goal", first["id"])
+            given = [said["arguments"]] if "arguments" in said else waiting.get(tool) or [{}]
+            yield from (_Call(tool, arguments, goal) for arguments in given)
+
+    def _make(self, call: _Call, reply: Reply) -> None:
+        """Make one call, unless the same one was made before and nothing has changed since."""
+        twin = self._twin(call.tool, call.arguments)
+        if twin is not None:
+            same = f"{call.tool} was called like that in step {twin['step']}; see what it gave"
+            self._notices.append(same)
+            self._failures.append((call.tool, same))
+            return
+        values = reply.values
+        step: Step = {
+            "step": len(self.steps) + 1,
+            "plan": self._turn.round,
+            "round": self.rounds,
+            "goal": call.goal,
+            "tool": call.tool,
+            "kind": TOOLS[call.tool].kind if call.tool in TOOLS else None,
+            "arguments": dict(call.arguments),
+            "note": values.get("note"),
+            "conclusion": values.get("conclusion"),
+        }
+        step = self._taken_up(step) or {**step, **self._run(step).to_json()}
+        self._turn.write_step(len(self.steps) + 1, json.loads(json.dumps(step)))
+        self.steps.append(step)
+        self.current.append(step)
+        self._failures.append((call.tool, None if step["status"] == "success" else step["error"]))
+        self._append()
+
+    def _run(self, step: Step) -> ToolResult:
+        """Run the tool; what a tool is about to change is on disk before it does."""
+
+        def intend(result: ToolResult) -> None:
+            started = {**step, **result.to_json(), "status": "started"}
+            self._turn.write_step(step["step"], json.loads(json.dumps(started)))
+
+        context = replace(self._context, step=step["step"], intend=intend)
+        return run_tool(step["tool"], step["arguments"], context)
+
+    def _taken_up(self, step: Step) -> Step | None:
+        """The same step as a killed run has left it, if that settles it."""
+        made = self._made[len(self.current)] if len(self.current) < len(self._made) else None
+        project = self._context.project
+        if made is None or (made["tool"], made["arguments"]) != (step["tool"], step["arguments"]):
+            return None
+        if project is not None and project.dry and step["kind"] == "write":
+            return None  # the change was in memory alone and has to be made there again
+        return made if project is None or made["status"] != "started" else settle_change(made, project)
+
+    def _append(self) -> None:
+        """§4 as far as it is, within its budget, and toolresults.md."""
+        section, _ = fit_section(render_section(self.steps, None), query=self._turn.query, count=count_tokens)
+        self._turn.write_context(self._turn.context.without(4).with_section(section))
+        self._turn.folder.write_text(TOOLRESULTS_MD, render_results(self.steps))
+
+    def _twin(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
+        """An earlier call just like this one, with no change of a file since."""
+        for step in reversed(self.steps):
+            if (step["tool"], step["arguments"]) == (tool, dict(arguments)):
+                return step
+            if any(one["type"] == "file" and one["op"] != "read" for one in step["entities"]):
+                return None
+        return None
+
+    def _blocked(self) -> str | None:
+        """Why no further call makes sense, if so."""
+        last = self._failures[-MOST_FAILURES:]
+        if len(last) == MOST_FAILURES and all(error for _, error in last):
+            return f"{MOST_FAILURES} calls in a row failed, at last {last[-1][0]}: {last[-1][1]}"
+        tool, error = self._failures[-1]
+        failed = sum(one == tool and fault is not None for one, fault in self._failures)
+        return f"{tool} failed {failed} times: {error}" if error and failed >= MOST_FAILURES else None
 
 
-def _is_staged(step: Mapping[str, Any]) -> bool:
+def _is_staged(step: Step) -> bool:
     return bool(step["tool"] == "memory.create" and step["status"] == "success")
-
-
-def _render_section(steps: Sequence[Mapping[str, Any]]) -> Section:
-    blocks: list[Block] = []
-    for step in steps:
-        node_ids = list(dict.fromkeys(claim["node_id"] for claim in step["claims"] if claim["node_id"]))
-        sources = list(dict.fromkeys(claim["source"] for claim in step["claims"]))
-        blocks.append(
-            Meta(
-                {
-                    "step": step["step"],
-                    "tool": step["tool"],
-                    "status": step["status"],
-                    "node_ids": node_ids,
-                    "provenance": sources,
-                }
-            )
-        )
-        lines = [
-            f"- {one_line(claim['text'])} [{claim['source']}]" for claim in step["claims"][:_SHOWN_CLAIMS]
-        ]
-        more = len(step["claims"]) - _SHOWN_CLAIMS
-        lines += [f"- […] {more} more in steps/step_{step['step']:02d}.json"] if more > 0 else []
-        lines += [f"- error: {one_line(step['error'])}"] if step["error"] else []
-        blocks.append(Text("\n".join(lines) or "- nothing found"))
-    return Section(4, tuple(blocks) or (Text("No tool was called."),))
-
-
-def _render_results(steps: Sequence[Mapping[str, Any]]) -> str:
-    parts = []
-    for step in steps:
-        lines = [f"## Step {step['step']}: {step['tool']} ({step['status']})", ""]
-        lines += [f"- {one_line(claim['text'])} ({claim['source']})" for claim in step["claims"]]
-        lines += [f"- error: {one_line(step['error'])}"] if step["error"] else []
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n" if parts else ""

@@ -1,5 +1,8 @@
 """What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from panda.documents.questions import named_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -14,12 +17,22 @@ def gathered_spans(turn: Turn) -> list[Option]:
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), turn) for n, item in enumerate(lines, 1)]
 
 
-def tool_spans(turn: Turn) -> list[Option]:
-    """What the tools of this turn found; a claim about the user's own words cites this turn."""
+def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:
+    """
+    What the tools of this turn found.
+
+    Args:
+        turn: The running turn.
+        steps: The steps to look at; None for all that are on disk.
+
+    Returns:
+        A claim about the user's own words cites this turn, one that no node holds its step, as "step:2".
+    """
     found: list[Option] = []
-    for step in turn.steps():
+    for step in turn.steps() if steps is None else steps:
         for claim in step["claims"]:
-            node_id = claim["node_id"] or f"turn:{turn.turn}"
+            own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
+            node_id = claim["node_id"] or own
             found.append(_span(f"t{len(found) + 1}", claim["text"], (node_id,), turn))
     return found
 

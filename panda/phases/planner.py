@@ -1,18 +1,23 @@
 """Phase 3: answer from what is gathered, or use tools first (S3 §16.2)."""
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from panda.documents.context import Meta, Section, Text
+from panda.documents.sentences import one_line
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
+from panda.phases.goals import plan_goals
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
-from panda.storage.layout import PLAN_JSON
-from panda.tools.table import TOOLS
+from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
+from panda.tools.table import TOOLS, describe_tools
 
 _AFTER_TOOLS = 5
+_QUOTED_CHARS = 80
 
 
 class Planner:
@@ -33,34 +38,105 @@ class Planner:
     def run(self, turn: Turn) -> Outcome:
         """Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn."""
         recipe = self._executor.book.recipe_for("phase3_planner", turn.mode)
-        tools = [Option(name, name) for name in recipe.tools_available if name in TOOLS]
+        names = [name for name in recipe.tools_available if name in TOOLS]
+        failures = _failures(turn)
         reply = ask(
             self._executor,
             "phase3_planner",
             turn,
-            options={"tools": tools, "evidence": gathered_spans(turn)},
-            variables={"tools": "\n".join(f"- {o.id}: {TOOLS[o.id].description}" for o in tools)},
-            guidance=turn.reason,
+            options={"tools": [Option(name, name) for name in names], "evidence": gathered_spans(turn)},
+            variables={"tools": describe_tools(names), "quoted": _quoted(turn.query)},
+            guidance="\n".join([turn.reason, *failures]) if turn.reason else None,
         )
-        values = reply.values
-        plan = {
-            "next_step": values["next_step"],
-            "goal": values.get("goal"),
-            "tasks": list(values.get("tasks") or []),
-            "tools": list(values["tools"]) if values["next_step"] == "coordinator" else [],
-            "question": values.get("question") if values["next_step"] == "clarify" else None,
-            "confidence": reply.confidence,
-            "reason": turn.reason,
-            "round": turn.round,
-        }
-        lines = [f"**Next step:** {plan['next_step']}"]
-        lines += [f"**Goal:** {plan['goal']}"] if plan["goal"] else []
-        lines += [f"- {task}" for task in plan["tasks"]]
-        lines += [f"**Tools:** {', '.join(plan['tools'])}"] if plan["tools"] else []
-        lines += [f"**Question:** {plan['question']}"] if plan["question"] else []
-        meta = {key: plan[key] for key in ("next_step", "confidence", "round")}
-        section = Section(3, (Meta(meta), Text("\n\n".join(lines))))
+        plan = _plan(turn, reply.values, reply.confidence, failures)
+        section = Section(
+            3,
+            (
+                Meta({key: plan[key] for key in ("next_step", "confidence", "round")}),
+                Text("\n\n".join(_lines(plan))),
+            ),
+        )
         files = {PLAN_JSON: json.loads(json.dumps(plan))}
         if plan["next_step"] == "clarify":
-            return Stop("clarify", section, files, question=str(plan["question"]))
+            return Stop("clarify", section, files, question=plan["question"])
         return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
+
+
+def _plan(
+    turn: Turn, values: Mapping[str, Any], confidence: float | None, failures: Sequence[str]
+) -> dict[str, Any]:
+    """The content of plan.json; what a model that does not write leaves out comes from the query."""
+    query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
+    clarify = values["next_step"] == "clarify"
+    return {
+        "next_step": values["next_step"],
+        "goal": values.get("goal"),
+        "goals": plan_goals(values.get("goals") or (), query, turn.warn),
+        "approach": values.get("approach"),
+        "success_criteria": list(values.get("success_criteria") or ()),
+        "constraints": list(values.get("constraints") or _stated_constraints(turn)),
+        "tasks": list(values.get("tasks") or ()),
+        "tools": list(values["tools"]) if values["next_step"] == "coordinator" else [],
+        "question": (values.get("question") or f"What exactly do you mean by “{_quoted(turn.query)}”?")
+        if clarify
+        else None,
+        "question_kind": values.get("question_kind", "question") if clarify else None,
+        "confidence": confidence,
+        "reason": turn.reason,
+        "failed": list(failures),
+        "round": turn.round,
+        "progress": None,
+    }
+
+
+def _lines(plan: Mapping[str, Any]) -> list[str]:
+    """§3 as text."""
+    lines = [f"**Next step:** {plan['next_step']}"]
+    lines += [f"**Goal:** {plan['goal']}"] if plan["goal"] else []
+    goals = [
+        f"- {goal['id']} (priority {goal['priority']}{_after(goal)}): {goal['goal']}{_measure(goal)}"
+        for goal in plan["goals"]
+    ]
+    lines += ["**Goals:**\n" + "\n".join(goals)]
+    lines += [f"**Approach:** {plan['approach']}"] if plan["approach"] else []
+    for name in ("success_criteria", "constraints"):
+        items = "\n".join(f"- {item}" for item in plan[name])
+        lines += [f"**{name.replace('_', ' ').capitalize()}:**\n{items}"] if items else []
+    lines += ["\n".join(f"- {task}" for task in plan["tasks"])] if plan["tasks"] else []
+    lines += [f"**Tools:** {', '.join(plan['tools'])}"] if plan["tools"] else []
+    lines += [f"**Tried before:** {plan['reason']}"] if plan["reason"] else []
+    kind = "Proposal" if plan["question_kind"] == "proposal" else "Question"
+    return [*lines, f"**{kind}:** {plan['question']}"] if plan["question"] else lines
+
+
+def _after(goal: Mapping[str, Any]) -> str:
+    return f", after {', '.join(goal['depends_on'])}" if goal["depends_on"] else ""
+
+
+def _measure(goal: Mapping[str, Any]) -> str:
+    return f" Done when: {goal['success_criteria']}" if goal["success_criteria"] else ""
+
+
+def _stated_constraints(turn: Turn) -> list[str]:
+    """What §2 holds the answer to."""
+    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
+    return [item["text"] for part in sections if part["title"] == "Constraints" for item in part["items"]]
+
+
+def _failures(turn: Turn) -> list[str]:
+    """What did not work in the rounds before: calls that failed, and the answer that was refused."""
+    if not turn.round:
+        return []
+    failed = [
+        f"Failed: {step['tool']} {json.dumps(step['arguments'], ensure_ascii=False):.200}: {step['error']}"
+        for step in turn.steps()
+        if step["status"] in ("error", "blocked")
+    ]
+    refused = [document.section(5) for document in turn.superseded()[-1:]]
+    return [*failed, *(f"Refused answer: {one_line(answer.text):.300}" for answer in refused if answer)]
+
+
+def _quoted(query: str) -> str:
+    """The query as a question to the user quotes it: one short line."""
+    text = one_line(query)
+    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"

@@ -6,13 +6,35 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from panda.compression.tokens import count_tokens
 from panda.documents.context import ContextDocument
-from panda.errors import HaltError
+from panda.documents.sections import SECTIONS
+from panda.errors import HaltError, QueryError
 from panda.recipes.recordings import Recordings
 from panda.storage.layout import Layout
 from panda.storage.turn_folder import Metadata, TurnFolder
 
 MOST_EXECUTIONS = 25
+
+
+def check_query(query: str) -> None:
+    """
+    Raises QueryError for a query that cannot start a turn: empty, longer than §0 holds, or not text.
+
+    >>> check_query("How much is the Lenovo?")
+    """
+    if not query.strip():
+        raise QueryError("the query is empty", where="QUERY", fix='give a query, as in panda turn "What …?"')
+    if any("\ud800" <= character <= "\udfff" for character in query):
+        raise QueryError("the query is not valid UTF-8", where="QUERY", fix="give it as UTF-8 text")
+    most = SECTIONS[0].budget_tokens
+    count = count_tokens(query)
+    if count > most:
+        raise QueryError(
+            f"the query has {count:,} tokens, {count - most:,} more than the {most} that a query may have",
+            where="QUERY",
+            fix="put the text into a file under knowledge/ of the user and ask about it",
+        )
 
 
 class Turn:
@@ -33,6 +55,7 @@ class Turn:
         self.user_id = metadata.user_id
         self.session_id = metadata.session_id
         self.mode = metadata.mode
+        self.dry_run = metadata.dry_run
         self.take_up(metadata)
         self.warnings: list[str] = []
         self.recipe: str | None = None

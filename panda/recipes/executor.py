@@ -64,6 +64,10 @@ class RecipeExecutor:
         self._count = count
         self._memo = Memo()
 
+    def writes(self, key: str) -> bool:
+        """Whether the model of a recipe writes text."""
+        return self._layers.model(self.book.load_recipe(key).model_layer).info.writes
+
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
         Run one recipe and give its checked reply.
@@ -92,13 +96,7 @@ class RecipeExecutor:
 
     def decide(self, key: str, name: str, request: Request, journal: Journal) -> Choice:
         """
-        Make one choice of a recipe as an execution would, and nothing else: for measuring.
-
-        Args:
-            key: Recipe name.
-            name: The property.
-            request: Query, documents, options.
-            journal: As for execute.
+        Make one choice of a recipe, that of the property *name*, as an execution would: for measuring.
 
         Raises:
             HaltError: A call failed.

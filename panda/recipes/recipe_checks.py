@@ -14,6 +14,7 @@ from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
+from panda.recipes.templates import FORMS
 from panda.recipes.typed_reader import Report
 
 WINDOW_RESERVE_TOKENS = 1000
@@ -213,20 +214,19 @@ def _classes(
 def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
     texts = text_properties(recipe.output_schema)
     subsets = [spec.name for spec in _specs(recipe) if spec.many]
+    choices = [spec.name for spec in _specs(recipe)]
     for name, template in recipe.templates.items():
         if name not in texts:
             message = f"{name!r} is no text property of output_schema"
             yield _fault(recipe, f"templates.{name}", message, _near(name, texts))
-        if isinstance(template, Mapping):
-            spans = template.get("spans")
-            if set(template) != {"spans"} or not isinstance(spans, str):
-                message = "a template is a text, a list of texts, null or {spans: property}"
-                yield _fault(recipe, f"templates.{name}", message)
-            elif spans not in subsets:
-                message = f"{spans!r} is no choice of output_schema with x-options and x-many"
-                yield _fault(recipe, f"templates.{name}.spans", message, _near(spans, subsets))
+        if isinstance(template, Mapping) and len(template) == 1 and set(template) <= set(FORMS):
+            ((form, chosen),) = template.items()
+            known = subsets if form == "spans" else choices
+            if chosen not in known:
+                message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
+                yield _fault(recipe, f"templates.{name}.{form}", message, _near(str(chosen), known))
         elif not _is_template(template):
-            message = "a template is a text, a list of texts, null or {spans: property}"
+            message = "a template is a text, a list of texts, null, {spans: property} or {objects: property}"
             yield _fault(recipe, f"templates.{name}", message)
     model = around.model_of(recipe.model_layer)
     required = recipe.output_schema.get("required", [])

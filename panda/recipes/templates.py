@@ -1,6 +1,6 @@
 """What a text property is made of when the model does not write (design: choices and text)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.errors import RecipeKeyError
@@ -8,13 +8,18 @@ from panda.recipes.choices import Choice, Option
 from panda.recipes.pack import Request, fill
 from panda.recipes.recipe import Recipe
 
+FORMS = ("spans", "objects")
+"""Templates that are made of a choice."""
+
 
 def template_sources(recipe: Recipe) -> set[str]:
     """Choice properties that exist only to feed templates; a model that writes is not asked for them."""
     return {
-        value["spans"]
+        value[form]
         for value in recipe.templates.values()
-        if isinstance(value, Mapping) and "spans" in value
+        if isinstance(value, Mapping)
+        for form in FORMS
+        if form in value
     }
 
 
@@ -25,7 +30,8 @@ def fill_templates(
     The text properties of a reply, from the recipe's templates.
 
     A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
-    such texts, null, or `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim.
+    such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim, or
+    `{objects: property}`: an object {property: value} for each value that it chose.
 
     Args:
         recipe: The recipe with its templates.
@@ -47,16 +53,22 @@ def fill_templates(
             return [made(item) for item in template]
         if isinstance(template, Mapping) and set(template) == {"spans"}:
             return _items(template["spans"])
+        if isinstance(template, Mapping) and set(template) == {"objects"}:
+            return [{template["objects"]: value} for value in _chosen(template["objects"])]
         if template is None:
             return None
         raise RecipeKeyError(
-            "a template is a text, a list of texts, null or {spans: …}", where=f"{where} (templates)"
+            "a template is a text, a list of texts, null, {spans: …} or {objects: …}",
+            where=f"{where} (templates)",
         )
 
     def _items(name: str) -> list[dict[str, object]]:
         options: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
-        chosen = choices[name].value if name in choices else ()
-        ids = chosen if isinstance(chosen, tuple) else ()
+        ids = [str(id_) for id_ in _chosen(name)]
         return [{"text": options[id_].text, "node_ids": list(options[id_].node_ids)} for id_ in ids]
+
+    def _chosen(name: str) -> Sequence[str | bool]:
+        value = choices[name].value if name in choices else None
+        return value if isinstance(value, tuple) else () if value is None else (value,)
 
     return {name: made(template) for name, template in recipe.templates.items()}

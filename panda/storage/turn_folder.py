@@ -77,6 +77,8 @@ class Metadata:
     """Why the last judgement sent the turn back or ended it."""
     intervention: str | None = None
     """Id of the intervention that halted the turn."""
+    dry_run: bool = False
+    """Whether tools only told what they would change in the project."""
     schema: str = METADATA_SCHEMA
     """Name and version of the format."""
 

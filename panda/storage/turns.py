@@ -109,7 +109,9 @@ class TurnStore:
             )
         return TurnFolder(number, paths, self.clock)
 
-    def claim(self, session: str, mode: str, query: str, *, seed: int | None = None) -> TurnFolder:
+    def claim(
+        self, session: str, mode: str, query: str, *, seed: int | None = None, dry_run: bool = False
+    ) -> TurnFolder:
         """
         A turn directory of its own, with a context.md without sections and a metadata.json of status running.
 
@@ -121,6 +123,7 @@ class TurnStore:
             mode: chat or code.
             query: The raw query.
             seed: Seed given by the user, if any.
+            dry_run: Whether tools only tell what they would change in the project.
 
         Raises:
             UsageError: The session id is not valid.
@@ -155,6 +158,7 @@ class TurnStore:
                         created_at=now,
                         updated_at=now,
                         seed=seed,
+                        dry_run=dry_run,
                     )
                 )
                 self.raise_counter(

@@ -8,8 +8,15 @@ from panda.documents.sentences import one_line
 from panda.memory.nodes import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.storage.files import read_text
-from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.found_nodes import QUERY_ARGUMENTS, best_items, claims_of, count_shared_words, load_found
+from panda.tools.contract import Kind, ToolContext, ToolResult
+from panda.tools.found_nodes import (
+    QUERY_ARGUMENTS,
+    best_items,
+    claims_of,
+    count_shared_words,
+    entities_of,
+    load_found,
+)
 
 _KINDS = ("turn:", "knowledge:")
 _MOST_NODES = 6
@@ -21,6 +28,7 @@ class DocSearch:
     """Searches the user's turns and knowledge documents; writes nothing."""
 
     name = "doc.search"
+    kind: Kind = "read"
     description = "Search earlier turns and the user's knowledge documents for passages on a query."
     argument_schema = QUERY_ARGUMENTS
     result_schema: Mapping[str, Any] = {
@@ -63,7 +71,7 @@ class DocSearch:
             "success",
             data={"passages": passages, "faults": faults},
             claims=tuple(claim for node, item in pairs for claim in claims_of(node, [item])),
-            entities=tuple(dict.fromkeys(node.title for node, _ in pairs)),
+            entities=entities_of([node for node, _ in pairs]),
         )
 
     def _path(self, node: Node, context: ToolContext) -> Path:

@@ -8,7 +8,7 @@ from panda.errors import MemoryNodeError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Item, Node
 from panda.retrieval.query_words import find_query_words
-from panda.tools.contract import ToolClaim, ToolContext
+from panda.tools.contract import Entity, ToolClaim, ToolContext
 
 QUERY_ARGUMENTS: Mapping[str, Any] = {
     "type": "object",
@@ -88,3 +88,10 @@ def claims_of(node: Node, items: Sequence[Item]) -> list[ToolClaim]:
     return [
         ToolClaim(item.text, round(item.confidence, 2), node.provenance, node.id, expires) for item in items
     ]
+
+
+def entities_of(nodes: Sequence[Node]) -> tuple[Entity, ...]:
+    """The nodes as what a tool read, each once."""
+    return tuple(
+        dict.fromkeys(Entity(node.id, node.id.partition(":")[0], node.title or node.id) for node in nodes)
+    )

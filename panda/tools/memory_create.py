@@ -5,14 +5,16 @@ from typing import Any
 
 from panda.documents.sentences import one_line
 from panda.errors import UsageError
-from panda.memory.staging import Kind, Value, stage_value
-from panda.tools.contract import ToolClaim, ToolContext, ToolResult
+from panda.memory.staging import Kind as MemoryKind
+from panda.memory.staging import Value, stage_value
+from panda.tools.contract import Entity, Kind, ToolClaim, ToolContext, ToolResult
 
 
 class MemoryCreate:
     """Stages one preference or fact in its result; writes nothing itself."""
 
     name = "memory.create"
+    kind: Kind = "write"
     description = "Remember a preference or fact that the user states in this turn."
     argument_schema: Mapping[str, Any] = {
         "type": "object",
@@ -39,7 +41,7 @@ class MemoryCreate:
 
     def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
-        kind: Kind = arguments["kind"]
+        kind: MemoryKind = arguments["kind"]
         raw = arguments["value"]
         value: Value = tuple(raw) if isinstance(raw, list) else raw
         if one_line(arguments["text"]) not in one_line(context.query):
@@ -58,6 +60,6 @@ class MemoryCreate:
             source_turn=context.turn,
         )
         claim = ToolClaim(staged.text, None, "§0.raw_query", None)
-        return ToolResult(
-            "success", data={"staged": staged.to_json()}, claims=(claim,), entities=(staged.relation,)
-        )
+        prefix = "memory" if kind == "preference" else "fact"
+        entity = Entity(f"{prefix}:{staged.relation}", kind, staged.relation, "create")
+        return ToolResult("success", data={"staged": staged.to_json()}, claims=(claim,), entities=(entity,))

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from panda.documents.times import render_time
-from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.found_nodes import QUERY_ARGUMENTS, best_items, claims_of, load_found
+from panda.tools.contract import Kind, ToolContext, ToolResult
+from panda.tools.found_nodes import QUERY_ARGUMENTS, best_items, claims_of, entities_of, load_found
 
 _KINDS = ("memory:", "fact:", "research:", "visit:")
 _MOST_NODES = 8
@@ -16,6 +16,7 @@ class MemoryQuery:
     """Looks into the user's memory; writes nothing."""
 
     name = "memory.query"
+    kind: Kind = "read"
     description = "Look up preferences, facts, cached research and visited pages that match a query."
     argument_schema = QUERY_ARGUMENTS
     result_schema: Mapping[str, Any] = {
@@ -76,5 +77,5 @@ class MemoryQuery:
             "success",
             data={"matches": matches, "faults": faults},
             claims=tuple(claim for node, items in chosen for claim in claims_of(node, items)),
-            entities=tuple(dict.fromkeys(node.title for node, _ in chosen)),
+            entities=entities_of([node for node, _ in chosen]),
         )

@@ -1,25 +1,70 @@
 """The tools there are, by name, and the one way to run them."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
-from panda.errors import PandaError
+from panda.errors import PandaError, UsageError
 from panda.tools.contract import Tool, ToolContext, ToolResult
+from panda.tools.deadline import deadline
 from panda.tools.doc_search import DocSearch
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
 from panda.tools.web_fetch import WebFetch
 
+if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
+    from jsonschema import Draft202012Validator
+
 TOOLS: dict[str, Tool] = {
     tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch())
 }
 """Every tool, by name."""
+
+STOPPED_BY_THEMSELVES: frozenset[str] = frozenset()
+"""Tools that keep a limit of their own, longer than that of the context."""
+
+
+def describe_tools(names: Iterable[str]) -> str:
+    """
+    What a model is told of tools: a line each, with the arguments they take.
+
+    >>> describe_tools(["memory.query"]).partition(" Arguments:")[0]
+    '- memory.query: Look up preferences, facts, cached research and visited pages that match a query.'
+    """
+    return "\n".join(
+        f"- {name}: {TOOLS[name].description} Arguments: {describe_arguments(TOOLS[name])}" for name in names
+    )
+
+
+def describe_arguments(tool: Tool) -> str:
+    """The argument schema, as short as it can be said."""
+    required = tool.argument_schema.get("required", ())
+    parts = []
+    for name, schema in tool.argument_schema.get("properties", {}).items():
+        values = "|".join(map(str, schema["enum"])) if "enum" in schema else schema.get("type", "value")
+        parts.append(f"{name}{'' if name in required else '?'}: {values}")
+    return "{" + ", ".join(parts) + "}"
+
+
+def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
+    """
+    Raises UsageError for a tool that is not there, or for arguments that it does not take.
+
+    >>> check_arguments("memory.query", {"query": "tea"})
+    """
+    if name not in TOOLS:
+        near = get_close_matches(name, TOOLS, n=1)
+        fix = f"did you mean {near[0]}?" if near else "see `panda tool list`"
+        raise UsageError(f"there is no tool {name!r}", where="NAME", fix=fix)
+    fault = _fault(name, "argument_schema", dict(arguments))
+    if fault is not None:
+        raise UsageError(
+            f"{name}: argument {fault}", where="--args", fix=f"it takes {describe_arguments(TOOLS[name])}"
+        )
 
 
 def run_tool(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
@@ -47,8 +92,10 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     fault = _fault(name, "argument_schema", dict(arguments))
     if fault is not None:
         return ToolResult("error", error=f"{name}: argument {fault}")
+    limit = nullcontext() if name in STOPPED_BY_THEMSELVES else deadline(context.limit_seconds, what=name)
     try:
-        result = tool.run(arguments, context)
+        with limit:
+            result = tool.run(arguments, context)
     except PandaError as exc:
         place = f" ({exc.where})" if exc.where else ""
         return ToolResult("error", error=f"{name}: {exc.message}{place}")
@@ -62,6 +109,8 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
 
 
 def _fault(name: str, which: str, value: object) -> str | None:
+    from jsonschema.exceptions import best_match
+
     error = best_match(_validator(name, which).iter_errors(value))
     if error is None:
         return None
@@ -70,5 +119,7 @@ def _fault(name: str, which: str, value: object) -> str | None:
 
 
 @cache
-def _validator(name: str, which: str) -> Draft202012Validator:
+def _validator(name: str, which: str) -> "Draft202012Validator":
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(getattr(TOOLS[name], which))

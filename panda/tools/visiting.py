@@ -7,8 +7,8 @@ from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, WebError
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.visits import Visit, find_visit, place_visit, write_visit
-from panda.tools.contract import ToolClaim, ToolContext, ToolResult
-from panda.tools.found_nodes import best_items, claims_of
+from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
+from panda.tools.found_nodes import best_items, claims_of, entities_of
 from panda.web.client import Page, Validators, WebClient, parse_url
 from panda.web.extracting import extract_page
 
@@ -110,7 +110,7 @@ def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResu
             "fields": shown,
         },
         claims=tuple(claims_of(node, best_items(node, context.query, limit=_MOST_LINES))),
-        entities=(node.title,),
+        entities=entities_of([node]),
         artifacts=tuple(f"webpage_cache/{directory}/{name}" for name in names),
     )
 
@@ -154,4 +154,9 @@ def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResul
     seen = render_time(known.visited_at)
     place = f" ({error.where})" if error.where else ""
     message = f"web.fetch: {error.message}{place}; the page was last seen {seen}"
-    return ToolResult("error", error=message, claims=tuple(claims), entities=(known.title,))
+    return ToolResult(
+        "error",
+        error=message,
+        claims=tuple(claims),
+        entities=(Entity(f"visit:{known.visit_id}", "visit", known.title),),
+    )

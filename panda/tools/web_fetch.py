@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.tools.contract import ToolContext, ToolResult
+from panda.tools.contract import Kind, ToolContext, ToolResult
 
 
 class WebFetch:
     """Reads a page into the turn's webpage_cache."""
 
     name = "web.fetch"
+    kind: Kind = "read"
     description = "Read a web page, or look again at one that was read before, for its present content."
     argument_schema: Mapping[str, Any] = {
         "type": "object",

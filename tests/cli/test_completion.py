@@ -58,6 +58,7 @@ def complete(line: str, root: Path | None, cwd: Path | None = None) -> tuple[set
         ("panda recipe render pipeline/phase1_reflection --user bob --turn ", {"5"}),
         ("panda log --recipe pipeline/phase1", {"pipeline/phase1_reflection"}),
         ("panda turn --user ann --resume ", {"12"}),
+        ("panda tool run memory.", {"memory.query", "memory.create"}),
         ("panda replay 11 --user ann 1", {"11", "12", "113"}),
         ("panda interv", {"intervention"}),
         ("panda show --user nobody ", set()),

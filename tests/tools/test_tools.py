@@ -1,6 +1,5 @@
 """The tools, run on a small store."""
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -59,8 +58,10 @@ def test_memory_query_finds_visits_and_preferences(layout: Layout, context: Cont
     assert "Hamster cage XL: bars steel" in texts
     assert not any("$40.00" in text for text in texts)
     assert all(claim.source for claim in result.claims)
-    step = result.to_json(step=1, tool="memory.query", arguments={"query": "x"})
-    check_json("step", json.loads(json.dumps(step)), "step_01.json")
+    assert {(entity.ref, entity.op) for entity in result.entities} == {
+        ("memory:favorite_hamster", "read"),
+        ("visit:visit_a", "read"),
+    }
 
 
 def test_doc_search_gives_lines(layout: Layout, context: Context) -> None:

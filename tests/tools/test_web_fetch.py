@@ -66,7 +66,8 @@ def test_visit_is_written(layout: Layout, site: Site, context: Context) -> None:
     assert {claim.node_id for claim in result.claims} == {node_id}
     assert "Lenovo LOQ 15 Gaming Laptop: availability In Stock" in [claim.text for claim in result.claims]
     assert result.artifacts[0] == f"webpage_cache/{visit_slug(url)}/content.md"
-    step = result.to_json(step=1, tool="web.fetch", arguments={"url": url})
+    made = {"step": 1, "plan": 0, "round": 1, "goal": "G1", "note": None, "conclusion": None}
+    step = {**made, "tool": "web.fetch", "kind": "read", "arguments": {"url": url}, **result.to_json()}
     check_json("step", json.loads(json.dumps(step)), "step_01.json")
 
 

@@ -1,0 +1,78 @@
+"""`panda tool list` and `panda tool run`: the tools of plans, by hand."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from panda.cli.completion import complete_tools
+from panda.cli.contract import Invocation, Result, Table
+from panda.errors import CheckError, UsageError
+from panda.storage.files import parse_json
+from panda.tools.contract import ToolContext, ToolResult
+from panda.tools.table import TOOLS, check_arguments, describe_arguments, run_tool
+
+_COLUMNS = ("tool", "kind", "arguments", "description")
+
+
+def list_tools(invocation: Invocation) -> Result:
+    """List the tools that plans can use, with their arguments; with --json their schemas too."""
+    data = [
+        {
+            "tool": tool.name,
+            "kind": tool.kind,
+            "description": tool.description,
+            "argument_schema": tool.argument_schema,
+            "result_schema": tool.result_schema,
+        }
+        for tool in TOOLS.values()
+    ]
+    rows = [(tool.name, tool.kind, describe_arguments(tool), tool.description) for tool in TOOLS.values()]
+    return Result({"tools": data}, Table(_COLUMNS, rows))
+
+
+def run(
+    invocation: Invocation,
+    name: Annotated[str, typer.Argument(help="A tool.", metavar="NAME", autocompletion=complete_tools)],
+    args: Annotated[str, typer.Option(help="Its arguments, a JSON object.", metavar="JSON")] = "{}",
+    query: Annotated[str, typer.Option(help="What a user would have said.", metavar="TEXT")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what a file would become.")] = False,
+) -> Result:
+    """
+    Run one tool by hand, outside of any turn.
+
+    Its arguments are checked first: 2 if they are wrong. 3 if the tool gives an error or is blocked. What
+    memory.create stages is shown and not applied.
+
+    Example: panda tool run memory.query --args '{"query": "laptop"}' --user demo
+    """
+    arguments = _arguments(args)
+    check_arguments(name, arguments)
+    result = run_tool(name, arguments, _context(invocation, query, dry_run=dry_run))
+    data: dict[str, object] = {"tool": name, "arguments": arguments, **result.to_json()}
+    if result.status == "success":
+        return Result(data, _body(result))
+    return Result(data, error=CheckError(f"{result.status}: {result.error}", where=name))
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    value = parse_json(text, where="--args")
+    if not isinstance(value, dict):
+        raise UsageError(
+            "the arguments are no JSON object", where="--args", fix="""as in '{"query": "tea"}'"""
+        )
+    return value
+
+
+def _context(invocation: Invocation, query: str, *, dry_run: bool) -> ToolContext:
+    from panda.app import build
+
+    app = build(invocation.settings, invocation.store(), invocation.environ)
+    project = app.open_project(dry=dry_run)
+    return replace(app.tools, turn=app.store.highest() + 1, query=query, project=project)
+
+
+def _body(result: ToolResult) -> str:
+    claims = [f"- {claim.text} ({claim.source})" for claim in result.claims]
+    return "\n".join([*claims, *([result.text] if result.text else [])]) or "- nothing found"

@@ -1,0 +1,134 @@
+"""The goals of a plan: read from a reply or from the query, and how far the tools have brought each. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from panda.documents.sentences import one_line, split_sentences
+
+MOST_GOALS = 4
+_Goal = dict[str, Any]
+
+
+def plan_goals(said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[str], None]) -> list[_Goal]:
+    """
+    The goals of a plan.
+
+    Args:
+        said: Goals as a model wrote them; empty takes each sentence of the query for one.
+        query: What the user asks, references resolved.
+        warn: Told of each dependency that is dropped because it names no goal or leads in a circle.
+
+    Returns:
+        1 to 4 goals {id, goal, priority, depends_on, success_criteria}; ids are unique, priority 1 is first.
+
+    >>> [goal["goal"] for goal in plan_goals([], "What is my budget? I live in Oregon.", print)]
+    ['What is my budget?', 'I live in Oregon.']
+    >>> said = [{"goal": "a", "depends_on": ["G2"]}, {"goal": "b", "depends_on": ["G1"]}]
+    >>> goals = plan_goals(said, "", print)
+    the dependency of G1 on G2 is dropped: it leads in a circle
+    >>> [goal["depends_on"] for goal in goals]
+    [[], ['G1']]
+    """
+    given = [goal for goal in said if one_line(goal["goal"])][:MOST_GOALS]
+    sentences = split_sentences(query)[:MOST_GOALS] or [query]
+    goals = [_goal(goal, number) for number, goal in enumerate(given or [{"goal": s} for s in sentences], 1)]
+    known: dict[str, _Goal] = {}
+    for number, goal in enumerate(goals, 1):
+        goal["id"] = goal["id"] if goal["id"] not in known else f"G{number}"
+        known[goal["id"]] = goal
+    for goal in goals:
+        wanted, goal["depends_on"] = goal["depends_on"], []
+        for other in wanted:
+            if other not in known:
+                warn(f"the dependency of {goal['id']} on {other} is dropped: there is no such goal")
+            elif goal["id"] in _needed(other, known):
+                warn(f"the dependency of {goal['id']} on {other} is dropped: it leads in a circle")
+            else:
+                goal["depends_on"].append(other)
+    return goals
+
+
+def _goal(said: Mapping[str, Any], number: int) -> _Goal:
+    return {
+        "id": str(said.get("id") or f"G{number}"),
+        "goal": one_line(said["goal"]),
+        "priority": int(said.get("priority") or number),
+        "depends_on": list(dict.fromkeys(said.get("depends_on") or ())),
+        "success_criteria": said.get("success_criteria"),
+    }
+
+
+def _needed(goal: str, known: Mapping[str, _Goal]) -> set[str]:
+    """A goal and all that it waits for."""
+    found: set[str] = set()
+    waiting = [goal]
+    while waiting:
+        one = waiting.pop()
+        if one in known and one not in found:
+            found.add(one)
+            waiting += known[one]["depends_on"]
+    return found
+
+
+def goals_progress(
+    goals: Sequence[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, Any]],
+    *,
+    said_done: Sequence[str] = (),
+    ended: bool = False,
+) -> list[_Goal]:
+    """
+    How far each goal has come.
+
+    Args:
+        goals: As in plan.json.
+        steps: The steps made for this plan, as in steps/.
+        said_done: Goals that the model calls done.
+        ended: Whether no further call comes: what only failed is blocked then, and what waits for it too.
+
+    Returns:
+        For each goal {id, status, steps, reason}: done if the model says so or a call for it found something,
+        blocked if its calls failed, else open. The reason is the last error.
+
+    >>> step = {"step": 1, "goal": "G1", "status": "error", "error": "away", "claims": []}
+    >>> goals_progress([{"id": "G1", "depends_on": []}], [step], ended=True)
+    [{'id': 'G1', 'status': 'blocked', 'steps': [1], 'reason': 'away'}]
+    """
+    progress: dict[str, _Goal] = {}
+    for goal in goals:
+        own = [step for step in steps if step["goal"] == goal["id"]]
+        failed = [step for step in own if step["status"] != "success"]
+        done = goal["id"] in said_done or any(step["status"] == "success" and step["claims"] for step in own)
+        last_failed = bool(own) and own[-1]["status"] != "success"
+        status = "done" if done else "blocked" if ended and last_failed else "open"
+        progress[goal["id"]] = {
+            "id": goal["id"],
+            "status": status,
+            "steps": [step["step"] for step in own],
+            "reason": None if done or not own else failed[-1]["error"] if failed else "nothing was found",
+        }
+    for goal in goals if ended else ():
+        for other in goal["depends_on"]:
+            if progress[other]["status"] == "blocked" and progress[goal["id"]]["status"] == "open":
+                progress[goal["id"]] |= {
+                    "status": "blocked",
+                    "reason": f"waits for {other}, which is blocked",
+                }
+    return list(progress.values())
+
+
+def ready_goals(
+    goals: Sequence[Mapping[str, Any]], progress: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """
+    The goals to work on now, the most important first: not done, and everything they depend on is.
+
+    >>> goals = [{"id": "a", "priority": 2, "depends_on": []}]
+    >>> goals += [{"id": "b", "priority": 1, "depends_on": ["a"]}]
+    >>> status = [{"id": "a", "status": "open"}, {"id": "b", "status": "open"}]
+    >>> [goal["id"] for goal in ready_goals(goals, status)]
+    ['a']
+    """
+    done = {one["id"] for one in progress if one["status"] == "done"}
+    ready = [goal for goal in goals if goal["id"] not in done and set(goal["depends_on"]) <= done]
+    return sorted(ready, key=lambda goal: goal["priority"])
