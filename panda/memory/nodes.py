@@ -57,6 +57,8 @@ class Node:
     """When its maker wanted it refreshed; None if never said."""
     warnings: tuple[str, ...] = ()
     """What was assumed while loading, as a missing confidence."""
+    url: str | None = None
+    """Of a visit, its page."""
 
     @property
     def confidence(self) -> float:
@@ -249,6 +251,7 @@ class NodeReader:
                 if record.quality is None
                 else ()
             ),
+            url=record.url or None,
         )
 
     def _knowledge(self, node_id: str, name: str) -> Node:

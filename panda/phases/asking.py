@@ -1,12 +1,18 @@
 """How a phase asks a recipe: the documents that the recipe names, taken from the turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.pack import Request
+
+
+def recipe_asker(executor: RecipeExecutor, turn: Turn) -> Callable[..., Mapping[str, Any]]:
+    """What a tool asks recipes with: maps a step and what goes with it to the values of the reply."""
+    return lambda step, **given: ask(executor, step, turn, **given).values
 
 
 def ask(

@@ -1,4 +1,4 @@
-"""Claims of different sources on the price of the same thing that differ: shown side by side, never settled. Pure."""
+"""Differing prices of the same thing from different sources: shown side by side, never settled. Pure."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence

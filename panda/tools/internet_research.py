@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from panda.tools.contract import ToolContext, ToolResult
+from panda.tools.contract import Kind, ToolContext, ToolResult
 from panda.tools.found_nodes import QUERY_ARGUMENTS
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -13,6 +13,7 @@ class InternetResearch:
     """Writes research.json and research.md of the turn, and a visit for each page that it reads."""
 
     name = "internet.research"
+    kind: Kind = "read"
     description = "Search the web, read some pages and compare what they say; for what is not in memory."
     argument_schema = QUERY_ARGUMENTS
     result_schema: Mapping[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from panda.documents.sentences import one_line
 from panda.documents.times import parse_time, render_time
-from panda.retrieval.query_words import find_names, find_query_words
+from panda.retrieval.query_words import find_query_words
 from panda.storage.files import write_atomic, write_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
 from panda.storage.schemas import check_json
@@ -18,6 +18,38 @@ from panda.tools.conflicts import Conflict, FoundClaim
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
 _FIELDS = {"prices": "commerce", "comparison": "commerce", "facts": "facts", "howto": "howto", "news": "news"}
 _TOPIC_WORDS = 4
+_ASKING = frozenset(
+    {
+        *(
+            "much",
+            "cost",
+            "costs",
+            "price",
+            "prices",
+            "cheap",
+            "cheapest",
+            "buy",
+            "stock",
+            "still",
+            "available",
+        ),
+        *("best", "good", "better", "compare", "difference", "differences", "find", "tell", "show", "latest"),
+        *(
+            "now",
+            "today",
+            "current",
+            "currently",
+            "many",
+            "long",
+            "high",
+            "old",
+            "does",
+            "did",
+            "under",
+            "over",
+        ),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -156,7 +188,8 @@ class Research:
             visit_ids=tuple(value["webpage_cache"]),
             claims=tuple(_claim_of(claim) for claim in value["claims"]),
             conflicts=tuple(
-                Conflict(c["about"], tuple(_claim_of(claim) for claim in c["claims"])) for c in value["conflicts"]
+                Conflict(c["about"], tuple(_claim_of(claim) for claim in c["claims"]))
+                for c in value["conflicts"]
             ),
             failed=tuple(value["failed"]),
             created_at=parse_time(value["created_at"]),
@@ -171,9 +204,21 @@ def topic_of(query: str, kind: str) -> str:
     >>> topic_of("How much does the Lenovo LOQ 15 cost?", "prices")
     'commerce.lenovo_loq_15'
     """
-    names = " ".join(find_names(query)) or " ".join(find_query_words(query))
-    words = re.findall(r"\w+", names.lower())[:_TOPIC_WORDS]
+    words = [word.lower() for word in subject_words(query)][:_TOPIC_WORDS]
     return f"{_FIELDS[kind]}.{'_'.join(words) or 'general'}"
+
+
+def subject_words(query: str) -> list[str]:
+    """
+    What a query is about, without what it asks of it.
+
+    >>> subject_words("How much does the Lenovo LOQ 15 cost?")
+    ['Lenovo', 'LOQ', '15']
+    """
+    words = [re.sub(r"\W+", "", word) for word in find_query_words(query)]
+    return [word for word in words if word and word.lower() not in _ASKING] or [
+        word for word in words if word
+    ]
 
 
 def write_research(paths: TurnPaths, made: Research) -> None:

@@ -1,6 +1,6 @@
-"""A research from search phrases to claims: what each step chooses is a recipe, what it chooses from is code."""
+"""A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,23 +10,20 @@ from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Node
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.query_words import find_names, find_query_words
 from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON
 from panda.storage.visits import Visit, find_visit
 from panda.tools.conflicts import Conflict, FoundClaim, differing_pairs, join_conflicts
-from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Ask, Entity, ToolClaim, ToolContext, ToolResult
 from panda.tools.research_files import Research, Source, write_research
-from panda.tools.source_quality import judge_source, site_of
+from panda.tools.source_choice import choose_sources, make_phrases
+from panda.tools.source_quality import site_of
 from panda.tools.visiting import client_of, refresh_visit
 from panda.web.client import parse_url
-from panda.web.search import SearchResult, open_provider
+from panda.web.search import open_provider
 
-_MOST_CANDIDATES = 12
 _MOST_LINES = 40
 _LONG_PAGE_LINES = 60
-_PRICE_WORDS = {"prices": ("price", "buy"), "comparison": ("review", "comparison")}
-_OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
 
 
 @dataclass
@@ -64,9 +61,9 @@ def research(query: str, context: ToolContext) -> ToolResult:
     provider = open_provider(context.search_provider, client_of(context))
     ask = _asker(context)
     kind = str(ask("phase4_research_strategy")["kind"])
-    phrases = _phrases(query, kind, ask)
+    phrases = make_phrases(query, kind, ask)
     results = [result for phrase in phrases for result in provider.search(phrase)]
-    sources = _choose_sources(results, query, kind, context, ask)
+    sources = choose_sources(results, query, kind, context, ask)
     pages, failed = _read(sources, context)
     pages = _usable(pages, query, ask)
     claims = _choose_claims(pages, query, kind, ask)
@@ -124,7 +121,10 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
             "failed": list(made.failed),
         },
         claims=tuple(claims),
-        entities=tuple(dict.fromkeys(claim.subject for claim in made.claims)),
+        entities=tuple(
+            Entity(node, "visit", subject)
+            for node, subject in dict.fromkeys((f"visit:{c.visit_id}", c.subject) for c in made.claims)
+        ),
         artifacts=(RESEARCH_JSON, "research.md"),
     )
 
@@ -133,56 +133,6 @@ def _asker(context: ToolContext) -> Ask:
     if context.ask is None:
         raise UsageError("a research needs a turn: its steps are chosen by recipes", fix="use panda turn")
     return context.ask
-
-
-def _phrases(query: str, kind: str, ask: Ask) -> list[str]:
-    """What the search engine is asked: the query's words, its names with what is wanted, or a phrase of a writer."""
-    names = " ".join(find_names(query)) or " ".join(find_query_words(query))
-    wanted = {**_PRICE_WORDS, **_OTHER_WORDS}[kind]
-    texts = [" ".join(find_query_words(query)), query.strip(" ?."), *(f"{names} {word}" for word in wanted)]
-    options = [
-        Option(f"s{n}", text, (), share_of_words(query, text))
-        for n, text in enumerate(dict.fromkeys(text for text in texts if text), 1)
-    ]
-    values = ask("phase4_research_phrases", options={"phrases": options})
-    chosen = [option.text for option in options if option.id in values["phrases"]] or [options[0].text]
-    own = str(values.get("own_phrase") or "").strip()
-    return list(dict.fromkeys([*([own] if own else []), *chosen]))
-
-
-def _choose_sources(
-    results: Sequence[SearchResult], query: str, kind: str, context: ToolContext, ask: Ask
-) -> list[Source]:
-    """The results that are worth a look, best first by their quality, with those marked that are to be read."""
-    unique = list({result.url: result for result in results}.values())
-    known = {site_of(result.url): v.extraction_quality for result in unique if (v := _known(result, context))}
-    rated: list[tuple[float, SearchResult]] = []
-    taken: list[str] = []
-    for rank, result in enumerate(unique):
-        rated.append((judge_source(result, query, kind, rank=rank, known=known, taken=taken), result))
-        taken.append(site_of(result.url))
-    rated.sort(key=lambda pair: -pair[0])
-    options = [
-        Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
-        for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
-    ]
-    if not options:
-        return []
-    kept = ask("phase4_source_quality", options={"results": options})["results"]
-    worth = [Option(o.id, o.text.partition(" ")[2], (), o.prior) for o in options if o.id in kept]
-    read = ask("phase4_source_choice", options={"sources": worth})["sources"] if worth else ()
-    return [
-        Source(result.url, result.title, score, chosen=f"r{n}" in read)
-        for n, (score, result) in enumerate(rated, 1)
-    ]
-
-
-def _known(result: SearchResult, context: ToolContext) -> Visit | None:
-    try:
-        url = str(parse_url(result.url))
-    except WebError:
-        return None
-    return find_visit(context.layout, context.user, url, up_to_turn=context.turn)
 
 
 def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_ReadPage], list[str]]:
@@ -242,7 +192,7 @@ def _overlap(query: str, page: _ReadPage) -> float:
 
 
 def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
-    """Lines that speak of the query; of a product its price and stock in any case where prices are asked for."""
+    """Lines that speak of the query; where prices are asked for, the price and stock of every product too."""
     lines = [line for page in pages for line in _lines_of_page(page, query, ask)]
     ranked = sorted(lines, key=lambda line: -share_of_words(query, line.text))[:_MOST_LINES]
     options = [
@@ -284,7 +234,9 @@ def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
     if not pairs:
         return []
     options = [
-        Option(id_, f"{claims[i].text} ({claims[i].source}) / {claims[j].text} ({claims[j].source})", (), alike)
+        Option(
+            id_, f"{claims[i].text} ({claims[i].source}) / {claims[j].text} ({claims[j].source})", (), alike
+        )
         for id_, (i, j, alike) in pairs.items()
     ]
     same = ask("phase4_research_conflicts", options={"same": options})["same"]
@@ -292,10 +244,11 @@ def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
 
 
 def _summary(made: Research, ask: Ask) -> str:
-    """The report of a model that writes, if everything in it stands in the findings; else what code counts."""
+    """The report of a model that writes, if all of it stands in the findings; else what code counts."""
     findings = [f"{claim.text} ({claim.source})" for claim in made.claims]
     findings += [conflict.text for conflict in made.conflicts]
     counted = made.counted
-    given: Mapping[str, str] = {"findings": "\n".join(findings) or "nothing was found"}
-    said = str(ask("phase4_research_report", variables={"counted": counted}, extra=given)["summary"])
+    listed = "\n".join(findings) or "nothing was found"
+    reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
+    said = str(reply["summary"])
     return counted if check_evidence(said, [*findings, counted]) else said

@@ -9,7 +9,9 @@ from panda.documents.stemming import split_terms
 from panda.web.search import SearchResult
 
 _PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
-_POOR = re.compile(r"pinterest|coupon|promo-?code|dealspotr|fandom\.com|quora\.com|answers\.com", re.IGNORECASE)
+_POOR = re.compile(
+    r"pinterest|coupon|promo-?code|dealspotr|fandom\.com|quora\.com|answers\.com", re.IGNORECASE
+)
 _TALK = re.compile(r"reddit\.|forum|facebook\.|twitter\.|\bx\.com|tiktok\.|youtube\.", re.IGNORECASE)
 _LIST = re.compile(r"/(?:tag|category|search|login|cart)(?:/|\?|\Z)|[?&]q=", re.IGNORECASE)
 
@@ -25,7 +27,13 @@ def site_of(url: str) -> str:
 
 
 def judge_source(
-    result: SearchResult, query: str, kind: str, *, rank: int, known: Mapping[str, float], taken: Collection[str]
+    result: SearchResult,
+    query: str,
+    kind: str,
+    *,
+    rank: int,
+    known: Mapping[str, float],
+    taken: Collection[str],
 ) -> float:
     """
     How much a result promises, 0 to 1.

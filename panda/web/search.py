@@ -140,7 +140,9 @@ def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
     """Links in headings, each with the text that follows it."""
     for link in root.iter("a") if root is not None else ():
         url = link.get("href") or ""
-        heading = next((e for e in (link, *link.iterancestors()) if re.fullmatch(r"h[2-4]", str(e.tag))), None)
+        heading = next(
+            (e for e in (link, *link.iterancestors()) if re.fullmatch(r"h[2-4]", str(e.tag))), None
+        )
         if heading is None and next((e for e in link if re.fullmatch(r"h[2-4]", str(e.tag))), None) is None:
             continue
         if url.startswith(("http://", "https://")):
