@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from panda.compression.tokens import count_tokens
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
+from panda.memory.applying import take_in_edits
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -27,8 +28,10 @@ from panda.recipes.checking import check_recipes_of_mode
 from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
+from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
-from panda.retrieval.recent import recent_turns
+from panda.session.closing import check_open
+from panda.session.session_file import load_session, open_session
 from panda.settings import Settings
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
@@ -64,6 +67,8 @@ class App:
     """The phases in order."""
     now: TurnClock
     """The instant that a running turn counts from."""
+    gatherer: ContextGatherer
+    """Phase 2, for looking at what it would find."""
     tools: ToolContext
     """What tools may touch, without a turn."""
     open_project: Callable[..., Project]
@@ -89,12 +94,24 @@ class App:
         check_query(query)
         self._check_calls(mode)
         settings = self.settings
+        check_open(self.layout, settings.user, settings.session)
+        self._finish_head()
+        take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         folder = self.store.claim(settings.session, mode, query, seed=settings.seed, dry_run=dry_run)
         return self._taken_up(folder, recordings)
 
+    def _finish_head(self) -> None:
+        """Bring the session's head to its end if it was killed between its commit and its last write."""
+        settings = self.settings
+        session = load_session(self.layout, settings.user, settings.session)
+        if session is not None and self.store.has(session.head_turn):
+            folder = self.store.open(session.head_turn)
+            if folder.read_metadata().next is not None:
+                self.run_turn(Turn(folder, self.layout, session=session))
+
     def resume_turn(self, number: int) -> Turn:
         """
-        Take up a turn where it stopped: halted, interrupted or killed.
+        Take up a turn where it stopped: halted, interrupted, gathered or killed.
 
         Args:
             number: The turn.
@@ -112,12 +129,10 @@ class App:
                 where=place,
                 fix="ask it as a new turn",
             )
-        head = recent_turns(
-            self.layout, self.settings.user, metadata.session_id, self.store.highest() + 1, limit=1
-        )
-        if head and head[0][0] > number:
+        session = open_session(self.layout, self.settings.user, metadata.session_id)
+        if session is not None and session.head_turn > number:
             raise UsageError(
-                f"turn {number} cannot go on: its session has turn {head[0][0]} since",
+                f"turn {number} cannot go on: its session has turn {session.head_turn} since",
                 where=place,
                 fix="ask it as a new turn",
             )
@@ -141,8 +156,10 @@ class App:
         self.index.record(self.settings.user, [turn.turn])
 
     def _taken_up(self, folder: TurnFolder, recordings: Recordings | None) -> Turn:
-        self.now.pin(folder.read_metadata().created_at)
-        return Turn(folder, self.layout, recordings=recordings)
+        metadata = folder.read_metadata()
+        self.now.pin(metadata.created_at)
+        session = open_session(self.layout, self.settings.user, metadata.session_id)
+        return Turn(folder, self.layout, recordings=recordings, session=session)
 
     def hold_session(
         self, session: str, on_wait: Callable[[str], None] = lambda holder: None
@@ -201,7 +218,9 @@ def open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator[Re
         yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)
 
 
-def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App:
+def build(
+    settings: Settings, layout: Layout, environ: Mapping[str, str], layers: ExecutorLayers | None = None
+) -> App:
     """
     Put together what runs a user's turns. No model is loaded yet.
 
@@ -209,25 +228,30 @@ def build(settings: Settings, layout: Layout, environ: Mapping[str, str]) -> App
         settings: Settings in force.
         layout: The store.
         environ: Environment variables, for the API keys that models.yaml names.
+        layers: Models that outlive this; None for its own.
 
     Raises:
         ModelFileError: models.yaml is broken.
     """
-    models = load_models_file(settings.models_file)
-    layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
+    if layers is None:
+        models = load_models_file(settings.models_file)
+        layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
     return build_with(settings, layout, layers)
 
 
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
-    clock, user = settings.clock, settings.user
+    clock, user, limits = settings.clock, settings.user, settings.compression
     now = TurnClock(clock)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
 
+    versions = VersionStore(layout.recipe_versions, clock)
+
     def log(record: Mapping[str, object]) -> None:
+        versions.keep(version_in_force(book, str(record["key"])))
         append_json_line(layout.executions_log, record)
 
-    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
+    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)
     index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     limit = settings.tool_seconds
@@ -248,10 +272,11 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         folder = turn.folder.paths.directory
         return replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
 
+    gatherer = ContextGatherer(executor, retriever, reader, now, count_tokens)
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
         Reflection(executor),
-        ContextGatherer(executor, retriever, reader, now),
+        gatherer,
         Planner(executor, tools_of),
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
@@ -260,8 +285,16 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
+        version = version_in_force(book, turn.recipe).digest if turn.recipe else None
         return write_intervention(
-            layout, clock, error, user=user, turn=turn.turn, phase=phase.number, recipe=turn.recipe
+            layout,
+            clock,
+            error,
+            user=user,
+            turn=turn.turn,
+            phase=phase.number,
+            recipe=turn.recipe,
+            version=version,
         )
 
     store = TurnStore(layout, user, clock)
@@ -273,8 +306,9 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         executor,
         store,
         index,
-        Pipeline(phases, on_halt, count=count_tokens),
+        Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits),
         now,
+        gatherer,
         tools,
         open_project,
     )

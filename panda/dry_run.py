@@ -19,6 +19,7 @@ from panda.storage.layout import (
     REFLECTION_JSON,
     RESPONSE_MD,
     RETRIEVAL_PLAN_JSON,
+    SESSION_JSON,
     STAGED_MEMORY_JSON,
     SUMMARY_JSON,
     TOOLRESULTS_MD,
@@ -47,7 +48,8 @@ _FILES: Mapping[str, tuple[str, ...]] = {
     "phase4_coordinator": (f"{CONTEXT_MD} §4", "steps/", TOOLRESULTS_MD, STAGED_MEMORY_JSON),
     "phase5_synthesizer": (f"{CONTEXT_MD} §5", RESPONSE_MD),
     "phase6_validator": (f"{CONTEXT_MD} §6",),
-    "phase7_summarizer": (SUMMARY_JSON, INDEX_SUMMARY_JSON, METRICS_JSON),
+    "phase7_summarizer": (INDEX_SUMMARY_JSON,),
+    "phase7_session": (SUMMARY_JSON, f"sessions/…/{SESSION_JSON}", METRICS_JSON),
 }
 
 

@@ -1,11 +1,16 @@
 """The loop over the phases: run one, apply its outcome, go on. Knows no phase by name."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TypeVar
 
-from panda.compression.sections import fit_section
+from panda.compression.events import compressed_line
+from panda.compression.limits import Limits
+from panda.compression.sections import fit_context
+from panda.documents.context import Section
+from panda.documents.times import render_time
 from panda.errors import (
     FileFormatError,
     HaltError,
@@ -18,10 +23,13 @@ from panda.errors import (
 from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
-from panda.recipes.journal import add_usage
-from panda.storage.layout import METRICS_JSON
+from panda.recipes.journal import add_usage, whose_turn
+from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turn_folder import Next, Status
 
+_COMPRESSION_LAYER = "NERVES"
+
+Result = TypeVar("Result")
 Watch = Callable[[Phase], None]
 """Told of each phase before it runs."""
 
@@ -34,6 +42,8 @@ class Pipeline:
         phases: In the order of their numbers; the last one saves.
         on_halt: Writes the intervention of a halt and gives its id.
         count: Maps a text to budget tokens.
+        log: Takes one line of the executions log.
+        limits: What the user has set of how context.md is kept within its budgets.
     """
 
     def __init__(
@@ -42,19 +52,24 @@ class Pipeline:
         on_halt: Callable[[Turn, Phase, PandaError], str],
         *,
         count: Callable[[str], int],
+        log: Callable[[Mapping[str, object]], None],
+        limits: Limits,
     ) -> None:
         self._phases = {phase.number: phase for phase in phases}
         self._last = phases[-1].number
         self._on_halt = on_halt
         self._count = count
+        self._log = log
+        self._limits = limits
 
-    def run(self, turn: Turn, watch: Watch = lambda phase: None) -> None:
+    def run(self, turn: Turn, watch: Watch = lambda phase: None, *, before: int | None = None) -> None:
         """
         Take a turn from where its metadata says to its end.
 
         Args:
             turn: A claimed turn.
             watch: Told of each phase before it runs.
+            before: Stop before this phase, unless the turn is ending; None does not stop.
 
         Raises:
             HaltError: A phase cannot go on; the intervention is written, metadata says halted.
@@ -64,20 +79,43 @@ class Pipeline:
         seconds: dict[int, float] = {}
         while (metadata := turn.folder.read_metadata()).next is not None:
             turn.take_up(metadata)
+            if before is not None and metadata.next.phase == before and metadata.ending is None:
+                turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
+                break
             phase = self._phases[metadata.next.phase]
             watch(phase)
-            started = time.monotonic()
-            try:
+            with self._guarded(turn, phase, seconds):
                 _drop_sections(turn, phase.number)
+                started = time.monotonic()
                 outcome = phase.run(turn)
                 seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
                 self._apply(turn, phase, outcome, seconds)
-            except (HaltError, FileFormatError, NotFoundError) as exc:
-                raise self._halted(turn, phase, exc, seconds) from exc
-            except (KeyboardInterrupt, PandaError):
-                with suppress(PandaError):  # what stopped the turn may stop this too, and is told below
-                    _mark(turn, "interrupted", None)
-                raise
+
+    def look(self, turn: Turn, number: int, work: Callable[[], Result]) -> Result:
+        """
+        Do some of a phase's work and apply nothing of it; what halts is handled as in run.
+
+        Args:
+            turn: A turn that stands before the phase.
+            number: The phase.
+            work: What to do.
+
+        Raises:
+            HaltError: As in run.
+        """
+        with self._guarded(turn, self._phases[number], {}):
+            return work()
+
+    @contextmanager
+    def _guarded(self, turn: Turn, phase: Phase, seconds: Mapping[int, float]) -> Iterator[None]:
+        try:
+            yield
+        except (HaltError, FileFormatError, NotFoundError) as exc:
+            raise self._halted(turn, phase, exc, seconds) from exc
+        except (KeyboardInterrupt, PandaError):
+            with suppress(PandaError):  # what stopped the turn may stop this too, and is told below
+                mark_turn(turn, "interrupted", None)
+            raise
 
     def _halted(
         self, turn: Turn, phase: Phase, error: PandaError, seconds: Mapping[int, float]
@@ -87,7 +125,7 @@ class Pipeline:
             error = MemoryNodeError(error.message, where=error.where, fix=error.fix)
         intervention = self._on_halt(turn, phase, error)
         turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
-        _mark(turn, "halted", intervention)
+        mark_turn(turn, "halted", intervention)
         return error
 
     def _apply(self, turn: Turn, phase: Phase, outcome: Outcome, seconds: Mapping[int, float]) -> None:
@@ -96,10 +134,7 @@ class Pipeline:
         for name, value in getattr(outcome, "files", {}).items():
             turn.folder.write_json(name, value)
         if outcome.section is not None:
-            section, cut = fit_section(outcome.section, query=turn.query, count=self._count)
-            if cut is not None:
-                turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
-            turn.write_context(turn.context.with_section(section))
+            self._write_section(turn, outcome.section)
         route = (*metadata.route, phase.number)
         match outcome:
             case Advance():
@@ -148,6 +183,20 @@ class Pipeline:
                     )
                 )
 
+    def _write_section(self, turn: Turn, section: Section) -> None:
+        """context.md with the section, both within their budgets; what that took is warned of and logged."""
+        document = turn.context.with_section(section)
+        document, cuts = fit_context(
+            document, section.number, query=turn.query, count=self._count, limits=self._limits
+        )
+        for cut in cuts:
+            turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
+            line = compressed_line(
+                cut, timestamp=render_time(turn.folder.clock()), recipe=None, layer=_COMPRESSION_LAYER
+            )
+            self._log({**line, **whose_turn(turn)})
+        turn.write_context(document)
+
     def _metrics(self, turn: Turn, seconds: Mapping[int, float]) -> dict[str, object]:
         phases, total = [], Usage(0, 0, 0)
         for number, phase in self._phases.items():
@@ -169,14 +218,24 @@ class Pipeline:
                 }
             )
         whole = {"calls": len(turn.calls), **_tokens(total), "seconds": round(sum(seconds.values()), 3)}
-        return {"phases": phases, "totals": whole}
+        return {"phases": phases, "totals": whole, **_context_metrics(turn)}
+
+
+def _context_metrics(turn: Turn) -> dict[str, object]:
+    """What phase 2 measured, if it has run."""
+    with suppress(FileFormatError):  # a damaged file halts the phase that needs it, not this
+        if turn.folder.has(GATHERED_CONTEXT_JSON):
+            found = turn.read(GATHERED_CONTEXT_JSON).get("metrics")
+            return {"context": found} if found else {}
+    return {}
 
 
 def _tokens(usage: Usage) -> dict[str, int | None]:
     return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
 
 
-def _mark(turn: Turn, status: Status, intervention: str | None) -> None:
+def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:
+    """Write how a turn stands that has not ended."""
     metadata = turn.folder.read_metadata()
     turn.folder.write_metadata(replace(metadata, status=status, intervention=intervention))
 

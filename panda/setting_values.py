@@ -69,14 +69,32 @@ def _seed(given: Given, environ: Mapping[str, str]) -> int:
     return number
 
 
-def _seconds(given: Given, environ: Mapping[str, str]) -> float:
-    try:
-        number = float(str(given.value))
-    except ValueError as exc:
-        raise _wrong(given, "a number of seconds, 0 or more") from exc
-    if not 0 <= number < float("inf"):
-        raise _wrong(given, "a number of seconds, 0 or more")
-    return number
+def _number(
+    what: str, *, most: float = float("inf"), whole: bool = True
+) -> Callable[[Given, Mapping[str, str]], float]:
+    """A check for a number from 0 to *most*."""
+
+    def check(given: Given, environ: Mapping[str, str]) -> float:
+        try:
+            number = int(str(given.value)) if whole else float(str(given.value))
+        except ValueError as exc:
+            raise _wrong(given, what) from exc
+        if not 0 <= number <= most or number == float("inf"):
+            raise _wrong(given, what)
+        return number
+
+    return check
+
+
+def _flag(given: Given, environ: Mapping[str, str]) -> bool:
+    values = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False}
+    found = {**values, "no": False}.get(str(given.value).lower())
+    if found is None:
+        raise _wrong(given, "true or false")
+    return found
+
+
+_seconds = _number("a number of seconds, 0 or more", whole=False)
 
 
 def _limit(given: Given, environ: Mapping[str, str]) -> float:
@@ -144,4 +162,11 @@ CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
     "tool_seconds": _limit,
     "test_seconds": _limit,
     "test_commands": _commands,
+    "compression_enabled": _flag,
+    "compression_threshold": _number("a share from 0 to 1, such as 0.9", most=1, whole=False),
+    "min_compression_savings": _number("a whole number of tokens, 0 or more"),
+    "compression_cache_ttl": _number("a number of seconds, 0 or more", whole=False),
+    "default_context_budget": _number("a whole number of tokens, 0 or more"),
+    "response_token_reserve": _number("a whole number of tokens, 0 or more"),
 }
+"""Setting to what turns a given value into it, raising SettingError for one that it cannot be."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
+from panda.compression.limits import Limits
 from panda.errors import SettingError
 from panda.setting_values import CHECKS, Given
 from panda.storage.assets import asset, search_path
@@ -47,6 +48,18 @@ class Settings:
     """Who searches the web: "searxng:URL" or "file:DIRECTORY"; None if nobody."""
     compression_model_layer: str
     """Layer whose model weighs and words anew what is compressed."""
+    compression_enabled: bool
+    """Off: inputs and sections over their budgets are an error."""
+    compression_threshold: float
+    """Share of a recipe's input budget above which inputs are compressed."""
+    min_compression_savings: int
+    """Tokens that a compression of a section or of inputs saves at least, once it has started."""
+    compression_cache_ttl: float | None
+    """Seconds after which a kept result of panda compress is made anew; None is never."""
+    default_context_budget: int
+    """Most tokens of one call, prompt and output together."""
+    response_token_reserve: int
+    """Tokens kept free beside the output of a recipe that states no response_reserve."""
     tool_seconds: float
     """How long one call of a tool may take."""
     test_seconds: float
@@ -57,6 +70,17 @@ class Settings:
     """The directory of panda.toml, or the current one."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Setting to the place its value came from; a setting not in here has its default."""
+
+    @property
+    def compression(self) -> Limits:
+        """What is set of how sections and inputs are kept within their budgets."""
+        return Limits(
+            self.compression_enabled,
+            self.default_context_budget,
+            self.response_token_reserve,
+            self.compression_threshold,
+            self.min_compression_savings,
+        )
 
     def clock(self) -> datetime:
         """The present: the fixed one if one is set."""
@@ -111,6 +135,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     values = {key: CHECKS[key](given[key], environ) for key in given}
     project_dir = project_file.parent if project_file else cwd
     own_models = project_dir / "models.yaml"
+    limits = Limits()
     defaults: dict[str, object] = {
         "root": cwd / "panda-system-docs",
         "user": "default",
@@ -119,6 +144,12 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         "seed": None,
         "wait_seconds": 600.0,
         "compression_model_layer": "NERVES",
+        "compression_enabled": limits.enabled,
+        "compression_threshold": limits.threshold,
+        "min_compression_savings": limits.least_saving_tokens,
+        "compression_cache_ttl": None,
+        "default_context_budget": limits.call_tokens,
+        "response_token_reserve": limits.reserve_tokens,
         "tool_seconds": 60.0,
         "test_seconds": 600.0,
         "test_commands": {},

@@ -33,7 +33,7 @@ PREFERENCES = (
 _STEPS = {
     "resolved_query": "analyzer",
     "relevant": "retrieval",
-    "lines": "synthesis",
+    "sections": "synthesis",
     "guidance": "context",
     "tasks": "planner",
     "calls": "coordinator",
@@ -103,6 +103,8 @@ class Script:
         if isinstance(reply, str | Exception):
             return reply
         properties = getattr(asked.params, "schema", {})["properties"]
+        if "sections" in properties and "lines" in reply:
+            reply = {"sections": drafted(asked, reply["lines"])}
         if "tool" in reply and "calls" in properties:
             reply = {**reply, "calls": [{"tool": reply["tool"]}]}
         return json.dumps(
@@ -114,6 +116,40 @@ def step_of(asked: Asked) -> str:
     """The step of the pipeline that asks, by the schema of its reply."""
     properties = getattr(asked.params, "schema", {})["properties"]
     return next(step for name, step in _STEPS.items() if name in properties)
+
+
+_TITLES = {
+    "memory": "Session Preferences",
+    "turn": "Relevant Prior Turns",
+    "fact": "Forever Memory Knowledge",
+    "knowledge": "Forever Memory Knowledge",
+    "research": "Cached Research",
+    "visit": "Visit Data",
+}
+
+
+def loaded_lines(asked: Asked) -> list[tuple[str, str]]:
+    """The lines of the loaded documents that 2.2 was shown, each with the id of its document."""
+    found, node_id = [], ""
+    for line in asked.messages[-1].content.split("\n"):
+        if match := re.match(r"\[(\w+:[^\]]+)\] ", line):
+            node_id = match[1]
+        elif line.startswith("- ") and node_id:
+            found.append((node_id, line[2:]))
+        elif line.startswith("====="):
+            node_id = ""
+    return found
+
+
+def drafted(asked: Asked, wanted: Any) -> list[dict[str, Any]]:
+    """A draft of §2 that quotes the lines which hold one of the picked texts."""
+    texts = wanted.texts if isinstance(wanted, Pick) else ()
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for node_id, line in loaded_lines(asked):
+        if any(text in line for text in texts):
+            title = _TITLES[node_id.partition(":")[0]]
+            sections.setdefault(title, []).append({"text": line, "node_ids": [node_id]})
+    return [{"title": title, "items": items} for title, items in sections.items()]
 
 
 def offered(asked: Asked, name: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from panda.compression.limits import Limits
 from panda.compression.tokens import count_tokens
 from panda.documents.context import Section, Text
 from panda.errors import FileFormatError, HaltError, MemoryNodeError, PandaError, StoreError
@@ -54,7 +55,7 @@ def turn(tmp_path: Path) -> Turn:
 
 def made(phases: list[Phase], on_halt: Callable[[Turn, Phase, PandaError], str]) -> Pipeline:
     """A pipeline of these phases."""
-    return Pipeline(phases, on_halt, count=count_tokens)
+    return Pipeline(phases, on_halt, count=count_tokens, log=lambda line: None, limits=Limits())
 
 
 def no_halt(turn: Turn, phase: Phase, error: PandaError) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.names import turn_number
 
 _NEWEST = 200
-_GOING_ON = {"running", "halted", "interrupted"}
+_GOING_ON = {"running", "halted", "interrupted", "gathered"}
+_GATHERING = 2
 
 
 def complete_turns(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -32,6 +34,31 @@ def complete_unfinished_turns(ctx: typer.Context, incomplete: str) -> list[str]:
         if metadata.get("status") in _GOING_ON
     )
     return _offer(incomplete, unfinished)
+
+
+def complete_runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The runs of the store, newest first, and the words that stand for some."""
+    found = (
+        path.name for settings in _settings(ctx) for path in reversed(_entries(Layout(settings.root).runs))
+    )
+    return _offer(incomplete, chain(("last", "saved"), found))
+
+
+def complete_ungathered_turns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Those of the newest turns whose context is still to be gathered."""
+    found = (
+        str(number)
+        for settings in _settings(ctx)
+        for number, metadata in _newest(settings)
+        if metadata.get("status") in _GOING_ON and _next_phase(metadata) <= _GATHERING
+    )
+    return _offer(incomplete, found)
+
+
+def _next_phase(metadata: Mapping[str, Any]) -> int:
+    going_on = metadata.get("next")
+    phase = going_on.get("phase") if isinstance(going_on, dict) else None
+    return phase if isinstance(phase, int) else _GATHERING + 1
 
 
 def complete_sessions(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -87,6 +114,22 @@ def complete_open_interventions(ctx: typer.Context, incomplete: str) -> list[str
         if _object(path).get("status") == "open"
     )
     return _offer(incomplete, is_open)
+
+
+def complete_memory_keys(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The keys of the user's preferences and facts."""
+    found = (key for settings in _settings(ctx) for key in _memory_keys(settings))
+    return _offer(incomplete, found)
+
+
+def _memory_keys(settings: Settings) -> Iterator[str]:
+    from panda.documents.memory_file import parse_memory_file
+    from panda.storage.files import read_text
+
+    layout = Layout(settings.root)
+    for path in (layout.preferences(settings.user), layout.facts(settings.user)):
+        if path.is_file():
+            yield from (entry.key for entry in parse_memory_file(read_text(path), where=str(path)))
 
 
 def _offer(incomplete: str, values: Iterator[str]) -> list[str]:

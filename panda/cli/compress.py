@@ -41,8 +41,9 @@ def compress(
     """
     text = read_document(file, invocation.stdin)
     kind = read_type(content_type, file, text)
-    settings, environ = invocation.settings, invocation.environ
-    made = compress_document(settings, environ, text, kind=kind, budget=budget, query=query, keep=keep or ())
+    made = compress_document(
+        invocation, text, name=file, kind=kind, budget=budget, query=query, keep=keep or ()
+    )
     if explain_it:
         explain(invocation.reporter, made)
     if out is not None:

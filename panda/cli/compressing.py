@@ -1,31 +1,39 @@
 """What `panda compress` is made of: reading, the model of the layer, the cache, the table of what went."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import BinaryIO
 
+from panda.cli.contract import Invocation
 from panda.cli.input_text import read_argument
 from panda.cli.plain_text import clipped
 from panda.cli.reporter import Reporter
 from panda.compression.cache import CompressionCache
 from panda.compression.compressing import Compression, compress
 from panda.compression.content_types import CONTENT_TYPES, RECIPES, ContentType, detect_content_type
+from panda.compression.events import compressed_line, overflow_line
 from panda.compression.facts import compile_keep
-from panda.compression.fitting import InputDocument
+from panda.compression.fitting import Cut, InputDocument
 from panda.compression.nerves import NervesReader
 from panda.compression.rewriting import Rewrite
 from panda.compression.tokens import count_tokens
-from panda.errors import UsageError
+from panda.documents.times import render_time
+from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, UsageError
+from panda.models.contract import Usage
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.recipes.book import RecipeBook
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.journal import add_usage, token_fields
 from panda.recipes.pack import Request
 from panda.recipes.recordings import Recordings
 from panda.settings import Settings
-from panda.storage.files import read_text
+from panda.storage.files import append_json_line, read_text
 
 _SHOWN_CHARS = 70
+_Log = Callable[[Mapping[str, object]], None]
 
 
 def read_document(file: str, stdin: BinaryIO) -> str:
@@ -57,17 +65,17 @@ def read_type(given: str | None, file: str, text: str) -> ContentType:
 
 
 def compress_document(
-    settings: Settings,
-    environ: Mapping[str, str],
+    invocation: Invocation,
     text: str,
     *,
+    name: str,
     kind: ContentType,
     budget: int,
     query: str | None,
     keep: Sequence[str],
 ) -> Compression:
     """
-    The document within the budget, from the cache if it was made before.
+    The document within the budget, from the cache if it was made before; noted in the log of the store.
 
     Raises:
         LimitError: What is protected does not fit.
@@ -77,12 +85,40 @@ def compress_document(
     patterns = compile_keep(keep)
     if count_tokens(text) <= budget:
         return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
-    cache = CompressionCache(settings.cache_dir / "compression")
-    models_file = load_models_file(settings.models_file)
-    with Layers(models_file, cache_dir=settings.cache_dir, environ=environ) as layers:
+    settings, log = invocation.settings, _log_of(invocation)
+    about = {"user_id": settings.user, "session_id": None, "turn_id": None}
+    layer = settings.compression_model_layer
+    try:
+        made = _compressed(invocation, text, kind, budget, query, keep, patterns, log)
+    except LimitError as exc:
+        now = render_time(settings.clock())
+        log({**overflow_line(name, exc.message, timestamp=now, recipe=None, layer=layer), **about})
+        raise
+    cut = Cut(name, made.before_tokens, made.after_tokens, made.method, kind, "command", made.seconds)
+    now = render_time(settings.clock())
+    log({**compressed_line(cut, timestamp=now, recipe=None, layer=layer), **about})
+    return made
+
+
+def _compressed(
+    invocation: Invocation,
+    text: str,
+    kind: ContentType,
+    budget: int,
+    query: str | None,
+    keep: Sequence[str],
+    patterns: Sequence[re.Pattern[str]],
+    log: _Log,
+) -> Compression:
+    settings = invocation.settings
+    cache = CompressionCache(
+        settings.cache_dir / "compression", max_age_seconds=settings.compression_cache_ttl
+    )
+    models = load_models_file(settings.models_file)
+    with Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
         model = layers.model(settings.compression_model_layer)
         book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        recipe = book.load_recipe(RECIPES[kind]).text if model.info.writes else None
+        recipe = book.load_recipe(RECIPES[kind])
         key = cache.key(
             text,
             kind=kind,
@@ -90,11 +126,11 @@ def compress_document(
             query=query,
             keep=keep,
             model=model.info.digest,
-            recipe=recipe,
+            recipe=recipe.text if model.info.writes else None,
         )
-        found = cache.find(key)
-        if found is not None:
+        if (found := cache.find(key)) is not None:
             return found
+        reader = NervesReader(model) if model.info.scores else None
         made = compress(
             text,
             kind=kind,
@@ -102,11 +138,44 @@ def compress_document(
             count=count_tokens,
             query=query,
             keep=patterns,
-            surprise=NervesReader(model) if model.info.scores else None,
-            rewrite=_rewriter(settings, layers, book, kind, query) if model.info.writes else None,
+            surprise=reader,
+            rewrite=_rewriter(settings, layers, book, kind, query, log) if model.info.writes else None,
         )
+        if reader is not None and reader.readings:
+            log(_reading_line(reader, recipe.name, settings))
     cache.keep(key, made)
     return made
+
+
+def _log_of(invocation: Invocation) -> _Log:
+    """Where lines of the log go: nowhere if there is no store, or one that may not be changed."""
+    try:
+        path = invocation.store_for_writing().executions_log
+    except (NotFoundError, ReadOnlyStoreError):
+        return lambda line: None
+    return lambda line: append_json_line(path, line)
+
+
+def _reading_line(reader: NervesReader, recipe: str, settings: Settings) -> dict[str, object]:
+    """What the model read to weigh the sentences, as the line of an execution."""
+    usage = reduce(add_usage, (usage for usage, _ in reader.readings), Usage(0, 0, 0))
+    return {
+        "timestamp": render_time(settings.clock()),
+        "recipe": recipe,
+        "model_layer": settings.compression_model_layer,
+        "model": reader.model.name,
+        "user_id": settings.user,
+        "session_id": None,
+        "turn_id": None,
+        "tokens": token_fields(usage),
+        "latency_ms": round(1000 * sum(seconds for _, seconds in reader.readings)),
+        "success": True,
+        "schema_valid": None,
+        "confidence": None,
+        "retries": 0,
+        "compression_applied": False,
+        "compression_savings": 0,
+    }
 
 
 def explain(reporter: Reporter, made: Compression) -> None:
@@ -170,11 +239,11 @@ class _NoTurn:
 
 
 def _rewriter(
-    settings: Settings, layers: Layers, book: RecipeBook, kind: ContentType, query: str | None
+    settings: Settings, layers: Layers, book: RecipeBook, kind: ContentType, query: str | None, log: _Log
 ) -> Rewrite:
     """Words a passage anew by the recipe of the document's type."""
     clock = settings.clock
-    executor = RecipeExecutor(book, layers, clock=clock, log=lambda _: None, count=count_tokens)
+    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens)
     key = RECIPES[kind]
     name = book.load_recipe(key).input_docs[0]
 

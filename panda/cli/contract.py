@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from panda.cli.reporter import Reporter
 from panda.errors import PandaError
 from panda.settings import Settings
 from panda.storage.layout import Layout
 from panda.storage.opening import open_store, open_store_for_writing
+
+if TYPE_CHECKING:  # with all it imports: help must not wait for it
+    from panda.recipes.executor import Layers
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Invocation:
     """Environment variables, for the API keys that models.yaml names."""
     stdin: BinaryIO
     """Standard input, as bytes."""
+    layers: "Layers | None" = None
+    """Models that a server keeps from one run to the next; None for a command by itself."""
 
     def store(self) -> Layout:
         """The store for reading (NotFoundError if there is none)."""

@@ -68,7 +68,11 @@ def _wanted(invocation: Invocation, recipe: str | None, turn: int | None) -> Cal
         fields["recipe"] = book.load_recipe(recipe).name if "/" in recipe else recipe
     if turn is not None:
         fields["turn_id"] = turn_name(turn)
-    return lambda record: all(record.get(key) == value for key, value in fields.items())
+
+    def is_wanted(record: _Record) -> bool:
+        return "event" not in record and all(record.get(key) == value for key, value in fields.items())
+
+    return is_wanted
 
 
 def _records(

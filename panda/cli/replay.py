@@ -1,91 +1,180 @@
-"""`panda replay`: saved turns run again with their recorded answers."""
+"""`panda replay`: saved turns judged again, or run again with recorded or live answers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from panda.cli.completion import complete_turns
+from panda.cli.completion import complete_sessions, complete_turns
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError, UsageError
 
 if TYPE_CHECKING:  # imported when turns are replayed: help must not wait for the phases
-    from panda.replay import Simulation
+    from panda.replays.running import Task
+    from panda.replays.runs import RunFolder, TurnLine
+    from panda.replays.selection import TurnPlace
+
+_MODES = ("verify", "simulate", "rerun")
+_MISSES = ("report", "run")
 
 
 def replay(
     invocation: Invocation,
-    turns: Annotated[
-        list[str],
+    selection: Annotated[
+        list[str] | None,
         typer.Argument(
-            help="Numbers, or ranges such as 813-820.", metavar="TURN…", autocompletion=complete_turns
+            help="Numbers, ranges such as 813-820, or directories of turns.",
+            metavar="SELECTION…",
+            autocompletion=complete_turns,
         ),
-    ],
+    ] = None,
     mode: Annotated[
-        str, typer.Option(help="simulate: the recorded answers, no model call.", metavar="MODE")
+        str,
+        typer.Option(
+            help="verify: judge what was saved; simulate: run with the recorded answers; rerun: run live.",
+            metavar="MODE",
+        ),
     ] = "simulate",
+    session: Annotated[
+        str | None,
+        typer.Option(help="Only turns of this session.", metavar="ID", autocompletion=complete_sessions),
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only turns from this time on.", metavar="TIME")] = None,
+    status: Annotated[str | None, typer.Option(help="Only turns of this status.", metavar="STATUS")] = None,
+    on_miss: Annotated[
+        str,
+        typer.Option(
+            help="simulate: report a call without a recording, or run it live.", metavar="report|run"
+        ),
+    ] = "report",
+    workers: Annotated[
+        int, typer.Option(help="Processes that run turns; each loads its own models.", min=1, metavar="N")
+    ] = 1,
 ) -> Result:
     """
-    Run saved turns again with their recorded answers and compare every document; exit 3 if anything differs.
+    Judge saved turns again, or run them again, and compare every document; exit 3 if anything is found.
 
-    Example: panda replay 813-820 --mode simulate
+    What came of it is kept in a new directory under runs/; the saved turns are never touched.
+
+    Example: panda replay 813-820 --mode rerun --workers 2
     """
+    _check_word(mode, _MODES, "--mode")
+    _check_word(on_miss, _MISSES, "--on-miss")
+    limits = {"session": session, "since": since, "status": status}
+    run, lines = run_turns(
+        invocation, selection or [], mode=mode, workers=workers, live=on_miss == "run", **limits
+    )
+    return _result(run, mode, lines, run.finish(invocation.settings.clock))
+
+
+def run_turns(
+    invocation: Invocation,
+    selection: Sequence[str],
+    *,
+    mode: str,
+    workers: int,
+    live: bool = False,
+    session: str | None = None,
+    since: str | None = None,
+    status: str | None = None,
+) -> "tuple[RunFolder, list[TurnLine]]":
+    """
+    Run a selection of saved turns into a new run directory, telling of each that is not as it should be.
+
+    Args:
+        invocation: Settings, models and stderr.
+        selection: As select_turns takes it.
+        mode: verify, simulate or rerun.
+        workers: Processes.
+        live: Whether simulate asks the model for what no recording answers.
+        session: Only turns of this session.
+        since: Only turns from this time on.
+        status: Only turns of this status.
+
+    Returns:
+        The run, still to be finished, and its lines as they came.
+    """
+    from panda.replays.running import plan_tasks, run_tasks
+    from panda.replays.runs import RunFolder
+
+    places = _places(invocation, selection, session, since, status)
+    run = RunFolder.create(
+        invocation.store_for_writing(),
+        invocation.settings.clock,
+        mode,
+        places,
+        fingerprint=_fingerprint(invocation),
+        options={"live": live, "workers": workers, "selection": list(selection)},
+    )
+    tasks: list[Task] = plan_tasks(places, mode, live=live, keep=run.kept_turn)  # type: ignore[arg-type]
+    lines: list[TurnLine] = []
+    with invocation.reporter.progress("replaying", len(tasks)) as advance:
+        for line in run_tasks(invocation.settings, invocation.environ, tasks, workers=workers):
+            run.add(line)
+            lines.append(line)
+            _tell(invocation, line)
+            advance()
+    return run, lines
+
+
+def _check_word(word: str, known: Sequence[str], flag: str) -> None:
+    if word not in known:
+        choices = ", ".join(known)
+        raise UsageError(f"there is no {word!r} for {flag}", where=flag, fix=f"use one of: {choices}")
+
+
+def _places(
+    invocation: Invocation, words: Sequence[str], session: str | None, since: str | None, status: str | None
+) -> "list[TurnPlace]":
+    from panda.documents.times import parse_time
+    from panda.replays.selection import TurnFilter, select_turns
+
+    try:
+        start = parse_time(since) if since else None
+    except ValueError as exc:
+        raise UsageError(f"{since!r} is no time", where="--since", fix="write 2026-01-04T14:30:00Z") from exc
+    wanted = TurnFilter(session=session, since=start, status=status)
+    return select_turns(words, wanted, layout=invocation.store, user=invocation.settings.user)
+
+
+def _fingerprint(invocation: Invocation) -> dict[str, object]:
     from panda.models.layers import Layers
     from panda.models.models_file import load_models_file
-    from panda.replay import simulate
+    from panda.recipes.book import RecipeBook
+    from panda.replays.runs import fingerprint
 
-    if mode != "simulate":
-        raise UsageError(f"there is no mode {mode!r}", where="--mode", fix="use --mode simulate")
-    numbers, settings = parse_numbers(turns), invocation.settings
-    models, found = load_models_file(settings.models_file), []
-    with (
-        Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers,
-        invocation.reporter.progress("replaying", len(numbers)) as advance,
-    ):
-        for number in numbers:
-            found.append(simulate(settings, invocation.store(), layers, number))
-            advance()
-    return _result(invocation, mode, found)
+    settings = invocation.settings
+    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+    models = load_models_file(settings.models_file)
+    with Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
+        return fingerprint(book, layers)
 
 
-def _result(invocation: Invocation, mode: str, found: "Sequence[Simulation]") -> Result:
-    from panda.replay import simulation_data
+def _tell(invocation: Invocation, line: "TurnLine") -> None:
+    if line.ok:
+        return
+    invocation.reporter.step(f"turn {line.turn}: {line.result}")
+    for finding in line.findings:
+        invocation.reporter.step(finding)
+    for miss in line.misses:
+        invocation.reporter.step(f"miss in {miss['recipe']} ({miss['kind']}):\n{miss['difference']}")
+    for name, difference in line.different.items():
+        invocation.reporter.step(f"{name}:\n{difference}")
 
-    failed = [one for one in found if not one.ok]
-    for one in failed:
-        invocation.reporter.step(f"turn {one.turn}: {one.halted or 'differs'}")
-        for miss in one.misses:
-            invocation.reporter.step(f"miss in {miss.recipe} ({miss.kind}):\n{miss.difference}")
-        for name, difference in one.different.items():
-            invocation.reporter.step(f"{name}:\n{difference}")
-    outcomes = {True: "same", False: "differs"}
-    rows = [(one.turn, outcomes[one.ok], len(one.same), len(one.different), len(one.misses)) for one in found]
-    data = {"mode": mode, "turns": [simulation_data(one) for one in found]}
-    table = Table(("turn", "outcome", "same", "different", "misses"), rows)
+
+def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]", results: dict[str, int]) -> Result:
+    lines.sort(key=lambda line: (line.user, line.turn))
+    failed = [line for line in lines if not line.ok]
+    rows = [
+        (line.turn, line.result, len(line.findings), len(line.different), len(line.misses)) for line in lines
+    ]
+    turns = [{**line.to_json(), "ok": line.ok, "outcome": None} for line in lines]
+    data = {"run": run.id, "directory": str(run.directory), "mode": mode, "results": results, "turns": turns}
+    table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
+    verb = "do not hold what was promised" if mode == "verify" else "do not come out as they were saved"
     error = CheckError(
-        f"{len(failed)} of {len(found)} turns do not come out as they were saved",
-        where=", ".join(f"turn {one.turn}" for one in failed),
-        fix="look at the differences above; record the turns anew if the change is meant",
+        f"{len(failed)} of {len(lines)} turns {verb}",
+        where=", ".join(f"turn {line.turn}" for line in failed[:20]),
+        fix=f"see {run.directory}; panda diff saved {run.id} shows what changed",
     )
     return Result(data, table, error=error if failed else None)
-
-
-def parse_numbers(words: list[str]) -> list[int]:
-    """
-    Turn numbers from numbers and ranges, each once, in the order given.
-
-    Raises:
-        UsageError: A word is neither.
-
-    >>> parse_numbers(["811", "813-815", "811"])
-    [811, 813, 814, 815]
-    """
-    numbers: list[int] = []
-    for word in words:
-        first, dash, last = word.partition("-")
-        if not (first.isascii() and first.isdigit()) or (dash and not (last.isascii() and last.isdigit())):
-            raise UsageError(
-                f"{word!r} is neither a turn number nor a range", where="TURN…", fix="write 813 or 813-820"
-            )
-        numbers += range(int(first), int(last if dash else first) + 1)
-    return list(dict.fromkeys(numbers))

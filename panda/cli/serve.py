@@ -37,9 +37,14 @@ def _served(invocation: Invocation, source: FactSource, host: str, port: int) ->
     from panda.serving.synthesis_api import SynthesisApi
 
     limits = Limits()
-    token = invocation.environ.get("PANDA_TOKEN") or None
+    token = read_token(invocation)
     api = SynthesisApi(source, invocation.settings.clock, limits, token=token is not None)
     application = api.application()
     for address in serve_http(application, host=host, port=port, token=token, limits=limits):
         invocation.reporter.step(f"listening on {address}; Ctrl-C stops")
         yield (address,)
+
+
+def read_token(invocation: Invocation) -> str | None:
+    """The token that clients must send; None if PANDA_TOKEN is unset or empty."""
+    return invocation.environ.get("PANDA_TOKEN") or None

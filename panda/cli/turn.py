@@ -50,13 +50,13 @@ def turn(
 
     _check_usage(query, resume, dry_run=dry_run)
     store = invocation.store() if dry_run else invocation.store_for_writing()
-    app = build(invocation.settings, store, invocation.environ)
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
     if resume is not None:
         return _resume(invocation, app, resume)
     text = read_query(query or "", invocation.stdin)
     if dry_run:
         return _show_plan(app, text, mode)
-    with app.hold_session(invocation.settings.session, _waiting(invocation)):
+    with app.hold_session(invocation.settings.session, waiting(invocation)):
         return run_turn(invocation, app, app.start_turn(text, mode))
 
 
@@ -75,13 +75,14 @@ def _check_usage(query: str | None, resume: int | None, *, dry_run: bool) -> Non
         raise UsageError("--dry-run goes with a query", where="--dry-run", fix="leave out --resume")
 
 
-def _waiting(invocation: Invocation) -> Callable[[str], None]:
+def waiting(invocation: Invocation) -> Callable[[str], None]:
+    """Tells who holds the lock that is waited for."""
     return lambda holder: invocation.reporter.step(f"waiting for {holder}")
 
 
 def _resume(invocation: Invocation, app: "App", number: int) -> Result:
     session = app.store.open(number).read_metadata().session_id
-    with app.hold_session(session, _waiting(invocation)):
+    with app.hold_session(session, waiting(invocation)):
         return run_turn(invocation, app, app.resume_turn(number))
 
 

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from panda.cli.completion import complete_turns
 from panda.cli.contract import Invocation, Result
 from panda.cli.plain_text import one_line
 from panda.documents.problems import Problem
 from panda.errors import CheckError
+from panda.memory.judging import judge_gathered
 from panda.settings import Settings
 from panda.storage.checking import check_store
 from panda.storage.layout import Layout
@@ -20,18 +22,27 @@ def validate(
     invocation: Invocation,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="A store, turn, directory or file; none: everything in force.", metavar="PATH"),
+        typer.Argument(
+            help="A store, turn (also by its number), directory or file; none: everything in force.",
+            metavar="PATH|TURN",
+            autocompletion=complete_turns,
+        ),
     ] = None,
 ) -> Result:
     """
     Check files, without loading a model.
 
-    Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Ends
-    with 3 if anything is wrong.
+    Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
+    turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites.
+    Ends with 3 if anything is wrong.
+
+    Example: panda validate 813 --user demo
     """
     layout = invocation.store() if not paths else Layout(invocation.settings.root)
-    problems = check_store(layout, paths or ())
-    problems += _recipe_problems(invocation.settings, paths or ())
+    places = [_place(path, layout, invocation.settings.user) for path in paths or ()]
+    problems = check_store(layout, places)
+    problems += judge_gathered(layout.root, places)
+    problems += _recipe_problems(invocation.settings, places)
     data = {"problems": [asdict(problem) for problem in problems]}
     if not problems:
         invocation.reporter.step("no problems found")
@@ -39,6 +50,14 @@ def validate(
     files = len({problem.path for problem in problems})
     error = CheckError(f"problems: {len(problems)}, in files: {files}", fix="mend them, then validate again")
     return Result(data, "".join(map(_lines, problems)), error=error)
+
+
+def _place(path: Path, layout: Layout, user: str) -> Path:
+    """The path; a number that is none stands for a turn of the user."""
+    word = str(path)
+    if word.isascii() and word.isdigit() and not path.exists():
+        return layout.turn(user, int(word)).directory
+    return path
 
 
 def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from panda.compression.compressing import Compression, Dropped
 from panda.errors import PandaError
 from panda.storage.files import read_text, write_json
 
-_VERSION = 3
+_VERSION = 4
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -22,10 +23,12 @@ class CompressionCache:
 
     Args:
         directory: Where they are kept; made when the first one comes.
+        max_age_seconds: Older ones are not used; None uses them however old they are.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, max_age_seconds: float | None = None) -> None:
         self._directory = directory
+        self._max_age_seconds = max_age_seconds
 
     def key(
         self,
@@ -43,9 +46,9 @@ class CompressionCache:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def find(self, key: str) -> Compression | None:
-        """The result of that name, or None; a damaged file counts as none."""
-        path = self._path(key)
-        if not path.is_file():
+        """The result of that name, or None; a damaged file, or one that is too old, counts as none."""
+        path, most = self._path(key), self._max_age_seconds
+        if not path.is_file() or (most is not None and time.time() - path.stat().st_mtime >= most):
             return None
         try:
             return _parse(json.loads(read_text(path)))

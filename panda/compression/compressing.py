@@ -194,7 +194,7 @@ def _plan(
     if surprise is not None and not asked and _needs_model(units, weights, budget_tokens):
         found = surprise(texts)
     scores = score_units(pieces, units, signals, found, kind)
-    order = rank(pieces, units, scores, weights, has_query=asked)
+    order = rank(pieces, units, scores, weights, kind, has_query=asked)
     return Plan(outline, weights, tuple(order), found is not None)
 
 

@@ -1,8 +1,9 @@
 """What kind of document a text is, which decides what of it matters (S3 §22)."""
 
-import json
 import re
 from typing import Literal, get_args
+
+from panda.compression.json_pieces import load_json
 
 ContentType = Literal["context.md", "research.md", "page_doc", "tool_result", "prior_turn", "generic"]
 CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
@@ -62,7 +63,7 @@ def _is_page(text: str) -> bool:
     if not text.lstrip().startswith("{") or ('"ocr_items"' not in text and '"zones"' not in text):
         return False
     try:
-        value = json.loads(text)
+        value = load_json(text)
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and ("ocr_items" in value or "zones" in value)

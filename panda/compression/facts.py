@@ -178,7 +178,7 @@ def _facts(piece: Piece) -> tuple[str, ...]:
 
 
 def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str]) -> None:
-    confidences = _page_confidences(pieces) if kind == "page_doc" else {}
+    confidences = page_confidences(pieces) if kind == "page_doc" else {}
     for i, piece in enumerate(pieces):
         confidence = confidences.get(i, 1.0)
         short = len(piece.text) <= _BOILERPLATE_CHARS
@@ -200,8 +200,13 @@ def object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
     return [name.lower() for name in (*piece.path, *named)]
 
 
-def _page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
-    """The confidence of the named object that each piece stands in; the innermost one counts."""
+def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
+    """
+    How sure the page was read where each piece stands: by index, of the innermost named object that says so.
+
+    Args:
+        pieces: All pieces of a page_doc.
+    """
     members: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         for head in piece.heads:

@@ -1,14 +1,21 @@
 """Bring the documents of a call down to the room they have, the least important first, every cut marked."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from panda.compression.compressing import Surprise, compress, least_tokens
-from panda.compression.content_types import detect_content_type
+from panda.compression.compressing import Compression, Surprise, compress, least_tokens
+from panda.compression.content_types import ContentType, detect_content_type
 from panda.compression.pieces import MARK
 from panda.errors import BudgetExceededError
 
-__all__ = ["MARK", "Cut", "InputDocument", "fit_documents"]
+Trigger = Literal["section", "document", "input", "call", "window", "command"]
+"""
+Budget of a section, of context.md, of a recipe's inputs, of any call, or the model's context window: what is
+over an earlier one is compressed before a later one is looked at. Or `panda compress` was asked to.
+"""
+__all__ = ["MARK", "Cut", "InputDocument", "Trigger", "fit_documents"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,12 @@ class Cut:
     """Budget tokens it kept, the marks included."""
     method: str = "lexical"
     """How it was compressed: whole pieces, lexical or model."""
+    content_type: ContentType = "generic"
+    """Its type."""
+    trigger: Trigger = "input"
+    """Which limit it was over."""
+    seconds: float = 0.0
+    """What it took."""
 
 
 def fit_documents(
@@ -44,6 +57,7 @@ def fit_documents(
     count: Callable[[str], int],
     query: str | None = None,
     surprise: Surprise | None = None,
+    keep: Sequence[re.Pattern[str]] = (),
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
     Documents that fit the room together.
@@ -54,6 +68,7 @@ def fit_documents(
         count: Maps a text to budget tokens.
         query: The user's query, so that what answers it is kept first.
         surprise: Asks the NERVES model where there is no query; None decides by words alone.
+        keep: Where one of these occurs, nothing is dropped.
 
     Returns:
         The n documents in order, the least important unprotected ones compressed first, with `[…]` in the
@@ -77,7 +92,7 @@ def fit_documents(
         if document.protected or not document.text:
             continue
         kind = detect_content_type(document.name, document.text)
-        least = least_tokens(document.text, kind=kind, count=count)
+        least = least_tokens(document.text, kind=kind, count=count, keep=keep)
         if least >= sizes[i]:
             continue
         made = compress(
@@ -87,9 +102,10 @@ def fit_documents(
             count=count,
             query=query,
             surprise=surprise,
+            keep=keep,
         )
         fitted[i] = replace(document, text=made.text)
-        cuts.append(Cut(document.name, sizes[i], made.after_tokens, made.method))
+        cuts.append(_cut(document, made))
         over -= sizes[i] - made.after_tokens
     if over > 0:
         raise BudgetExceededError(
@@ -100,3 +116,9 @@ def fit_documents(
             fix="raise token_budget.input of the recipe, or use a model with a larger context window",
         )
     return fitted, cuts
+
+
+def _cut(document: InputDocument, made: Compression) -> Cut:
+    return Cut(
+        document.name, made.before_tokens, made.after_tokens, made.method, made.kind, seconds=made.seconds
+    )

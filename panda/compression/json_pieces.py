@@ -4,17 +4,21 @@ import json
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from panda.compression.line_pieces import prose_spans
-from panda.compression.pieces import MARK, Piece
+from panda.compression.pieces import MARK, Piece, with_heads
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
 _LONG_CHARS = 160
-_DEEPEST = 200
+_DEEPEST = 100
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _NAMES = ("name", "title", "product", "zone", "type", "label", "id", "url")
-"""Keys that say what an object is; the first one there stands wherever something of the object stands."""
+"""Keys that say what an object is; the first one there stands wherever something of the object stands …"""
+_SAYS_ITSELF = re.compile(r": (?:https?://\S+|\d{4}-\d\d-\d\d\S*)\Z")
+"""… but for a URL or time alone."""
 
 
 @dataclass
@@ -54,6 +58,7 @@ class JsonOutline:
 
     def render(self, kept: Set[int]) -> str:
         """See Outline: values kept whole stand as they are written, `"[…]"` marks what was left out."""
+        kept = with_heads(self.pieces, kept)
         if len(kept) == len(self.pieces):
             return self.source
         counts = [0]
@@ -114,7 +119,7 @@ def parse_json(source: str) -> JsonOutline | None:
         source: Any text.
 
     Returns:
-        None if it is no JSON object or list, or nested too deeply to be read.
+        None if it is no JSON object or list. What is nested too deeply is one piece.
 
     >>> outline = parse_json('{"price": 697.00, "tags": ["a", "b"]}')
     >>> [piece.text for piece in outline.pieces]
@@ -125,12 +130,26 @@ def parse_json(source: str) -> JsonOutline | None:
     if source.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        json.loads(source)
+        load_json(source)
         reader = _Reader(source)
         root = reader.value((), _BLANK.match(source, 0).end(), 0)  # type: ignore[union-attr]  # always matches
     except (ValueError, RecursionError):
         return None
     return JsonOutline(source, tuple(reader.pieces), root) if reader.pieces else None
+
+
+def load_json(text: str) -> Any:
+    """
+    What a JSON document says, its numbers as they are written: so they may have any length.
+
+    Raises:
+        ValueError: It is not JSON.
+        RecursionError: It is nested too deeply.
+
+    >>> load_json('[697.00, "a", null]')
+    ['697.00', 'a', None]
+    """
+    return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
 
 
 class _Reader:
@@ -142,11 +161,12 @@ class _Reader:
         self.line = 0
 
     def value(self, path: tuple[str, ...], at: int, depth: int) -> _Node:
-        if depth > _DEEPEST:
-            raise RecursionError
         node = _Node(at, first=len(self.pieces))
         opening = self.source[at]
-        if opening in "{[":
+        if opening in "{[" and depth > _DEEPEST:
+            _, node.end = _DECODER.raw_decode(self.source, at)
+            self._piece(node, path, self.source[node.start : node.end])
+        elif opening in "{[":
             node.kind = "object" if opening == "{" else "list"
             self._children(node, path, at + 1, depth)
         elif opening == '"':
@@ -188,7 +208,7 @@ class _Reader:
         if named is None or named.last != named.first + 1:
             return
         for i in range(node.first, len(self.pieces)):
-            if i != named.first:
+            if i != named.first and not _SAYS_ITSELF.search(self.pieces[i].text):
                 self.pieces[i] = replace(self.pieces[i], heads=(*self.pieces[i].heads, named.first))
 
     def _string(self, node: _Node, path: tuple[str, ...]) -> None:

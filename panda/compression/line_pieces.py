@@ -9,9 +9,11 @@ LONG_CHARS = 110
 """A sentence up to here stays whole."""
 _AIM_CHARS = 70
 _WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_MOST_CHARS = 4 * _AIM_CHARS
 _BREAK = re.compile(rf"\s+(?=\S)|(?<=[{_WIDE}])(?=[{_WIDE}])|(?<=[\]}}\"]),(?=[\[{{\"])")
 _CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]\Z")
 _BESIDE_VALUE = re.compile(r"[\d$€£¥₽₹%#]")
+_BETWEEN_VALUES = re.compile(r"(?<=\d)[;,\t]?\s+(?=[-+]?\d)|(?<=\d),(?=[-+]?\d)")
 
 
 def prose_spans(source: str, start: int, end: int) -> Iterator[list[tuple[int, int]]]:
@@ -35,9 +37,20 @@ def chunk_spans(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
     A line cut into stretches of about 70 characters where it is long, at the ends of clauses if it has any.
 
-    Never within a word, and not beside a number, so that no stretch says what the line does not; a line
-    without a blank stays whole.
+    Never within a word, and not beside a number, so that no stretch says what the line does not; only a long
+    row of numbers is cut, between two of them. A line without a blank stays whole.
     """
+    for one, other in _clauses(source, start, end):
+        begin = one
+        if other - one > _MOST_CHARS:
+            for match in _BETWEEN_VALUES.finditer(source, one, other):
+                if match.start() - begin > _AIM_CHARS:
+                    yield begin, match.start()
+                    begin = match.end()
+        yield begin, other
+
+
+def _clauses(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     begin, clause, last = start, start, start
     if end - start > LONG_CHARS:
         for match in _BREAK.finditer(source, start, end):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from panda.compression.relevance import UnitText
-from panda.models.contract import Model, ScoreParams
+from panda.models.contract import Model, ScoreParams, Usage
 
 _WINDOW_TOKENS = 1_024
 _BEFORE_CHARS = 400
@@ -35,6 +35,10 @@ class NervesReader:
     """
 
     def __init__(self, model: Model, *, max_chars: int = _MAX_CHARS) -> None:
+        self.model = model.info
+        """What was asked."""
+        self.readings: list[tuple[Usage, float]] = []
+        """Tokens and seconds of every window read so far."""
         self._model = model
         self._max_chars = max_chars
 
@@ -72,8 +76,9 @@ class NervesReader:
         tokens = 0
         for i, unit in enumerate(units):
             is_line = not members or units[i - 1].line != unit.line
-            lead = (
-                ("\n" if text else "") + (unit.around[-80:] + " " if unit.around else "") if is_line else " "
+            is_told = bool(members) and units[i - 1].around == unit.around
+            lead = ("\n" if text and is_line else " " if text else "") + (
+                "" if is_told or not unit.around else unit.around[-80:] + " "
             )
             size = self._model.count_model_tokens(lead + unit.text)
             if members and tokens + size > room:
@@ -90,6 +95,7 @@ class NervesReader:
 
     def _read(self, prefix: str, window: _Window) -> list[float]:
         scores = self._model.score_tokens(prefix, window.text, ScoreParams(_TIMEOUT_SECONDS))
+        self.readings.append((scores.usage, scores.seconds))
         sums, counts = [0.0] * len(window.units), [0] * len(window.units)
         place = 0
         for value, end in zip(scores.logprobs, scores.ends, strict=True):

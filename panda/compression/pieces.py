@@ -118,11 +118,15 @@ class TextOutline:
             right = " "
         if last >= 0 and pieces[last].kind in ("row", "table_head"):
             if pieces[last + 1].kind == "row":
-                cells = count_cells(pieces[last].text.split("\n", 1)[0])
+                cells = count_cells(pieces[self._table_head(last)].text.split("\n", 1)[0])
                 mark = f"| {MARK} |" + " |" * (cells - 1)
             elif left.count("\n") < 2:
                 left += "\n"
         return left + mark + right
+
+    def _table_head(self, row: int) -> int:
+        heads = self.pieces[row].heads
+        return row if self.pieces[row].kind == "table_head" else heads[-1]
 
     def _with_small_gaps(self, kept: set[int]) -> set[int]:
         """Also what is no longer than the mark that would stand for it, within a line."""

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from panda.compression.content_types import ContentType
-from panda.compression.facts import Weights, object_names
+from panda.compression.facts import Weights, object_names, page_confidences
 from panda.compression.pieces import Piece
 from panda.compression.relevance import Signals
 
 _WHOLE_TOKENS = 48
 _HUGE_TOKENS = 160
-_FACT_SHARE = 0.7
+_FACT_SHARE = 0.9
 _FACT_SHARE_WITH_QUERY = 0.15
 _SAYS = 0.25
 """What it counts that a unit is telling as such, beside its fit to the query."""
+_PAGE_SHARES = (0.7, 0.2, 0.1)
+"""Of a page: zones with fields, running text, URL and times of the page (S3 §22)."""
+_SURE = 0.8
 _FIRST_REASONS = ("boilerplate", "no words", "navigation", "zone with confidence below 0.5")
 _STRUCTURE = ("heading", "label", "fence", "table_head")
 
@@ -68,6 +71,7 @@ def rank(
     units: Sequence[Unit],
     scores: Sequence[float],
     weights: Weights,
+    kind: ContentType,
     *,
     has_query: bool,
 ) -> list[Item]:
@@ -81,6 +85,7 @@ def rank(
         units: Their units.
         scores: What each unit is worth.
         weights: Protected pieces, facts, and pieces to drop first.
+        kind: Type of the document; of a page each part gets its share.
         has_query: Whether the scores follow a query, and count for more than facts then.
 
     Returns:
@@ -94,7 +99,10 @@ def rank(
     good = [item for item in lines if item.rung == 3]
     rest = sorted((item for item in lines if item.rung < 3), key=lambda item: -item.rung)
     share = _FACT_SHARE_WITH_QUERY if has_query else _FACT_SHARE
-    merged = _take_turns(facts, good, share, sizes)
+    merged = _take_turns((facts, good), (share, 1 - share), sizes)
+    if kind == "page_doc":
+        parts = [[item for item in merged if _page_part(pieces, item) == part] for part in range(3)]
+        merged = _take_turns(parts, _PAGE_SHARES, sizes)
     done = {i for item in merged for i in item.pieces} | weights.protected
     ranked = list(merged)
     for item in rest:
@@ -145,19 +153,26 @@ def _items(unit: Unit, weights: Weights) -> list[Item]:
     return found
 
 
+def _page_part(pieces: Sequence[Piece], item: Item) -> int:
+    """Of which share a page's item is: 0 fields and facts of its zones, 1 running text, 2 the page itself."""
+    piece = pieces[item.pieces[0]]
+    if len(piece.path) == 1 and not piece.heads:
+        return 2
+    beside = [i for i in (item.pieces[0] - 1, item.pieces[0] + 1) if 0 <= i < len(pieces)]
+    is_text = any(pieces[i].start == piece.start for i in beside)  # of one long string
+    return 1 if is_text and not item.is_fact else 0
+
+
 def _take_turns(
-    first: Sequence[Item], second: Sequence[Item], share: float, sizes: dict[int, int]
+    lists: Sequence[Sequence[Item]], shares: Sequence[float], sizes: dict[int, int]
 ) -> list[Item]:
-    """Both lists merged so that *first* gets its share of the tokens until it is used up; nothing twice."""
+    """The lists merged so that each gets its share of the tokens until it is used up; nothing twice."""
     merged: list[Item] = []
     done: set[int] = set()
-    taken = [0.0, 0.0]
-    at = [0, 0]
-    lists = (first, second)
-    while at[0] < len(first) or at[1] < len(second):
-        turn = 0 if taken[0] * (1 - share) <= taken[1] * share else 1
-        if at[turn] >= len(lists[turn]):
-            turn = 1 - turn
+    taken = [0.0] * len(lists)
+    at = [0] * len(lists)
+    while waiting := [n for n, items in enumerate(lists) if at[n] < len(items)]:
+        turn = min(waiting, key=lambda n: (taken[n] / shares[n], n))
         item = lists[turn][at[turn]]
         at[turn] += 1
         left = tuple(i for i in item.pieces if i not in done)
@@ -186,12 +201,15 @@ def score_units(
         kind: Type of the document.
     """
     newest = max((piece.section or 0 for piece in pieces), default=0)
+    sure = page_confidences(pieces) if kind == "page_doc" else {}
     found = []
     for n, unit in enumerate(units):
         piece = pieces[unit.pieces[0]]
         says = signals.specific[n] + signals.marks[n]
         if surprise is not None:
             says += surprise[n]
+        if sure.get(unit.pieces[0], 0.0) >= _SURE:
+            says += 1
         found.append(signals.query[n] + _SAYS * says + _bonus(pieces, piece, n, len(units), kind, newest))
     return found
 

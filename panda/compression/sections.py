@@ -1,18 +1,77 @@
-"""Sections of context.md within their budgets (S3 §25 level 1, §26)."""
+"""Sections of context.md within their budgets, and the document within its own (S3 §25, §26)."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from panda.compression.content_types import ContentType
 from panda.compression.fitting import Cut, InputDocument, fit_documents
-from panda.documents.context import Section, Text, render_section
+from panda.compression.limits import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Limits
+from panda.documents.context import ContextDocument, Meta, Section, Text, render_context, render_section
 from panda.documents.sections import SECTIONS
 from panda.errors import BudgetExceededError
 
 _TOOLS = 4
 _NAMES = {_TOOLS: "tool_result"}
+_MOST_TRIES = 3
+_SHORT_META = ("step", "tool", "status")
+"""What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
 
 
-def fit_section(section: Section, *, query: str, count: Callable[[str], int]) -> tuple[Section, Cut | None]:
+def fit_context(
+    document: ContextDocument,
+    number: int,
+    *,
+    query: str,
+    count: Callable[[str], int],
+    limits: Limits | None = None,
+) -> tuple[ContextDocument, list[Cut]]:
+    """
+    context.md with a new section, before it is written: first the section, then the whole if it must be.
+
+    Args:
+        document: With the new section in it.
+        number: The section that is new.
+        query: The user's query, so that what answers it is kept first.
+        count: Maps a text to budget tokens.
+        limits: What the user has set.
+
+    Returns:
+        The document, each section with its `_meta`; and the cuts, with what caused each of them. A section
+        over its budget is compressed alone. Only if the document is over 8,600 tokens all the same, it is
+        brought to 7,500: the largest sections first, down to one common size, the new one last, §0 never.
+
+    Raises:
+        BudgetExceededError: Something would have to be cut, and compression is off.
+    """
+    limits = limits or Limits()
+    made, cuts = document, []
+    section = document.section(number)
+    if section is not None:
+        fitted, cut = fit_section(section, query=query, count=count, limits=limits)
+        if cut is not None:
+            made = made.with_section(fitted)
+            cuts.append(cut)
+    total = count(render_context(made))
+    if total > DOCUMENT_TOKENS:
+        older = [one for one in made.sections if one.number not in (0, number)]
+        newest = [one for one in made.sections if one.number == number != 0]
+        for group in (older, newest):
+            for one, budget in _shares(group, total - DOCUMENT_TARGET_TOKENS, count):
+                fitted, cut = _shrink(one, budget, query, count)
+                if cut is not None:
+                    made = made.with_section(fitted)
+                    cuts.append(replace(cut, trigger="document"))
+            total = count(render_context(made))
+            if total <= DOCUMENT_TARGET_TOKENS:
+                break
+    if cuts and not limits.enabled:
+        raise _off(cuts)
+    return made, cuts
+
+
+def fit_section(
+    section: Section, *, query: str, count: Callable[[str], int], limits: Limits | None = None
+) -> tuple[Section, Cut | None]:
     """
     A section within its budget, before it is written.
 
@@ -20,31 +79,96 @@ def fit_section(section: Section, *, query: str, count: Callable[[str], int]) ->
         section: Any section; §0 is never touched.
         query: The user's query, so that what answers it is kept first.
         count: Maps a text to budget tokens.
+        limits: What the user has set.
 
     Returns:
         The section, its text compressed if it was over budget, `_meta` whole; and the cut, None if there was
-        none. In §4 older results shrink before newer ones, and the newest stays whole unless it alone is
-        over budget. A section whose `_meta` leaves no room comes back as far down as it goes.
+        none. In §4 older results shrink before newer ones, then their `_meta` to step, tool and status, and
+        the newest stays whole unless it alone is over the budget: then it shrinks too, and is whole in
+        steps/ alone. A section whose `_meta` leaves no room comes back as far down as it goes.
     """
     budget = SECTIONS[section.number].budget_tokens
     before = count(render_section(section))
     if section.number == 0 or before <= budget:
         return section, None
+    aim = (limits or Limits()).target(before, budget)
+    made, cut = _shrink(section, aim, query, count)
+    newest = section.blocks[-1] if section.blocks else None
+    if section.number == _TOOLS and aim < budget and newest != (made.blocks[-1] if made.blocks else None):
+        made, cut = _shrink(section, budget, query, count)
+    return made, cut
+
+
+def _shrink(
+    section: Section, budget: int, query: str, count: Callable[[str], int]
+) -> tuple[Section, Cut | None]:
+    """The section in so many tokens, or as near to them as what it must hold allows."""
+    before = count(render_section(section))
+    if before <= budget:
+        return section, None
+    is_tools = section.number == _TOOLS
+    tries = [(section, True), (_with_short_meta(section), True)] if is_tools else []
+    for given, newest_whole in [*tries, (section, False), (_with_short_meta(section), False)]:
+        made, seconds = _fit(given, budget, newest_whole, query, count)
+        if made is not None:
+            after = count(render_section(made))
+            kind: ContentType = "tool_result" if is_tools else "context.md"
+            return made, Cut(f"§{section.number}", before, after, "lexical", kind, "section", seconds)
+        if not is_tools:
+            break
+    return section, None
+
+
+def _fit(
+    section: Section, budget: int, newest_whole: bool, query: str, count: Callable[[str], int]
+) -> tuple[Section | None, float]:
+    """The section with its texts compressed into the budget; None if they cannot be."""
     places = [place for place, block in enumerate(section.blocks) if isinstance(block, Text)]
     order = places[::-1] if section.number == _TOOLS else places
     name = _NAMES.get(section.number, SECTIONS[section.number].title)
     given = [InputDocument(name, _text(section, place)) for place in order]
-    room = budget - (before - sum(count(document.text) for document in given))
-    for protect in (section.number == _TOOLS, False):
-        first = [replace(given[0], protected=protect)] if given else []
-        fitted = _fit([*first, *given[1:]], room, query, count)
-        if fitted is not None:
-            blocks = list(section.blocks)
-            for place, document in zip(order, fitted, strict=True):
-                blocks[place] = Text(document.text)
-            made = Section(section.number, tuple(blocks))
-            return made, Cut(f"§{section.number}", before, count(render_section(made)))
-    return section, None
+    if given and newest_whole:
+        given[0] = replace(given[0], protected=True)
+    size = count(render_section(section))
+    room = budget - (size - sum(count(document.text) for document in given))
+    for _ in range(_MOST_TRIES):
+        try:
+            fitted, cuts = fit_documents(given, room_tokens=max(0, room), count=count, query=query)
+        except BudgetExceededError:
+            return None, 0.0
+        blocks = list(section.blocks)
+        for place, document in zip(order, fitted, strict=True):
+            blocks[place] = Text(document.text)
+        made = Section(section.number, tuple(blocks))
+        over = count(render_section(made)) - budget  # texts beside each other may take a token more
+        if over <= 0:
+            return made, sum(cut.seconds for cut in cuts)
+        room -= over
+    return None, 0.0
+
+
+def _with_short_meta(section: Section) -> Section:
+    """The section with what can be read in steps/ left out of the `_meta` of all results but the newest."""
+    last = max((place for place, block in enumerate(section.blocks) if isinstance(block, Meta)), default=0)
+    blocks = [
+        Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
+        if isinstance(block, Meta) and place != last
+        else block
+        for place, block in enumerate(section.blocks)
+    ]
+    return Section(section.number, tuple(blocks))
+
+
+def _shares(sections: list[Section], over: int, count: Callable[[str], int]) -> list[tuple[Section, int]]:
+    """The sections to shrink, largest first, with the common size that takes off so many tokens together."""
+    sizes = sorted(((count(render_section(one)), one.number, one) for one in sections), reverse=True)
+    cap = 0
+    for n in range(1, len(sizes) + 1):
+        below = sizes[n][0] if n < len(sizes) else 0
+        cap = (sum(size for size, _, _ in sizes[:n]) - over) // n
+        if cap >= below:
+            break
+    return [(one, max(0, cap)) for size, _, one in sizes if size > cap]
 
 
 def _text(section: Section, place: int) -> str:
@@ -53,10 +177,11 @@ def _text(section: Section, place: int) -> str:
     return block.text
 
 
-def _fit(
-    documents: list[InputDocument], room_tokens: int, query: str, count: Callable[[str], int]
-) -> list[InputDocument] | None:
-    try:
-        return fit_documents(documents, room_tokens=max(0, room_tokens), count=count, query=query)[0]
-    except BudgetExceededError:
-        return None
+def _off(cuts: list[Cut]) -> BudgetExceededError:
+    first = cuts[0]
+    return BudgetExceededError(
+        f"{first.name} has {first.before_tokens} tokens, too many for its budget or for context.md, and "
+        "compression is off",
+        where="setting compression_enabled",
+        fix="set compression_enabled = true",
+    )

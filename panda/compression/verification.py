@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from panda.compression.json_pieces import load_json
 from panda.compression.pieces import MARK, count_cells
 from panda.documents.evidence import check_evidence
 from panda.documents.yaml_values import parse_yaml
@@ -51,7 +52,7 @@ def verify(
     said, known = output, source
     if is_json:
         try:
-            said, known = _values(json.loads(output)), _values(json.loads(source))
+            said, known = _values(load_json(output)), _values(load_json(source))
         except (ValueError, RecursionError):
             return [*problems, "no longer valid JSON"]
     problems += [f"{claim.kind} {claim.text} is not in the source" for claim in check_evidence(said, [known])]

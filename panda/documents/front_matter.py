@@ -8,29 +8,10 @@ from typing import Any
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
-from panda.documents.yaml_values import NoAliasLoader
+from panda.documents.yaml_entries import PlainLoader, split_entries
 from panda.errors import DocumentError
 
 _BOUNDARY: re.Pattern[str] = YAMLHandler.FM_BOUNDARY
-
-
-class _Loader(NoAliasLoader):
-    """YAML in which a plain word is text unless it is null, true, false or a number that prints as typed."""
-
-
-_Loader.yaml_implicit_resolvers = {}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:[Tt]rue|[Ff]alse)$"), list("tTfF"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int", re.compile(r"^-?(?:0|[1-9]\d{0,14})$"), list("-0123456789")
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^-?(?:0|[1-9]\d{0,8})\.(?:0|\d{0,5}[1-9])$"),
-    list("-0123456789"),
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +64,7 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
         )
     body_start = min(len(text), closing.end() + 1)
     yaml_text, yaml_line = text[start : closing.start()], _line_of(text, start)
-    values = _load_mapping(yaml_text, where=where, first_line=yaml_line)
+    values = load_mapping(yaml_text, where=where, first_line=yaml_line)
     return FrontMatterText(
         values, yaml_text, start, yaml_line, text[body_start:], _line_of(text, body_start), present=True
     )
@@ -104,23 +85,23 @@ def read_number(value: object) -> float | None:
         return None
 
 
-def compose_mapping(yaml_text: str) -> yaml.MappingNode | None:
+def load_mapping(yaml_text: str, *, where: str, first_line: int) -> Mapping[str, Any]:
     """
-    The YAML nodes of a front matter that was read before, with their places.
+    The keys and values of a front matter.
 
     Args:
-        yaml_text: Text that split_front_matter accepted.
+        yaml_text: The text between the boundaries, or some of its entries.
+        where: File name for errors.
+        first_line: Line of the file on which the text begins, from 1.
 
-    Returns:
-        The mapping with start and end marks, or None if there are no keys.
+    Raises:
+        DocumentError: It is not YAML, or no mapping.
     """
-    node = yaml.compose(yaml_text, Loader=_Loader)
-    return node if isinstance(node, yaml.MappingNode) else None
-
-
-def _load_mapping(yaml_text: str, *, where: str, first_line: int) -> Mapping[str, Any]:
+    entries = split_entries(yaml_text)
+    if entries is not None:
+        return {entry.key: entry.value for entry in entries}
     try:
-        values = yaml.load(yaml_text, Loader=_Loader)
+        values = yaml.load(yaml_text, Loader=PlainLoader)
     except yaml.MarkedYAMLError as exc:
         line = first_line + exc.problem_mark.line if exc.problem_mark else first_line
         raise DocumentError(

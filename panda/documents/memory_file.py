@@ -1,13 +1,13 @@
 """preferences.md and facts.md: current values in the front matter, read as values (design §3)."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.documents.front_matter import FrontMatterText, compose_mapping, read_number, split_front_matter
+from panda.documents.front_matter import read_number, split_front_matter
 from panda.documents.sentences import one_line
 from panda.documents.times import parse_time
+from panda.documents.yaml_entries import key_lines
 from panda.errors import DocumentError
 
 _FIELDS = {"value", "confidence", "source_turn", "updated_at"}
@@ -75,16 +75,30 @@ def parse_memory_file(text: str, *, where: str) -> tuple[MemoryEntry, ...]:
     [('budget', '$900', 0.9, False, 2), ('city', 'Salem', None, True, 3)]
     """
     front = split_front_matter(text, where=where)
-    lines = _key_lines(front)
+    lines = key_lines(front.yaml_text)
     return tuple(
-        _parse_entry(key, raw, where=where, line=lines.get(key, front.yaml_line))
+        _parse_entry(key, raw, where=where, line=front.yaml_line + lines.get(key, 0))
         for key, raw in front.values.items()
     )
 
 
-def _key_lines(front: FrontMatterText) -> dict[str, int]:
-    node = compose_mapping(front.yaml_text)
-    return {str(key.value): front.yaml_line + key.start_mark.line for key, _ in node.value} if node else {}
+def find_entry(text: str, key: str, *, where: str) -> MemoryEntry | None:
+    """
+    One entry of a memory file; None if it has no such key.
+
+    Args:
+        text: The whole file.
+        key: The key as typed.
+        where: File name for errors.
+
+    Raises:
+        DocumentError: As for parse_memory_file, of this entry only.
+    """
+    front = split_front_matter(text, where=where)
+    if key not in front.values:
+        return None
+    line = front.yaml_line + key_lines(front.yaml_text)[key]
+    return _parse_entry(key, front.values[key], where=where, line=line)
 
 
 def _parse_entry(key: str, raw: object, *, where: str, line: int) -> MemoryEntry:
@@ -102,22 +116,3 @@ def _parse_entry(key: str, raw: object, *, where: str, line: int) -> MemoryEntry
     except ValueError as exc:
         raise DocumentError(f"{key}: updated_at {updated!r} is no date", where=place) from exc
     return MemoryEntry(key, raw["value"], number, turn, at, is_bare=False, line=line)
-
-
-def render_scalar(value: object) -> str:
-    """
-    A value as YAML on one line that reads back equal.
-
-    >>> render_scalar("Syrian: the golden one"), render_scalar(["a", True, 1.5, None])
-    ('"Syrian: the golden one"', '["a", true, 1.5, null]')
-    """
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(render_scalar(item) for item in value) + "]"
-    if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value)
-    quoted = json.dumps(str(value), ensure_ascii=False)
-    return "".join(c if c.isprintable() and c != "\ufeff" else _escaped(ord(c)) for c in quoted)
-
-
-def _escaped(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -34,3 +34,16 @@ def heading(number: int) -> str:
     '## 2. Gathered Context'
     """
     return f"## {number}. {SECTIONS[number].title}"
+
+
+PHASES: tuple[str, ...] = (
+    "query analyzer",
+    "reflection",
+    "context gatherer",
+    "planner",
+    "coordinator",
+    "synthesizer",
+    "validator",
+    "save",
+)
+"""What each phase is called, by its number."""

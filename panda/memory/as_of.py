@@ -1,67 +1,60 @@
-"""What preferences.md and facts.md said before a turn, for running that turn again."""
+"""A user's memory as it was before a turn, for running that turn again."""
 
-import re
-from collections.abc import Sequence
+import json
 from datetime import datetime
 
-from panda.documents.memory_edit import set_entry
-from panda.documents.memory_file import parse_memory_file
 from panda.memory.assertions import Assertion
-from panda.memory.staging import Kind, memory_key
+from panda.memory.projection import KINDS, Projection
+from panda.memory.showing import show
+from panda.memory.staging import Kind
+from panda.storage.files import write_atomic
+from panda.storage.layout import Layout
 
 
-def memory_file_as_of(
-    text: str, log: Sequence[Assertion], *, kind: Kind, user: str, turn: int, where: str
-) -> str:
+def set_memory_back(layout: Layout, past: Layout, user: str, *, turn: int, at: datetime) -> None:
     """
-    The text of a memory file as it was when a turn began.
+    Write a user's log and memory files, as they were when a turn began, to another store.
 
     Args:
-        text: The file as it is.
-        log: All assertions of memory.jsonl, in order.
-        kind: Which file it is.
+        layout: The store; nothing is written to it.
+        past: The other one.
         user: Whose memory.
-        turn: Number of the turn; what it or a later turn said is taken back.
-        where: File, for errors.
-
-    Returns:
-        Entries of that turn or later ones with their earlier value, or without them where there was none;
-        everything else byte for byte.
+        turn: Number of the turn; what it or a later one said is taken back.
+        at: When it began; what was set or typed after that is taken back.
 
     Raises:
-        DocumentError: The file is corrupt.
+        StoreError: A file cannot be read or written.
+        FileFormatError: The log or a memory file is corrupt.
     """
-    for entry in parse_memory_file(text, where=where):
-        if entry.source_turn is None or entry.source_turn < turn:
-            continue
-        earlier = [
-            one
-            for one in log
-            if one.kind == kind
-            and memory_key(one.entity, one.relation, user) == entry.key
-            and one.source_turn is not None
-            and one.source_turn < turn
-            and one.confidence > 0
-        ]
-        if not earlier:
-            text = _without(text, entry.key)
-            continue
-        one = earlier[-1]
-        text = set_entry(
-            text,
-            key=entry.key,
-            value=list(one.value) if isinstance(one.value, tuple) else one.value,
-            confidence=one.confidence,
-            source_turn=one.source_turn,
-            updated_at=datetime.fromisoformat(one.asserted_at),
-            title="",
-            where=where,
-        )
-    return text
+    state = Projection(layout, user)
+    state.refresh()
+    earlier = [one for one in state.log.assertions if _is_earlier(one, turn, at)]
+    if state.log.assertions:
+        _write_lines(past, user, state, earlier)
+    then = Projection(past, user)
+    then.refresh()
+    texts: dict[Kind, str | None] = dict(state.texts)
+    for triple in state.log.triples("local"):
+        is_, was = (next(iter(one.log.contenders(triple, now=at)), None) for one in (state, then))
+        if is_ != was:
+            show(state, texts, triple, was, None)
+    for kind in KINDS:
+        text = texts[kind]
+        if text is not None and state.texts[kind] is not None:
+            write_atomic(then.paths[kind], text)
 
 
-def _without(text: str, key: str) -> str:
-    """The file without the line of a key in the front matter and in the list."""
-    shown = re.escape(key.replace("_", " "))
-    text = re.sub(rf'(?m)^"?{re.escape(key)}"?\s*:.*\n', "", text, count=1)
-    return re.sub(rf"(?m)^- {shown}: .*\n", "", text, count=1)
+def _is_earlier(one: Assertion, turn: int, at: datetime) -> bool:
+    return one.source_turn < turn if one.source_turn is not None else one.asserted_at <= at
+
+
+def _write_lines(past: Layout, user: str, state: Projection, earlier: list[Assertion]) -> None:
+    ids = {one.fact.id for one in earlier}
+    lines = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in earlier)
+    write_atomic(past.memory_log(user), lines.encode("utf-8", "backslashreplace"))
+    records = [
+        one for one in state.log.conflicts if one.resolution_fact is None or one.resolution_fact in ids
+    ]
+    if records:
+        text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in records)
+        write_atomic(past.conflicts_log(user), text)

@@ -1,228 +1,177 @@
-"""What users said, from the staged value of a turn to the log and the memory files (design §3)."""
+"""One line of memory.jsonl: a fact with who noted it, when, and how it ages (design §3). Pure."""
 
 import hashlib
 import json
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import Any, cast
 
-from panda.documents.memory_edit import set_entry
-from panda.documents.memory_file import parse_memory_file, render_value
-from panda.documents.times import Clock, render_time
+from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError
-from panda.memory.confidence import SAID_BY_USER
-from panda.memory.hlc import parse_hlc, tick
-from panda.memory.staging import Kind, StagedValue, Value, memory_key, stage_value, tag_value, untag_value
-from panda.storage.files import append_json_line, held_lock, read_json_lines, read_text, write_atomic
-from panda.storage.layout import Layout
+from panda.memory.hlc import parse_hlc
+from panda.memory.scope_facts import Fact, parse_fact
+from panda.memory.staging import Kind
+from panda.memory.values import FactValue
 
-__all__ = ["Assertion", "StagedValue", "apply_assertions", "load_assertions", "stage_value"]
-
-_SCOPE = "local"
-_TITLES = {"preference": "Preferences", "fact": "Facts"}
+_OWN_SOURCES = frozenset({"turn", "user", "file"})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Assertion:
-    """One line of memory.jsonl."""
+    """One line of memory.jsonl; confidence 0 retracts what was said before of the same thing."""
 
-    id: str
-    """Unique in the log."""
-    entity: str
-    """Normalised."""
-    relation: str
-    """Case-sensitive."""
-    value: Value
-    """What is asserted."""
-    source: str | None
-    """Who says so, as "turn:808"."""
-    confidence: float
-    """0 retracts every earlier assertion of the same entity, relation and scope."""
-    scope: str
-    """local, team, company or public."""
-    hlc: str | None
-    """Hybrid clock reading."""
-    valid_until: str | None
-    """Instant, None for ever."""
+    fact: Fact
+    """What is said, by whom, in which scope."""
     kind: Kind
     """Which file shows it."""
     source_turn: int | None
     """Turn in which it was said."""
-    asserted_at: str
+    asserted_at: datetime
     """Instant of writing."""
     content_type: str | None
     """How it ages."""
 
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """What it competes for: scope, entity, relation."""
+        return self.fact.scope, self.fact.entity, self.fact.relation
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user said it, as against a tool or another person."""
+        return self.fact.source is None or self.fact.source.partition(":")[0] in _OWN_SOURCES
+
     def to_json(self) -> dict[str, object]:
         """As a line of memory.jsonl."""
+        fact = self.fact
         return {
-            **{name: getattr(self, name) for name in self.__dataclass_fields__},
-            "value": tag_value(self.value),
+            "id": fact.id,
+            "entity": fact.entity,
+            "relation": fact.relation,
+            "value": fact.value.to_json(),
+            "source": fact.source,
+            "confidence": fact.confidence,
+            "scope": fact.scope,
+            "hlc": fact.hlc,
+            "valid_until": _render(fact.valid_until),
+            "kind": self.kind,
+            "source_turn": self.source_turn,
+            "asserted_at": _render(self.asserted_at),
+            "content_type": self.content_type,
         }
 
 
-def load_assertions(path: Path) -> list[Assertion]:
-    """
-    The assertions of a memory.jsonl, in order; [] if there is no file.
-
-    Raises:
-        StoreError: It cannot be read.
-        FileFormatError: A line is no assertion; names it.
-    """
-    if not path.exists():
-        return []
-    assertions = []
-    for number, raw in enumerate(read_json_lines(path), 1):
-        try:
-            fields = {name: raw[name] for name in Assertion.__dataclass_fields__ if name != "value"}
-            assertion = Assertion(**fields, value=untag_value(raw["value"]))
-            parse_hlc(assertion.hlc)
-        except (KeyError, TypeError, AttributeError, ValueError) as exc:
-            raise FileFormatError(
-                f"entry {number} is no assertion: {exc!r}", where=f"{path}:{number}"
-            ) from exc
-        assertions.append(assertion)
-    return assertions
+def _render(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
+    if not moment.microsecond:
+        return render_time(moment)
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def apply_assertions(
-    layout: Layout, user: str, assertions: Sequence[StagedValue], clock: Clock, wait_seconds: float
-) -> list[Assertion]:
+def parse_assertion(raw: object, *, where: str) -> Assertion:
     """
-    Write staged values of an approved turn to the user's log and memory files.
+    An assertion of a JSON object.
 
     Args:
-        layout: Where the store is.
-        user: Whose memory.
-        assertions: What the turn staged.
-        clock: Gives the instant of writing.
-        wait_seconds: How long to wait for the user's memory lock.
-
-    Returns:
-        What was appended: for each value a retraction of the user's own earlier, different one, if there is
-        one, then the assertion. Nothing for a value that this turn has asserted before.
+        raw: A line of memory.jsonl. What only panda adds to a fact may be missing: kind, source_turn,
+            asserted_at (then it is the time of the clock reading) and content_type.
+        where: File with line, for errors.
 
     Raises:
-        LockHeldError: Another process kept the lock.
-        FileFormatError: The log or a memory file is corrupt; nothing was written for that value.
-        StoreError: A file cannot be written.
-
-    Source:
-        Design §3, S2 "Contradiction".
+        FileFormatError: It is no assertion; names the key.
     """
-    if not assertions:
-        return []
-    appended: list[Assertion] = []
-    with held_lock(
-        layout.memory_lock(user), holder=f"memory of {user} (pid {os.getpid()})", wait_seconds=wait_seconds
-    ):
-        log = load_assertions(layout.memory_log(user))
-        for staged in assertions:
-            path = layout.preferences(user) if staged.kind == "preference" else layout.facts(user)
-            text = read_text(path) if path.exists() else ""
-            told = next((one for one in log if _is_same(one, staged)), None)
-            if told is not None and not _still_to_show(log, told, staged, text, path, user):
-                continue
-            new = _new_assertions(log, staged, clock()) if told is None else []
-            spoken_at = clock() if told is None else datetime.fromisoformat(told.asserted_at)
-            changed = set_entry(
-                text,
-                key=memory_key(staged.entity, staged.relation, user),
-                value=list(staged.value) if isinstance(staged.value, tuple) else staged.value,
-                confidence=SAID_BY_USER,
-                source_turn=staged.source_turn,
-                updated_at=spoken_at,
-                title=_TITLES[staged.kind],
-                where=str(path),
-            )
-            for one in new:
-                append_json_line(layout.memory_log(user), one.to_json())
-            log += new
-            appended += new
-            if changed != text:
-                write_atomic(path, changed)
-    return appended
+    fact = parse_fact(raw, where=where)
+    assert isinstance(raw, Mapping)  # parse_fact looks
+    kind: Any = raw.get("kind", "fact")
+    turn, content_type = raw.get("source_turn"), raw.get("content_type", "general_fact")
+    if kind not in ("preference", "fact"):
+        raise _error(f"{kind!r} is no kind: preference or fact", where, "kind")
+    if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
+        raise _error(f"{turn!r} is no turn number", where, "source_turn")
+    if content_type is not None and not isinstance(content_type, str):
+        raise _error(f"{content_type!r} is no content type", where, "content_type")
+    return Assertion(fact, cast(Kind, kind), turn, _asserted_at(raw, fact.hlc, where), content_type)
 
 
-def _is_same(one: Assertion, staged: StagedValue) -> bool:
-    return (
-        one.confidence > 0
-        and (one.source_turn, one.entity, one.relation)
-        == (staged.source_turn, staged.entity, staged.relation)
-        and tag_value(one.value) == tag_value(staged.value)
-    )
+def _asserted_at(raw: Mapping[str, Any], hlc: str | None, where: str) -> datetime:
+    text = raw.get("asserted_at")
+    try:
+        if text is None:
+            return datetime.fromtimestamp(max(0, parse_hlc(hlc)[0]) / 1000, UTC).replace(microsecond=0)
+        if not isinstance(text, str):
+            raise ValueError(f"{text!r} is no date")
+        return parse_time(text)
+    except (ValueError, OverflowError, OSError) as exc:
+        raise _error(str(exc), where, "asserted_at" if text is not None else "hlc") from exc
 
 
-def _is_own(one: Assertion) -> bool:
-    """Whether the user said it, as against a tool or another person."""
-    return one.source is None or one.source.partition(":")[0] in ("turn", "user", "file")
+def _error(message: str, where: str, key: str) -> FileFormatError:
+    return FileFormatError(message, where=f"{where} ({key})")
 
 
-def _own_live(log: Sequence[Assertion], entity: str, relation: str) -> Assertion | None:
-    """The user's own assertion that now stands for an entity and relation."""
-    own = [
-        one
-        for one in log
-        if (one.entity, one.relation, one.scope) == (entity, relation, _SCOPE) and _is_own(one)
-    ]
-    newest = max(own, key=lambda one: parse_hlc(one.hlc), default=None)
-    return newest if newest is not None and newest.confidence > 0 else None
+@dataclass(frozen=True)
+class Statement:
+    """What is to be asserted, before it has an id and a clock reading."""
 
+    kind: Kind
+    """Which file shows it."""
+    entity: str
+    """Normalised."""
+    relation: str
+    """Key."""
+    value: FactValue
+    """What is said."""
+    source: str
+    """Who says so, as "turn:812", "user:ann" or "file:preferences.md"."""
+    confidence: float
+    """0 retracts."""
+    scope: str = "local"
+    """local, team, company or public."""
+    valid_until: datetime | None = None
+    """The last instant at which it holds; None for ever."""
+    source_turn: int | None = None
+    """Turn in which it was said."""
+    asserted_at: datetime | None = None
+    """When it was said, if that is known to be another time than that of writing."""
+    content_type: str | None = None
+    """How it ages; None as its kind does."""
 
-def _new_assertions(log: Sequence[Assertion], staged: StagedValue, now: datetime) -> list[Assertion]:
-    reading = max((one.hlc for one in log if one.hlc), key=parse_hlc, default=None)
-    milliseconds = int(now.timestamp() * 1000)
-    new: list[Assertion] = []
-    earlier = _own_live(log, staged.entity, staged.relation)
-    if earlier is not None and tag_value(earlier.value) != tag_value(staged.value):
-        reading = tick(reading, milliseconds)
-        new.append(_assertion(staged, earlier.value, 0.0, reading, now))
-    reading = tick(reading, milliseconds)
-    new.append(_assertion(staged, staged.value, SAID_BY_USER, reading, now))
-    return new
+    @property
+    def triple(self) -> tuple[str, str, str]:
+        """What it competes for: scope, entity, relation."""
+        return self.scope, self.entity, self.relation
 
+    def asserted(self, hlc: str, now: datetime) -> Assertion:
+        """
+        The assertion that it becomes.
 
-def _assertion(
-    staged: StagedValue, value: Value, confidence: float, reading: str, now: datetime
-) -> Assertion:
-    named = json.dumps([staged.entity, staged.relation, tag_value(value), confidence, reading])
-    return Assertion(
-        id=f"fact-{hashlib.sha256(named.encode()).hexdigest()[:16]}",
-        entity=staged.entity,
-        relation=staged.relation,
-        value=value,
-        source=f"turn:{staged.source_turn}",
-        confidence=confidence,
-        scope=_SCOPE,
-        hlc=reading,
-        valid_until=None,
-        kind=staged.kind,
-        source_turn=staged.source_turn,
-        asserted_at=render_time(now),
-        content_type=staged.content_type,
-    )
-
-
-def _still_to_show(
-    log: Sequence[Assertion], told: Assertion, staged: StagedValue, text: str, path: Path, user: str
-) -> bool:
-    """Whether a crash came between the log and the file: the file still shows what stood before."""
-    if _own_live(log, staged.entity, staged.relation) != told:
-        return False
-    earlier = [
-        one
-        for one in log
-        if (one.entity, one.relation) == (told.entity, told.relation)
-        and parse_hlc(one.hlc) < parse_hlc(told.hlc)
-    ]
-    key = memory_key(staged.entity, staged.relation, user)
-    shown = next((entry for entry in parse_memory_file(text, where=str(path)) if entry.key == key), None)
-    if shown is None:
-        return True
-    return (
-        bool(earlier)
-        and shown.text == render_value(earlier[-1].value)
-        and shown.source_turn != staged.source_turn
-    )
+        Args:
+            hlc: Its clock reading; no other assertion of this log has it.
+            now: The instant of writing.
+        """
+        parts = [
+            self.scope,
+            self.entity,
+            self.relation,
+            self.value.to_json(),
+            self.confidence,
+            hlc,
+            self.source,
+        ]
+        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        fact = Fact(
+            id=f"fact-{digest[:16]}",
+            entity=self.entity,
+            relation=self.relation,
+            value=self.value,
+            source=self.source,
+            confidence=self.confidence,
+            scope=self.scope,
+            hlc=hlc,
+            valid_until=self.valid_until,
+        )
+        default = "preference" if self.kind == "preference" else "general_fact"
+        at = (self.asserted_at or now).replace(microsecond=0)
+        return Assertion(fact, self.kind, self.source_turn, at, self.content_type or default)

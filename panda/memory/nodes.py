@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 from panda.documents.front_matter import read_number, split_front_matter
-from panda.documents.memory_file import MemoryEntry, parse_memory_file
 from panda.documents.sentences import one_line
 from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
-from panda.memory.confidence import KNOWLEDGE, MISSING, TYPED_BY_HAND, confidence_at
+from panda.memory.confidence import KNOWLEDGE, MISSING
 from panda.memory.items import Item, knowledge_items, research_items, turn_items, visit_items
+from panda.memory.node import Node, SourceType
+from panda.memory.projection import Projection
+from panda.memory.remembered import Remembered, load_remembered
+from panda.memory.staging import Kind
 from panda.storage.files import read_text
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
@@ -29,46 +30,9 @@ from panda.storage.records import (
 
 __all__ = ["Item", "Node", "NodeReader", "SourceType"]
 
-SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
-
 _TITLE_CHARS = 80
+_PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
 _DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
-
-
-@dataclass(frozen=True)
-class Node:
-    """One loaded piece of memory."""
-
-    id: str
-    """As "turn:811" or "memory:budget"."""
-    source_type: SourceType
-    """Kind of source, in S0's names."""
-    title: str
-    """Short name for readers."""
-    provenance: str
-    """File it comes from, relative to the user's directory, with / between parts."""
-    at: datetime | None
-    """When it was said or seen; None if unknown."""
-    items: tuple[Item, ...]
-    """Its quotable lines, expired ones included."""
-    links: tuple[str, ...] = ()
-    """Ids of nodes it leads to: a turn's research, the visits of research."""
-    expires_at: datetime | None = None
-    """When its maker wanted it refreshed; None if never said."""
-    warnings: tuple[str, ...] = ()
-    """What was assumed while loading, as a missing confidence."""
-    url: str | None = None
-    """Of a visit, its page."""
-
-    @property
-    def confidence(self) -> float:
-        """Mean confidence of the items; 0 if there are none."""
-        return sum(item.confidence for item in self.items) / len(self.items) if self.items else 0.0
-
-    @property
-    def text(self) -> str:
-        """All item texts, a line each."""
-        return "\n".join(item.text for item in self.items)
 
 
 class NodeReader:
@@ -85,6 +49,9 @@ class NodeReader:
         self._layout = layout
         self._user = user
         self._clock = clock
+        self._memory_state = Projection(layout, user)
+        self._memory_seen: object = None
+        self._memory_known: list[Node] = []
 
     def load(self, node_id: str) -> Node:
         """
@@ -125,7 +92,7 @@ class NodeReader:
         Raises:
             MemoryNodeError: The file is corrupt.
         """
-        return self._memory_file(self._layout.preferences(self._user), "memory", "preference")
+        return self._memory_nodes("preference")
 
     def facts(self) -> list[Node]:
         """
@@ -134,47 +101,42 @@ class NodeReader:
         Raises:
             MemoryNodeError: The file is corrupt.
         """
-        return self._memory_file(self._layout.facts(self._user), "fact", "fact")
+        return self._memory_nodes("fact")
 
-    def _memory_file(self, path: Path, prefix: str, source_type: Literal["preference", "fact"]) -> list[Node]:
-        if not path.exists():
-            return []
-        with _as_node_error(f"{prefix}:*"):
-            entries = parse_memory_file(read_text(path), where=str(path))
-        return [self._memory_node(entry, path, prefix, source_type) for entry in entries]
+    def _memory_nodes(self, kind: Kind) -> list[Node]:
+        """The nodes of one memory file; the files are read again, but only worked through if they changed."""
+        with _as_node_error(f"{_PREFIXES[kind]}:*"):
+            self._memory_state.refresh()
+            now = self._clock()
+            state = (now, self._memory_state.log.extent, dict(self._memory_state.texts))
+            if state != self._memory_seen:
+                found = load_remembered(self._memory_state, now)
+                self._memory_known = [self._memory_node(one, now) for one in found if one.scope == "local"]
+                self._memory_seen = state
+        return [node for node in self._memory_known if node.id.startswith(f"{_PREFIXES[kind]}:")]
 
-    def _memory_node(
-        self, entry: MemoryEntry, path: Path, prefix: str, source_type: Literal["preference", "fact"]
-    ) -> Node:
-        content_type = "preference" if source_type == "preference" else "general_fact"
-        start = entry.confidence
-        warnings: tuple[str, ...] = ()
-        if entry.is_bare:
-            start = TYPED_BY_HAND
-        elif start is None:
-            start = MISSING
-            warnings = (f"{prefix}:{entry.key} has no confidence; {MISSING:.2f} assumed",)
-        confidence = confidence_at(start, content_type, entry.updated_at, self._clock())
-        key = one_line(entry.key)
+    def _memory_node(self, one: Remembered, now: datetime) -> Node:
+        node_id = f"{_PREFIXES[one.kind]}:{one.key}"
+        key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
+        warning = f"{node_id} has no confidence; {MISSING:.2f} assumed"
+        path = self._memory_state.paths[one.kind]
         return Node(
-            id=f"{prefix}:{entry.key}",
-            source_type=source_type,
+            id=node_id,
+            source_type=one.kind,
             title=key,
             provenance=self._relative(path),
-            at=entry.updated_at,
-            items=(Item(f"{key}: {entry.text}", content_type, confidence, entry.updated_at),),
-            warnings=warnings,
+            at=one.at,
+            items=(Item(f"{key}: {one.text}", one.content_type, confidence, one.at),),
+            expires_at=one.fact.valid_until if one.fact else None,
+            warnings=(warning,) if one.start is None else (),
+            source_turn=one.source_turn,
         )
 
     def _memory(self, node_id: str, name: str, nodes: list[Node]) -> Node:
         for node in nodes:
             if node.id == node_id:
                 return node
-        path = (
-            self._layout.facts(self._user)
-            if node_id.startswith("fact:")
-            else self._layout.preferences(self._user)
-        )
+        path = self._memory_state.paths["fact" if node_id.startswith("fact:") else "preference"]
         raise NotFoundError(f"there is no key {name!r}", where=str(path))
 
     def _turn(self, node_id: str, number: int) -> Node:

@@ -65,6 +65,10 @@ class Conflict:
     resolution_fact: str | None
     """Id of the fact that settles it; None if it is open."""
 
+    def to_json(self) -> dict[str, object]:
+        """As a line of conflicts.jsonl."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
 
 def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
     """

@@ -150,13 +150,3 @@ def stage_value(
         source_turn=source_turn,
         text=one_line(text),
     )
-
-
-def memory_key(entity: str, relation: str, user: str) -> str:
-    """
-    Key of a memory file: the relation, with the entity in front if it is not the user.
-
-    >>> memory_key("user:ann", "budget", "ann"), memory_key("acme", "ceo", "ann")
-    ('budget', 'acme#ceo')
-    """
-    return relation if entity == f"user:{user}" else f"{entity}#{relation}"

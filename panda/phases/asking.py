@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.pack import Request
+from panda.recipes.steps import CARRY
 
 
 def recipe_asker(executor: RecipeExecutor, turn: Turn) -> Callable[..., Mapping[str, Any]]:
@@ -41,9 +43,10 @@ def ask(
         The checked reply; everything that was cut from the inputs is a warning of the turn.
     """
     recipe = executor.book.recipe_for(step, turn.mode)
+    given = {CARRY: carry_document(turn, recipe), **(extra or {})}
     request = Request(
         query=turn.query,
-        documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=extra or {}),
+        documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given),
         options=options or {},
         variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
         guidance=guidance,

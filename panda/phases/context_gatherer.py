@@ -1,54 +1,66 @@
 """
 Phase 2: what this query needs from memory (S0, S1).
 
-2.1 chooses among ranked candidates, code follows their links and loads them, 2.2 chooses the lines that
-belong into §2, code renders them, checks them, and 2.5 judges whether they suffice. §2 quotes: no line of it
-is written by a model, so none can say what its node does not.
+2.1 chooses among ranked candidates, code follows their links and loads them, 2.2 drafts the lines that belong
+into §2, code renders and checks them, and 2.5 judges whether they suffice. A model that does not write
+quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from panda.documents.constraints import find_constraints
-from panda.documents.questions import is_question, named_turns
-from panda.documents.times import Clock, render_time
-from panda.errors import HaltError
-from panda.memory.confidence import EXPIRED_BELOW
+from panda.documents.context import Section
+from panda.documents.questions import named_turns
+from panda.documents.times import Clock
+from panda.errors import HaltError, MemoryNodeError
 from panda.memory.gathered import (
+    DraftSection,
     GatheredSection,
     build_sections,
-    check_sections,
     render_gathered,
-    sections_to_json,
+    with_own_confidence,
 )
-from panda.memory.nodes import Item, Node, NodeReader
+from panda.memory.gathered_checks import check_sections
+from panda.memory.loading import LONGEST_LINE_CHARS, LoadedDocument, fit_nodes, load_nodes
+from panda.memory.nodes import Node, NodeReader
+from panda.memory.source_groups import group_documents
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.evidence_spans import title_of
+from panda.phases.drafting import Draft, draft_of, evidence_of, line_options
+from panda.phases.gathering_record import gathered_values
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.candidates import Candidate, Retriever
+from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
+from panda.retrieval.plan import build_plan, planned_nodes
 from panda.retrieval.recent import recent_turns
+from panda.retrieval.relevance import judge_candidates
+from panda.retrieval.rules import ruled_nodes
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RETRIEVAL_PLAN_JSON
 
 _MOST_CANDIDATES = 30
-_MOST_SPANS = 40
 _WIDER = 4
-_LONGEST_LINE = 1_000
+_SESSION_TURNS = 20
 
 
 @dataclass(frozen=True)
-class _Span:
-    """One line that may go into §2."""
+class Gathered:
+    """What phase 2 found, whether it is committed or not."""
 
-    option: Option
-    """As the choice sees it."""
-    node: Node
-    """Where it comes from."""
-    item: Item
-    """The line."""
+    plan: Mapping[str, Any]
+    """The retrieval plan."""
+    documents: tuple[LoadedDocument, ...]
+    """What was loaded, and what of it was cut."""
+    section: Section
+    """§2."""
+    values: Mapping[str, Any]
+    """gathered_context.json."""
+    outcome: Outcome
+    """How the phase ends."""
 
 
 class ContextGatherer:
@@ -60,6 +72,7 @@ class ContextGatherer:
         retriever: Ranks candidates.
         reader: Loads nodes.
         clock: The present.
+        count: Maps a text to budget tokens.
     """
 
     number = 2
@@ -67,205 +80,185 @@ class ContextGatherer:
     layer = "MIND"
 
     def __init__(
-        self, executor: RecipeExecutor, retriever: Retriever, reader: NodeReader, clock: Clock
+        self,
+        executor: RecipeExecutor,
+        retriever: Retriever,
+        reader: NodeReader,
+        clock: Clock,
+        count: Callable[[str], int],
     ) -> None:
         self._executor = executor
         self._retriever = retriever
         self._reader = reader
         self._clock = clock
+        self._count = count
 
     def run(self, turn: Turn) -> Outcome:
-        """Choose, load, quote, check, judge; a judgement `retry` widens the search once."""
-        candidates = self._candidates(turn)
-        chosen = self._retrieve(turn, candidates)
+        """Plan, load, draft, check, judge; a draft that fails is made again once, with guidance."""
+        return self.gather(turn).outcome
+
+    def plan(self, turn: Turn) -> Mapping[str, Any]:
+        """
+        2.1: the retrieval plan, which is written to the turn; one that is there already is kept.
+
+        Raises:
+            HaltError: The model gave no valid reply, or research that was chosen cannot be read.
+        """
+        if turn.folder.has(RETRIEVAL_PLAN_JSON):
+            turn.count_execution(self._executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
+            return turn.read(RETRIEVAL_PLAN_JSON)
+        candidates, previous = self._candidates(turn)
+        offered = offered_candidates(candidates, count=self._count)
+        options = [Option(c.node_id, c.text, (c.node_id,), max(0.0, c.score)) for c in offered]
+        reply = ask(
+            self._executor, "phase2_1_retrieval", turn, options={"relevant": options, "nearest": options}
+        )  # fmt: skip
+        relevant, nearest = reply.choices.get("relevant"), reply.choices.get("nearest")
+        ids = [candidate.node_id for candidate in candidates]
+        judged = judge_candidates(
+            candidates,
+            judged=relevant.scores if relevant and relevant.fitted else {},
+            likelihoods=nearest.scores if nearest else {},
+            written=reply.values["relevant"],
+            by_rule=ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
+        )
+        chosen = [one.candidate.node_id for one in judged if one.chosen]
+        research = next((self._reader.load(one) for one in chosen if one.startswith("research:")), None)
+        plan = build_plan(judged, research, self._clock(), reasoning=reply.values.get("reasoning"))
+        turn.folder.write_json(RETRIEVAL_PLAN_JSON, plan)
+        return plan
+
+    def gather(self, turn: Turn) -> Gathered:
+        """
+        All of phase 2; nothing but the plan is written.
+
+        Raises:
+            HaltError: A planned document is missing or corrupt, or §2 failed its checks twice.
+        """
+        plan = self.plan(turn)
+        chosen = planned_nodes(plan)
         guidance: str | None = None
+        issues: list[str] = []
         for round_ in (0, 1):
-            nodes = self._load(chosen)
-            spans = self._spans(turn, nodes)
-            lines = self._synthesise(turn, spans, guidance)
-            lines += _first_of_named(turn, spans, lines)
-            now = self._clock()
-            sections = build_sections([(s.node, s.item) for s in lines], find_constraints(turn.query), now)
-            issues = check_sections(sections, {node.id: node for node in nodes}, now)
-            reply = self._judge(turn, sections, lines, guidance)
-            verdict = str(reply.values["verdict"])
-            wider = [c for c in candidates if c.node_id not in {node.id for node in nodes}][:_WIDER]
-            if not issues and (verdict != "retry" or round_ == 1 or not wider):
-                return self._finish(turn, candidates, chosen, nodes, sections, reply, verdict)
-            guidance = "; ".join(issues) or str(reply.values.get("guidance") or "Look at further sources.")
-            chosen = chosen + ([] if issues else [candidate.node_id for candidate in wider])
+            documents = self._load(turn, chosen)
+            nodes = {one.node.id: one.node for one in documents}
+            draft = self._draft(turn, documents, plan, guidance)
+            sections = self._build(turn, draft, nodes, plan)
+            issues = check_sections(sections, nodes, self._clock(), query=turn.query)
+            if issues:
+                guidance = "; ".join(issues)
+                continue
+            sections = with_own_confidence(sections, nodes, self._clock())
+            reply = self._judge(turn, sections, draft, guidance)
+            wider = [id_ for one in plan["candidates"] if (id_ := str(one["node_id"])) not in nodes][:_WIDER]
+            if reply.values["verdict"] != "retry" or round_ == 1 or not wider:
+                return self._gathered(turn, plan, documents, sections, reply)
+            guidance = str(reply.values.get("guidance") or "Look at further sources.")
+            chosen = chosen + wider
         raise HaltError(
             "§2 failed its checks twice",
             where=str(turn.folder.paths / GATHERED_CONTEXT_JSON),
             expected="every line of §2 supported by the node it cites",
             received="; ".join(issues),
-            fix="look at the nodes that are named; correct the file or the reader, then resume the turn",
+            fix="look at the nodes that are named; correct the file, the prompt or the model, then resume",
         )
 
-    def _candidates(self, turn: Turn) -> list[Candidate]:
+    def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
+        """The ranked candidates, and the session's previous turn."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         named = [f"turn:{number}" for number in named_turns(turn.query)]
         recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=1)
+        previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
-        must = [
-            *named,
-            *(f"turn:{number}" for number, _ in recent),
-            *([reference["node_id"]] if reference else []),
-        ]
+        must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
         query = " ".join(filter(None, [analysis["resolved_query"], reference and reference["title"]]))
-        found = self._retriever.find(query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn)
+        found = self._retriever.find(
+            query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
+        )
         for problem in self._retriever.problems:
             turn.warn(f"not in the index: {problem.where}: {problem.message}")
         missing = [node_id for node_id in named if node_id not in {c.node_id for c in found}]
         if missing:
             turn.warn(f"the query names {', '.join(missing)}, which does not exist")
-        return found
+        return found, previous
 
-    def _retrieve(self, turn: Turn, candidates: Sequence[Candidate]) -> list[str]:
-        top = max((c.score for c in candidates), default=0.0) or 1.0
-        options = [Option(c.node_id, c.header, (c.node_id,), max(0.0, c.score) / top) for c in candidates]
-        reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})
-        reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
-        named = [f"turn:{number}" for number in named_turns(turn.query)]
-        forced = [
-            n
-            for n in [*named, *([reference["node_id"]] if reference else [])]
-            if n in {o.id for o in options}
-        ]
-        chosen = list(dict.fromkeys([*forced, *reply.values["relevant"]]))
-        turn.folder.write_json(RETRIEVAL_PLAN_JSON, self._plan(reply, candidates, chosen, forced))
-        return chosen
-
-    def _plan(
-        self, reply: Reply, candidates: Sequence[Candidate], chosen: Sequence[str], forced: Sequence[str]
-    ) -> dict[str, object]:
-        scores = reply.choices["relevant"].scores if "relevant" in reply.choices else {}
-        turns = [int(n.removeprefix("turn:")) for n in chosen if n.startswith("turn:")]
-        research = [self._reader.load(n) for n in chosen if n.startswith("research:")]
-        return {
-            "relevant_turns": turns,
-            "turn_relevance": {
-                str(n): {"relevance": "high" if rank == 0 else "medium", "reason": None}
-                for rank, n in enumerate(turns)
-            },
-            "relevant_memory_keys": [
-                n.partition(":")[2] for n in chosen if n.startswith(("memory:", "fact:"))
-            ],
-            "relevant_knowledge": [n.partition(":")[2] for n in chosen if n.startswith("knowledge:")],
-            "research_cache_match": {
-                "matched": bool(research),
-                "topic": research[0].id.partition(":")[2] if research else None,
-                "freshness": None,
-                "quality": round(research[0].confidence, 2) if research else None,
-                "reuse_recommendation": None,
-            },
-            "webpage_cache_needed": [n.partition(":")[2] for n in chosen if n.startswith("visit:")],
-            "candidates": [
-                {
-                    "node_id": c.node_id,
-                    "score": round(scores[c.node_id], 4) if c.node_id in scores else None,
-                    "chosen": c.node_id in chosen,
-                    "by": "always_include" if c.node_id in forced else "model",
-                }
-                for c in candidates
-            ],
-            "reasoning": reply.values.get("reasoning"),
-        }
-
-    def _load(self, chosen: Sequence[str]) -> list[Node]:
-        nodes: dict[str, Node] = {}
-        waiting = list(chosen)
-        while waiting:
-            node_id = waiting.pop(0)
-            if node_id not in nodes:
-                nodes[node_id] = self._reader.load(node_id)
-                waiting += nodes[node_id].links
-        return list(nodes.values())
-
-    def _spans(self, turn: Turn, nodes: Sequence[Node]) -> list[_Span]:
-        """The lines of the nodes; where a turn repeats another source, the source is kept."""
-        found: list[_Span] = []
-        for node in sorted(nodes, key=lambda node: node.source_type == "turn_summary"):
-            for warning in node.warnings:
+    def _load(self, turn: Turn, chosen: Sequence[str]) -> list[LoadedDocument]:
+        try:
+            nodes = load_nodes(self._reader, chosen)
+        except MemoryNodeError as exc:
+            plan = turn.folder.paths / RETRIEVAL_PLAN_JSON
+            fix = f"restore or mend it, or delete {plan} so that the turn plans anew; then resume the turn"
+            raise MemoryNodeError(
+                exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
+            ) from exc
+        documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(turn.query, text))
+        for document in documents:
+            for warning in document.node.warnings:
                 turn.warn(warning)
-            for item in node.items:
-                if len(item.text) > _LONGEST_LINE:
-                    turn.warn(f"{node.id}: a line of {len(item.text):,} characters is too long to quote")
-                elif item.confidence >= EXPIRED_BELOW and not is_question(item.text):
-                    prior = share_of_words(turn.query, item.text)
-                    found.append(
-                        _Span(
-                            Option(
-                                f"s{len(found) + 1}",
-                                item.text,
-                                (node.id,),
-                                prior,
-                                title_of(node.id, turn.query),
-                            ),
-                            node,
-                            item,
-                        )
-                    )
-        unique = {span.item.text: span for span in reversed(found)}
-        ranked = sorted(unique.values(), key=lambda span: -span.option.prior)[:_MOST_SPANS]
-        return sorted(ranked, key=lambda span: int(span.option.id[1:]))
+            if document.is_cut:
+                sizes = f"from {document.tokens} to {document.kept_tokens} tokens"
+                turn.warn(f"{document.node.id} cut {sizes}")
+            for item in document.node.items:
+                if len(item.text) > LONGEST_LINE_CHARS:
+                    length = f"{len(item.text):,} characters"
+                    turn.warn(f"{document.node.id}: a line of {length} is too long to quote")
+        return documents
 
-    def _synthesise(self, turn: Turn, spans: Sequence[_Span], guidance: str | None) -> list[_Span]:
-        options = [span.option for span in spans]
-        reply = ask(
-            self._executor, "phase2_2_synthesis", turn, options={"lines": options}, guidance=guidance
+    def _draft(
+        self, turn: Turn, documents: Sequence[LoadedDocument], plan: Mapping[str, Any], guidance: str | None
+    ) -> Draft:
+        session = recent_turns(
+            turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_SESSION_TURNS
         )  # fmt: skip
-        by_id = {span.option.id: span for span in spans}
-        return [by_id[id_] for id_ in reply.values["lines"]]
+        lines = line_options(turn.query, documents)
+        sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
+        reply = ask(
+            self._executor,
+            "phase2_2_synthesis",
+            turn,
+            options={"lines": [line.option for line in lines], "sources": sources},
+            extra={**group_documents(documents, self._clock(), [number for number, _ in session])},
+            guidance=guidance,
+        )
+        scores = reply.choices["lines"].scores if "lines" in reply.choices else {}
+        return draft_of(turn.query, reply.values, lines, plan, scores)
+
+    def _build(
+        self, turn: Turn, draft: Draft, nodes: Mapping[str, Node], plan: Mapping[str, Any]
+    ) -> list[GatheredSection]:
+        ruled = [one["node_id"] for one in plan["candidates"] if one["by"] == "always_include"]
+        sections: Sequence[DraftSection] = draft.sections
+        stated = find_constraints(turn.query)
+        return build_sections(sections, nodes, stated, self._clock(), by_rule=ruled)
 
     def _judge(
-        self, turn: Turn, sections: Sequence[GatheredSection], lines: Sequence[_Span], guidance: str | None
+        self, turn: Turn, sections: Sequence[GatheredSection], draft: Draft, guidance: str | None
     ) -> Reply:
-        draft = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
+        text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         return ask(
             self._executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": [span.option for span in lines]},
-            extra={"gathered_context": draft},
+            options={"evidence": evidence_of(turn.query, draft)},
+            extra={"gathered_context": text},
             guidance=guidance,
         )
 
-    def _finish(
+    def _gathered(
         self,
         turn: Turn,
-        candidates: Sequence[Candidate],
-        chosen: Sequence[str],
-        nodes: Sequence[Node],
+        plan: Mapping[str, Any],
+        documents: Sequence[LoadedDocument],
         sections: Sequence[GatheredSection],
         reply: Reply,
-        verdict: str,
-    ) -> Outcome:
+    ) -> Gathered:
         now = self._clock()
-        averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
-        gaps = [] if verdict == "pass" else ["nothing that was gathered seems to answer the query"]
-        values = {
-            "sections": sections_to_json(sections),
-            "gathered_at": render_time(now),
-            "context_quality": round(sum(averages) / len(averages), 2) if averages else 0.0,
-            "gaps": gaps,
-            "stale": [node.id for node in nodes if node.expires_at is not None and node.expires_at < now],
-            "verdict": {
-                "status": "clarify" if verdict == "clarify" else "pass",
-                "issues": gaps,
-                "confidence": reply.confidence,
-            },
-        }
+        nodes = {one.node.id: one.node for one in documents}
+        section = render_gathered(sections, nodes, now)
+        verdict = str(reply.values["verdict"])
+        values = gathered_values(sections, documents, now, verdict=verdict, confidence=reply.confidence)
+        files = {GATHERED_CONTEXT_JSON: values}
+        outcome: Outcome = Advance(section, files)
         if verdict == "clarify":
-            return Stop(
-                "clarify", None, {GATHERED_CONTEXT_JSON: values}, question=str(reply.values["question"])
-            )
-        return Advance(render_gathered(sections), {GATHERED_CONTEXT_JSON: values})
-
-
-def _first_of_named(turn: Turn, spans: Sequence[_Span], lines: Sequence[_Span]) -> list[_Span]:
-    """The first line of each turn that the query names and of which no line was chosen."""
-    shown = {span.node.id for span in lines}
-    wanted = [node_id for n in named_turns(turn.query) if (node_id := f"turn:{n}") not in shown]
-    firsts = [next((span for span in spans if span.node.id == node_id), None) for node_id in wanted]
-    return [span for span in firsts if span is not None]
+            outcome = Stop("clarify", None, files, question=str(reply.values["question"]))
+        return Gathered(plan, tuple(documents), section, values, outcome)

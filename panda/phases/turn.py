@@ -11,6 +11,8 @@ from panda.documents.context import ContextDocument
 from panda.documents.sections import SECTIONS
 from panda.errors import HaltError, QueryError
 from panda.recipes.recordings import Recordings
+from panda.session.session_file import Session
+from panda.session.values import EMPTY, Carry
 from panda.storage.layout import Layout
 from panda.storage.turn_folder import Metadata, TurnFolder
 
@@ -45,10 +47,19 @@ class Turn:
         folder: Its directory.
         layout: The store it belongs to.
         recordings: Answers that need not be asked for again; None takes those in the turn's calls.jsonl.
+        session: The session as the turn finds it; None before its first turn.
     """
 
-    def __init__(self, folder: TurnFolder, layout: Layout, *, recordings: Recordings | None = None) -> None:
+    def __init__(
+        self,
+        folder: TurnFolder,
+        layout: Layout,
+        *,
+        recordings: Recordings | None = None,
+        session: Session | None = None,
+    ) -> None:
         metadata = folder.read_metadata()
+        self.session = session
         self.folder = folder
         self.layout = layout
         self.query = metadata.query
@@ -84,6 +95,11 @@ class Turn:
     def turn(self) -> int:
         """Its number."""
         return self.folder.number
+
+    @property
+    def carry(self) -> Carry:
+        """What its session carried to it."""
+        return self.session.carry if self.session else EMPTY
 
     @property
     def context(self) -> ContextDocument:

@@ -93,6 +93,17 @@ class RecipeBook:
             self._prompts[name] = read_own_text(path)
         return self._prompts[name]
 
+    def prompts_of(self, key: str) -> dict[str, str]:
+        """
+        Every prompt file that a recipe names, those of its choices included, with its text.
+
+        Raises:
+            RecipeError: The recipe is broken or not there.
+        """
+        recipe = self.load_recipe(key)
+        named = _prompts_named(recipe, raise_fault)
+        return {name: self.load_prompt(name, where=str(recipe.path)) for name in named}
+
     def fit(self, name: str) -> Fit | None:
         """
         The fit of that file name; None if no folder has it.
@@ -195,16 +206,21 @@ class RecipeBook:
             )
         values, text = load_yaml(path)
         recipe = parse_recipe(values, path=path, key=key, text=text, report=report)
-        named = dict.fromkeys(recipe.prompt_files, "prompt_files")
-        for spec in choice_specs(recipe.output_schema, path=path, report=report):
-            place = f"output_schema.properties.{spec.name}.x-decide"
-            named |= {step.prompt: place for step in spec.steps if step.prompt}
-        for name, place in named.items():
+        for name, place in _prompts_named(recipe, report).items():
             try:
                 self.load_prompt(name, where=f"{path} ({place})")
             except RecipeError as fault:
                 report(fault)
         return recipe
+
+
+def _prompts_named(recipe: Recipe, report: Report) -> dict[str, str]:
+    """The prompt files that a recipe names, each with the key that names it."""
+    named = dict.fromkeys(recipe.prompt_files, "prompt_files")
+    for spec in choice_specs(recipe.output_schema, path=recipe.path, report=report):
+        place = f"output_schema.properties.{spec.name}.x-decide"
+        named |= {step.prompt: place for step in spec.steps if step.prompt}
+    return named
 
 
 def _first(folders: Sequence[Path], name: str) -> Path | None:

@@ -6,6 +6,7 @@ from panda.compression.fitting import InputDocument
 from panda.documents.context import ContextDocument, render_section
 from panda.documents.sections import SECTIONS
 from panda.recipes.recipe import Recipe
+from panda.recipes.steps import CARRY
 from panda.storage.layout import CONTEXT_MD
 
 
@@ -27,7 +28,8 @@ def recipe_documents(
         extra: Documents that are no files of the turn, by the name that input_docs uses.
 
     Returns:
-        What is there, in the recipe's order; the user's query (§0) is protected.
+        What is there, in the recipe's order, but the carry next to §0, so that it is cut late; the user's
+        query (§0) is protected.
     """
     documents = []
     for number in recipe.input_sections:
@@ -38,5 +40,6 @@ def recipe_documents(
     for name in recipe.input_docs:
         text = "" if name == CONTEXT_MD else extra[name] if name in extra else file_text(name)
         if text:
-            documents.append(InputDocument(name, text))
+            at = min(1, len(documents)) if name == CARRY else len(documents)
+            documents.insert(at, InputDocument(name, text))
     return documents

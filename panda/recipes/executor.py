@@ -13,11 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from panda.compression.fitting import Cut, InputDocument
+from panda.compression.limits import Limits
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, ReplyError
 from panda.models.contract import GenerateParams, Message, Model
 from panda.recipes.book import RecipeBook
 from panda.recipes.choices import Choice, written_choice
+from panda.recipes.evidence_gate import find_unlinked
+from panda.recipes.executions import Ran, execution_lines
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
@@ -25,7 +28,7 @@ from panda.recipes.reply import Reply, find_fault, parse_object
 from panda.recipes.room import fit_request
 from panda.recipes.schemas import ChoiceSpec, choice_specs, plain_schema, text_properties
 from panda.recipes.scoring import ChoiceScorer, Memo
-from panda.recipes.templates import fill_templates, template_sources
+from panda.recipes.templates import fill_templates, replaced_texts, template_sources, without_replaced
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
@@ -46,6 +49,7 @@ class RecipeExecutor:
         clock: The present.
         log: Takes one line of the executions log.
         count: Maps a text to budget tokens.
+        limits: What the user has set of how inputs are fitted.
     """
 
     def __init__(
@@ -56,7 +60,9 @@ class RecipeExecutor:
         clock: Clock,
         log: Callable[[Mapping[str, object]], None],
         count: Callable[[str], int],
+        limits: Limits | None = None,
     ) -> None:
+        self.limits = limits or Limits()
         self.book = book
         self._layers = layers
         self._clock = clock
@@ -88,8 +94,8 @@ class RecipeExecutor:
         started = time.monotonic()
         try:
             reply = execution.run()
-        except HaltError:
-            self._write_log(execution, time.monotonic() - started, None)
+        except HaltError as exc:
+            self._write_log(execution, time.monotonic() - started, exc)
             raise
         self._write_log(execution, time.monotonic() - started, reply)
         return reply
@@ -111,21 +117,10 @@ class RecipeExecutor:
         execution = _Execution(self, self.book.load_recipe(key), request or Request(""), journal)
         return execution.scorer, next(spec for spec in execution.specs if spec.name == name)
 
-    def _write_log(self, execution: "_Execution", seconds: float, reply: Reply | None) -> None:
-        saved = sum(cut.before_tokens - cut.after_tokens for cut in execution.cuts)
-        self._log(
-            {
-                "timestamp": render_time(self._clock()),
-                **execution.writer.log_fields(),
-                "latency_ms": round(seconds * 1000),
-                "success": reply is not None,
-                "schema_valid": reply is not None,
-                "confidence": reply.confidence if reply else None,
-                "retries": max(0, execution.attempts - 1),
-                "compression_applied": bool(execution.cuts),
-                "compression_savings": saved,
-            }
-        )
+    def _write_log(self, made: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
+        ran = Ran(made.recipe, made.journal, made.writer, seconds, made.attempts, made.cuts, ended)
+        for line in execution_lines(ran, timestamp=render_time(self._clock())):
+            self._log(line)
 
 
 class _Execution:
@@ -137,15 +132,16 @@ class _Execution:
         self.request = request
         self.journal = journal
         self.model = executor._layers.model(recipe.model_layer)
-        where = str(recipe.path)
-        texts = [executor.book.load_prompt(name, where=where) for name in recipe.prompt_files]
+        texts = [executor.book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
         self.prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
         self.specs = choice_specs(recipe.output_schema, path=recipe.path)
         self.texts = text_properties(recipe.output_schema)
         self.sources = template_sources(recipe) if self.model.info.writes else set()
+        self.optional = self.sources if self.model.info.writes else set(replaced_texts(recipe))
+        self.shown = without_replaced(recipe, request) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
-        self.writer = CallWriter(journal, recipe, self.prompt, self.model.info)
+        self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
         self.scorer = ChoiceScorer(executor.book, recipe, self.model, executor._memo, journal, self.writer)
 
     def run(self) -> Reply:
@@ -186,12 +182,13 @@ class _Execution:
 
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             asked = self._asked()
-            return build_messages(self.recipe, self.prompt, self.request, documents, error=error, asked=asked)
+            return build_messages(self.recipe, self.prompt, self.shown, documents, error=error, asked=asked)
 
         if not self._asks_with_messages():
             return build(self.request.documents)
+        count, limits = self.executor._count, self.executor.limits
         documents, self.cuts = fit_request(
-            self.recipe, self.request, self.model, build=build, count=self.executor._count
+            self.recipe, self.shown, self.model, build=build, count=count, limits=limits
         )
         return build(documents)
 
@@ -241,7 +238,7 @@ class _Execution:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
         if not info.writes:
             values |= fill_templates(recipe, self.request, choices, values)
-        error = self._fault(values, None)
+        error = self._fault(values, None) or find_unlinked(recipe, self.request, values)
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
         return received, self._reply(values, choices), None
@@ -283,7 +280,7 @@ class _Execution:
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
         schema = plain_schema(self.recipe.output_schema, only=names, options=self._ids())
-        return find_fault(values, schema, optional=sorted(self.sources))
+        return find_fault(values, schema, optional=sorted(self.optional))
 
     def _ids(self) -> dict[str, list[str]]:
         return {name: [option.id for option in options] for name, options in self.request.options.items()}

@@ -54,19 +54,22 @@ class CallWriter:
     Args:
         journal: Where the lines go.
         recipe: The recipe that is executed.
-        prompt: Its prompt text.
+        prompts: Every prompt file that it names, with its text.
         model: The model that runs it.
     """
 
-    def __init__(self, journal: Journal, recipe: Recipe, prompt: str, model: ModelInfo) -> None:
+    def __init__(
+        self, journal: Journal, recipe: Recipe, prompts: Mapping[str, str], model: ModelInfo
+    ) -> None:
         self._journal = journal
         self._recipe = recipe
         self._model = model
         self._hashes = {
             "recipe": text_digest(recipe.text),
-            "prompts": text_digest(prompt),
+            "prompts": text_digest(json.dumps(sorted(prompts.items()), ensure_ascii=False)),
             "schema": text_digest(json.dumps(recipe.output_schema, sort_keys=True, default=str)),
             "model": model.digest,
+            "version": recipe_digest(recipe.text, prompts),
         }
         self.totals = Usage(0, 0, 0)
 
@@ -116,16 +119,16 @@ class CallWriter:
 
     def log_fields(self) -> dict[str, object]:
         """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
-        prompt, reused, output = self.totals.prompt, self.totals.reused, self.totals.output
-        total = None if prompt is None or output is None else prompt + output
         return {
             "recipe": self._recipe.name,
+            "key": self._recipe.key,
+            "version": self._hashes["version"],
+            "phase": self._journal.phase,
             "model_layer": self._recipe.model_layer,
             "model": self._model.name,
-            "user_id": self._journal.user_id,
-            "session_id": self._journal.session_id,
-            "turn_id": f"turn_{self._journal.turn:06d}",
-            "tokens": {"prompt": prompt, "reused": reused, "output": output, "total": total},
+            "model_digest": self._model.digest,
+            **whose_turn(self._journal),
+            "tokens": token_fields(self.totals),
         }
 
     def _write(
@@ -157,6 +160,24 @@ class CallWriter:
         )
 
 
+def token_fields(usage: Usage) -> dict[str, int | None]:
+    """
+    Tokens as a line of the executions log has them.
+
+    >>> token_fields(Usage(3, 0, 2))["total"]
+    5
+    """
+    prompt, output = usage.prompt, usage.output
+    total = None if prompt is None or output is None else prompt + output
+    return {"prompt": prompt, "reused": usage.reused, "output": output, "total": total}
+
+
+def whose_turn(journal: Journal) -> dict[str, object]:
+    """What a line of the executions log says of user, session and turn; no turn is null."""
+    turn_id = f"turn_{journal.turn:06d}" if journal.turn else None
+    return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}
+
+
 def text_digest(text: str) -> str:
     """
     sha256 of a text, hex.
@@ -165,6 +186,17 @@ def text_digest(text: str) -> str:
     'e3b0c442'
     """
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def recipe_digest(text: str, prompts: Mapping[str, str]) -> str:
+    """
+    What a version of a recipe is known by: sha256 of its file and of every prompt that it names, hex.
+
+    Args:
+        text: The recipe file.
+        prompts: Prompt file to its text.
+    """
+    return text_digest(json.dumps([text, sorted(prompts.items())], ensure_ascii=False))
 
 
 def add_usage(one: Usage, two: Usage) -> Usage:

@@ -13,6 +13,8 @@ LAYERS: tuple[Layer, ...] = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 TEMPERATURES: Mapping[Layer, float] = {"REFLEX": 0.3, "NERVES": 0.1, "MIND": 0.5, "VOICE": 0.7, "EYES": 0.3}
 BELOW_THRESHOLD = ("retry", "clarify", "halt", "proceed")
 MODES = ("chat", "code")
+PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls", "prices", "dates")
+"""What compression.preserve may name, besides documents of input_docs; error messages stay anyway."""
 OUTPUT_FORMATS = ("json", "markdown", "yaml", "text")
 
 
@@ -164,7 +166,7 @@ def parse_recipe(values: object, *, path: Path, key: str, text: str, report: Rep
         output_format=cast(Any, form),
         output_schema=reader.mapping(recipe.get("output_schema", {}), "output_schema"),
         quality_gates=_parse_gates(recipe.get("quality_gates", {}), path, report),
-        compression=_parse_compression(recipe.get("compression", {}), path, report),
+        compression=_parse_compression(recipe, path, report),
         mode=None if mode is None else cast(Any, reader.one_of(mode, "mode", MODES)),
         tools_available=reader.strings(recipe.get("tools_available", []), "tools_available"),
         temperature=reader.number(
@@ -215,14 +217,17 @@ def _parse_gates(values: object, path: Path, report: Report) -> QualityGates:
     return QualityGates(**given)
 
 
-def _parse_compression(values: object, path: Path, report: Report) -> Compression:
+def _parse_compression(recipe: Mapping[str, object], path: Path, report: Report) -> Compression:
+    documents = TypedReader(path, "", report).strings(recipe.get("input_docs", []), "input_docs")
     reader = TypedReader(path, "compression", report)
-    compression = reader.mapping(values)
+    compression = reader.mapping(recipe.get("compression", {}))
     reader.check_keys(compression, tuple(Compression.__dataclass_fields__))
+    known = (*PRESERVED, *documents, *(name.rsplit(".", 1)[0] for name in documents))
+    preserve = reader.strings(compression.get("preserve", ["section_0"]), "preserve")
     return Compression(
         enabled=reader.boolean(compression.get("enabled", True), "enabled"),
         model_layer=cast(Any, reader.one_of(compression.get("model_layer", "NERVES"), "model_layer", LAYERS)),
-        preserve=reader.strings(compression.get("preserve", ["section_0"]), "preserve"),
+        preserve=tuple(reader.one_of(name, "preserve", known) for name in preserve),
     )
 
 

@@ -221,12 +221,14 @@ def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
             yield _fault(recipe, f"templates.{name}", message, _near(name, texts))
         if isinstance(template, Mapping) and len(template) == 1 and set(template) <= set(FORMS):
             ((form, chosen),) = template.items()
-            known = subsets if form == "spans" else choices
+            known = choices if form == "objects" else subsets
             if chosen not in known:
                 message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
                 yield _fault(recipe, f"templates.{name}.{form}", message, _near(str(chosen), known))
         elif not _is_template(template):
-            message = "a template is a text, a list of texts, null, {spans: property} or {objects: property}"
+            message = (
+                "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
+            )
             yield _fault(recipe, f"templates.{name}", message)
     model = around.model_of(recipe.model_layer)
     required = recipe.output_schema.get("required", [])

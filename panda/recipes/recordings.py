@@ -10,6 +10,7 @@ from panda.errors import HaltError
 from panda.models.contract import Completion, GenerateParams, Message, ScoreCase, Usage
 
 _SHOWN_LINES = 40
+_TAIL = 400
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,35 @@ class Recordings:
 
     def _text(self, part: Mapping[str, str]) -> str:
         return part["content"] if "content" in part else self._prefixes.get(part["sha256"], "")
+
+
+class LiveOnMiss(Recordings):
+    """
+    Recordings that note what they cannot answer, and leave it to the model.
+
+    Args:
+        calls: As for Recordings.
+    """
+
+    def __init__(self, calls: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(calls)
+        self.misses: list[Miss] = []
+
+    def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
+        """As for Recordings."""
+        found = super().score(recipe, digest, prefix, case)
+        if found is None:
+            self.misses.append(Miss(recipe, "choose", f"+{prefix}{case.context}{case.continuation}"[-_TAIL:]))
+        return found
+
+    def completion(
+        self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
+    ) -> Completion | None:
+        """As for Recordings."""
+        found = super().completion(recipe, digest, messages, params)
+        if found is None:
+            self.misses.append(Miss(recipe, "generate", f"+{messages[-1].content}"[-_TAIL:]))
+        return found
 
 
 class Replay(Recordings):

@@ -1,9 +1,14 @@
-"""The room that a recipe and its model leave for the documents of a call (design: fitting)."""
+"""The room that a recipe, its model and a call leave for the documents of a call (design: fitting)."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from panda.compression.fitting import Cut, InputDocument, fit_documents
+from panda.compression.fitting import Cut, InputDocument, Trigger, fit_documents
+from panda.compression.limits import Limits
+from panda.documents.written_dates import DATES
+from panda.documents.written_numbers import CURRENCY_BEFORE
 from panda.errors import BudgetExceededError
 from panda.models.contract import Message, Model
 from panda.recipes.pack import Request
@@ -11,6 +16,12 @@ from panda.recipes.recipe import Recipe
 
 _MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
 _SLACK_TOKENS = 8
+_KEPT_KINDS = {
+    "urls": re.compile(r"\w+://\S"),
+    "prices": re.compile(rf"(?:{CURRENCY_BEFORE})\s?\d|\d\s?[€£¥₽₹]", re.VERBOSE),
+    "dates": re.compile(DATES, re.VERBOSE),
+}
+"""What compression.preserve may name besides documents, section_0 … section_6 and tool_errors."""
 
 
 def fit_request(
@@ -20,9 +31,11 @@ def fit_request(
     *,
     build: Callable[[Sequence[InputDocument]], Sequence[Message]],
     count: Callable[[str], int],
+    limits: Limits | None = None,
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
-    The documents of a request, brought down to the recipe's input budget and the model's window.
+    The documents of a request, brought down to the recipe's input budget, to what any call may have and to
+    the model's window, in this order.
 
     Args:
         recipe: The recipe.
@@ -30,39 +43,80 @@ def fit_request(
         model: The model that runs it.
         build: Gives the messages with these documents.
         count: Maps a text to budget tokens.
+        limits: What the user has set.
 
     Returns:
-        The documents in the given order, and what was cut.
+        The documents in the given order, and what was cut and why.
 
     Raises:
         BudgetExceededError: What is protected does not fit, or something would have to be cut and the
             recipe's compression is off.
     """
+    limits = limits or Limits()
     options = "\n".join(option.text for offered in request.options.values() for option in offered)
-    room = recipe.token_budget.input - count(request.query + (request.guidance or "")) - count(options)
-    protected = "section_0" in recipe.compression.preserve
-    given = [
-        InputDocument(d.name, d.text, d.protected or (protected and d.name.startswith("§0")))
-        for d in request.documents
-    ]
+    taken = count(request.query + (request.guidance or "")) + count(options)
+    given = [replace(one, protected=_is_preserved(recipe, one)) for one in request.documents]
+    keep = [pattern for name, pattern in _KEPT_KINDS.items() if name in recipe.compression.preserve]
+    used = sum(count(document.text) for document in given)
+    room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
+    trigger: Trigger = "input"
     over = 0
     while True:
         try:
-            fitted, cuts = fit_documents(given, room_tokens=max(0, room), count=count, query=request.query)
+            fitted, cuts = _fit(given, used, room, limits, count, request.query, keep)
         except BudgetExceededError as exc:
-            raise (_too_large(recipe, model, over) if over else exc) from exc
-        if cuts and not recipe.compression.enabled:
+            raise (_too_large(recipe, model, trigger, over, limits) if over else exc) from exc
+        if cuts and not (recipe.compression.enabled and limits.enabled):
             raise _not_compressible(recipe, cuts)
-        over = _over_window(recipe, model, build(fitted))
+        found, over = _excess(recipe, model, build(fitted), count, limits)
         if over <= 0:
-            return fitted, cuts
-        used = sum(count(document.text) for document in fitted)
-        if used == 0:
-            raise _too_large(recipe, model, over)
-        room = min(room, used) - math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) - _SLACK_TOKENS
+            return fitted, [replace(cut, trigger=trigger) for cut in cuts]
+        trigger = found
+        left = sum(count(document.text) for document in fitted)
+        if left == 0:
+            raise _too_large(recipe, model, trigger, over, limits)
+        excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if found == "window" else over
+        room = max(0, min(room, left) - excess - _SLACK_TOKENS)
 
 
-def _too_large(recipe: Recipe, model: Model, over: int) -> BudgetExceededError:
+def _fit(
+    given: Sequence[InputDocument],
+    used: int,
+    room: int,
+    limits: Limits,
+    count: Callable[[str], int],
+    query: str,
+    keep: Sequence[re.Pattern[str]],
+) -> tuple[list[InputDocument], list[Cut]]:
+    """The documents in the room, with what a compression saves at least if that can be had."""
+    aim = limits.target(used, room) if used > room else room
+    try:
+        return fit_documents(given, room_tokens=aim, count=count, query=query, keep=keep)
+    except BudgetExceededError:
+        if aim == room:
+            raise
+    return fit_documents(given, room_tokens=room, count=count, query=query, keep=keep)
+
+
+def _is_preserved(recipe: Recipe, document: InputDocument) -> bool:
+    """Whether a recipe names a document, with or without its ending, or as section_0 … section_6."""
+    name = document.name
+    names = {f"section_{name[1]}"} if name.startswith("§") else {name, name.rsplit(".", 1)[0]}
+    return document.protected or not names.isdisjoint(recipe.compression.preserve)
+
+
+def _too_large(
+    recipe: Recipe, model: Model, trigger: Trigger, over: int, limits: Limits
+) -> BudgetExceededError:
+    if trigger == "call":
+        return BudgetExceededError(
+            f"prompt and output of {recipe.key} need {over} tokens more than the {limits.call_tokens} that a "
+            "call may have, with everything cut that may be cut",
+            where=str(recipe.path),
+            fix="shorten the prompt of the recipe, or raise the setting default_context_budget",
+            expected=f"at most {limits.call_tokens} tokens",
+            received=f"{limits.call_tokens + over} tokens",
+        )
     window = model.info.n_ctx
     return BudgetExceededError(
         f"prompt and output of {recipe.key} need {over} tokens more than the window of {window} tokens "
@@ -77,13 +131,23 @@ def _too_large(recipe: Recipe, model: Model, over: int) -> BudgetExceededError:
 def _not_compressible(recipe: Recipe, cuts: list[Cut]) -> BudgetExceededError:
     over = sum(cut.before_tokens - cut.after_tokens for cut in cuts)
     return BudgetExceededError(
-        f"the inputs of {recipe.key} are {over} tokens over their room, and its compression is off",
+        f"the inputs of {recipe.key} are {over} tokens over their room, and compression is off",
         where=f"{recipe.path} (compression.enabled)",
-        fix="raise token_budget.input, or set compression.enabled: true",
+        fix="raise token_budget.input, or set compression.enabled: true and PANDA_COMPRESSION_ENABLED=true",
     )
 
 
-def _over_window(recipe: Recipe, model: Model, messages: Sequence[Message]) -> int:
-    """Model tokens by which prompt and output exceed the window; not positive when they fit."""
+def _excess(
+    recipe: Recipe,
+    model: Model,
+    messages: Sequence[Message],
+    count: Callable[[str], int],
+    limits: Limits,
+) -> tuple[Trigger, int]:
+    """Which limit prompt and output exceed, the earlier first, and by how many tokens; 0 when they fit."""
+    after = recipe.token_budget.output + (recipe.token_budget.response_reserve or limits.reserve_tokens)
+    prompt = sum(count(message.content) for message in messages)
+    if prompt > limits.call_trigger_tokens or prompt + after > limits.call_tokens:
+        return "call", prompt - min(limits.call_trigger_tokens, limits.call_tokens - after)
     used = model.count_model_tokens(model.render_chat(messages))
-    return used + recipe.token_budget.output + recipe.token_budget.response_reserve - model.info.n_ctx
+    return "window", max(0, used + after - model.info.n_ctx)

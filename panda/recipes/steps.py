@@ -3,12 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from panda.documents.source_headings import HEADINGS
 from panda.storage import layout
 
 BASE_VARIABLES = ("query", "mode", "session_id")
 """Variables that every call has."""
 
+CARRY = "carry"
+"""What the turn knows of its session; every step may read it."""
+
 TURN_DOCUMENTS = (
+    CARRY,
     layout.CONTEXT_MD,
     layout.QUERY_ANALYSIS_JSON,
     layout.REFLECTION_JSON,
@@ -20,7 +25,7 @@ TURN_DOCUMENTS = (
     layout.RESEARCH_MD,
     layout.RESPONSE_MD,
 )
-"""Files of a turn that input_docs may name."""
+"""What input_docs may name at every step: files of the turn, and the carry."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +45,8 @@ class StepInputs:
 STEPS: Mapping[str, StepInputs] = {
     "phase0_query_analyzer": StepInputs(("content_reference",), ("names",), ("raw_query", "turn_summaries")),
     "phase1_reflection": StepInputs((), ("quoted",), ("turn_summaries",)),
-    "phase2_1_retrieval": StepInputs(("relevant",)),
-    "phase2_2_synthesis": StepInputs(("lines",)),
+    "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
+    "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
     "phase3_planner": StepInputs(("tools", "evidence", "pages"), ("tools", "quoted")),
     "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
@@ -63,5 +68,8 @@ STEPS: Mapping[str, StepInputs] = {
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer",)),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
+    "phase7_session": StepInputs(
+        documents=("earlier_history", "leaving_turns", "engagement", "reply"),
+    ),
 }
 """Every step that the phases ask for; a test holds it to their code."""

@@ -1,6 +1,7 @@
 """What a text property is made of when the model does not write (design: choices and text)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from panda.errors import RecipeKeyError
@@ -8,8 +9,8 @@ from panda.recipes.choices import Choice, Option
 from panda.recipes.pack import Request, fill
 from panda.recipes.recipe import Recipe
 
-FORMS = ("spans", "objects")
-"""Templates that are made of a choice."""
+FORMS = ("spans", "objects", "instead")
+"""Templates that name a choice."""
 
 
 def template_sources(recipe: Recipe) -> set[str]:
@@ -23,6 +24,26 @@ def template_sources(recipe: Recipe) -> set[str]:
     }
 
 
+def replaced_texts(recipe: Recipe) -> dict[str, str]:
+    """
+    Text properties that only models that write are asked for, each with the choice of all others.
+
+    A template `{instead: property}` says so: who does not write makes that choice and leaves the text out;
+    who writes sees neither the choice nor its options.
+    """
+    return {
+        name: value["instead"]
+        for name, value in recipe.templates.items()
+        if isinstance(value, Mapping) and "instead" in value
+    }
+
+
+def without_replaced(recipe: Recipe, request: Request) -> Request:
+    """The request as a model that writes sees it: without the options of what it is not asked for."""
+    hidden = set(replaced_texts(recipe).values())
+    return replace(request, options={k: given for k, given in request.options.items() if k not in hidden})
+
+
 def fill_templates(
     recipe: Recipe, request: Request, choices: Mapping[str, Choice], values: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -30,8 +51,9 @@ def fill_templates(
     The text properties of a reply, from the recipe's templates.
 
     A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
-    such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim, or
-    `{objects: property}`: an object {property: value} for each value that it chose.
+    such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim,
+    `{objects: property}`: an object {property: value} for each value that it chose, or
+    `{instead: property}`: nothing, the property is left out.
 
     Args:
         recipe: The recipe with its templates.
@@ -58,7 +80,7 @@ def fill_templates(
         if template is None:
             return None
         raise RecipeKeyError(
-            "a template is a text, a list of texts, null, {spans: …} or {objects: …}",
+            "a template is a text, a list of texts, null, {spans: …}, {objects: …} or {instead: …}",
             where=f"{where} (templates)",
         )
 
@@ -71,4 +93,5 @@ def fill_templates(
         value = choices[name].value if name in choices else None
         return value if isinstance(value, tuple) else () if value is None else (value,)
 
-    return {name: made(template) for name, template in recipe.templates.items()}
+    left_out = replaced_texts(recipe)
+    return {name: made(template) for name, template in recipe.templates.items() if name not in left_out}

@@ -6,12 +6,16 @@ from datetime import datetime
 from typing import cast
 
 from panda.documents.problems import Problem
+from panda.documents.sentences import one_line
 from panda.documents.times import Clock
 from panda.memory.nodes import SourceType
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry
 
 _MEMORY_SHARE = 3
+_NEWEST_TURNS = 8
+_TURN_CHARS = 500
+_TEXT_CHARS = 240
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Candidate:
     """Kind of source."""
     header: str
     """Short line, as "Turn 811: Compared RTX 4050 laptops under $1000"."""
+    text: str
+    """What it says in one line, clipped: by this its relevance is judged."""
     at: datetime | None
     """When it was said or seen."""
     score: float
@@ -52,7 +58,13 @@ class Retriever:
         """Changed files that the last find did not know, because another process was writing the index."""
 
     def find(
-        self, query: str, *, limit: int = 30, must_include: Sequence[str] = (), before_turn: int | None
+        self,
+        query: str,
+        *,
+        limit: int = 30,
+        must_include: Sequence[str] = (),
+        before_turn: int | None,
+        fill_up: bool = False,
     ) -> list[Candidate]:
         """
         The candidates for a query, best first.
@@ -63,6 +75,8 @@ class Retriever:
             must_include: Node ids that are candidates whatever their score. Ids of nodes that do not exist
                 are left out: the caller sees that by comparing.
             before_turn: Turns from this number on are no candidates; None for no bound.
+            fill_up: Give places that are left over to the newest documents and turns, so that a source in
+                other words than the query's can be found.
 
         Returns:
             Turns, memory keys, research, visits and knowledge documents merged by score. Keys of
@@ -76,10 +90,16 @@ class Retriever:
             found = rank_rows(view, query, now=now, bounds=Bounds(before_turn=before_turn))
             forced = _newest_of_each([(entry, 0.0) for entry in view.nodes(must_include)])
             memory = _newest_of_each([(entry, 0.0) for entry in view.memory_keys()])
+            places = limit - len({one.entry.node_id for one in found} | set(memory) | set(forced))
+            newest = (
+                view.newest(limit, before_turn, most_turns=_NEWEST_TURNS) if fill_up and places > 0 else []
+            )
+            others = _newest_of_each([(entry, 0.0) for entry in newest])
         ranked = _newest_of_each([(one.entry, one.score) for one in found])
         chosen = {node_id: ranked.get(node_id, forced[node_id]) for node_id in forced}
         keys = sorted((ranked.get(node_id, memory[node_id]) for node_id in memory), key=lambda pair: -pair[1])
-        for pair in [*keys[: max(1, limit // _MEMORY_SHARE)], *ranked.values(), *keys]:
+        first = keys[: max(1, limit // _MEMORY_SHARE)]
+        for pair in [*first, *ranked.values(), *keys, *others.values()]:
             if len(chosen) < limit:
                 chosen.setdefault(pair[0].node_id, pair)
         return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
@@ -107,7 +127,21 @@ def _candidate(entry: IndexEntry, score: float) -> Candidate:
         node_id=entry.node_id,
         source_type=cast(SourceType, entry.source_type),
         header=entry.header,
+        text=_text(entry),
         at=entry.at,
         score=round(score, 4),
         session=entry.session,
     )
+
+
+def _text(entry: IndexEntry) -> str:
+    """What was said in a turn; of anything else its title and what it holds."""
+    if entry.number is not None:
+        return _clipped(one_line(f"{entry.query} {entry.response}"), _TURN_CHARS)
+    if entry.node_id.startswith(("memory:", "fact:")):
+        return entry.header
+    return _clipped(one_line(f"{entry.summary}: {entry.response}"), _TEXT_CHARS)
+
+
+def _clipped(text: str, most_chars: int) -> str:
+    return text if len(text) <= most_chars else text[: most_chars - 1].rsplit(" ", 1)[0] + "…"

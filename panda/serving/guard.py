@@ -33,6 +33,8 @@ class Limits:
     """How long a request may take to arrive."""
     answer_seconds: float = 30.0
     """How long an answer may take to be made."""
+    stop_seconds: int = 10
+    """How long requests at hand may go on once the server is to stop."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,21 @@ class Refusal:
             {"type": "http.response.start", "status": self.status, "headers": [*headers, *self.headers]}
         )
         await send({"type": "http.response.body", "body": self.body})
+
+
+def error_value(error: PandaError) -> dict[str, object]:
+    """
+    An error as the member `error` of an envelope.
+
+    >>> error_value(PandaError("no turn 7"))["type"]
+    'PandaError'
+    """
+    return {
+        "type": type(error).__name__,
+        "message": error.message,
+        "where": error.where,
+        "fix": error.fix,
+    }
 
 
 def json_bytes(value: Mapping[str, object]) -> bytes:

@@ -12,7 +12,6 @@ from panda.errors import StoreError, TryAgainError, UsageError
 from panda.serving.guard import Application, Guard, Limits, Refusal, is_loopback
 
 _CONNECTIONS = 1024
-_STOP_SECONDS = 10
 
 
 class _Protocol(H11Protocol):
@@ -132,6 +131,6 @@ def serve_http(
             proxy_headers=False,
             server_header=False,
             limit_concurrency=_CONNECTIONS,
-            timeout_graceful_shutdown=_STOP_SECONDS,
+            timeout_graceful_shutdown=limits.stop_seconds,
         )
         uvicorn.Server(config).run(sockets=[found])

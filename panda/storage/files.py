@@ -7,6 +7,7 @@ import math
 import os
 import re
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -20,6 +21,7 @@ from panda.storage.signals import signals_after
 
 __all__ = [
     "append_json_line",
+    "append_json_lines",
     "held_lock",
     "is_temporary",
     "make_directory",
@@ -128,22 +130,38 @@ def _encode_json(text: str) -> bytes:
 
 def append_json_line(path: Path, value: object) -> None:
     """
-    Adds one line to a JSON-lines file and syncs it.
+    Adds one line to a JSON-lines file and syncs it, as append_json_lines does.
+
+    Raises:
+        StoreError: It cannot be written; all whole lines are there as before.
+    """
+    append_json_lines(path, [value])
+
+
+def append_json_lines(path: Path, values: Sequence[object]) -> None:
+    """
+    Adds lines to a JSON-lines file and syncs it once.
 
     A last line without a line break is what a crash left: it is completed if it is whole JSON, else removed,
     since nobody was told that it was written. Writers of several processes wait for each other; Ctrl-C and
-    SIGTERM wait until the line is written.
+    SIGTERM wait until the lines are written.
+
+    Args:
+        path: The file; it and its directories are made.
+        values: A JSON value a line.
 
     Raises:
         StoreError: It cannot be written; all whole lines are there as before.
     """
     make_directory(path.parent)
-    line = _encode_json(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+    lines = b"".join(
+        _encode_json(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n") for value in values
+    )
     created = not path.exists()
     with store_errors(path, "append to"), path.open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with signals_after():
-            _append(file, line)
+            _append(file, lines)
     if created:
         sync_directory(path.parent)
 

@@ -1,8 +1,8 @@
 """Import of saved turns: all lines are checked first, then every turn appears as a whole."""
 
 import shutil
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from panda.documents.context import ContextDocument, FrontMatter, Section, Text,
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, ImportFileError, StoreError
 from panda.storage.files import (
+    held_lock,
     make_directory,
     read_json,
     render_json,
@@ -27,7 +28,7 @@ from panda.storage.layout import (
     RESPONSE_MD,
     Layout,
 )
-from panda.storage.turns import CONTEXT_SCHEMA, Metadata, TurnFolder, TurnStore
+from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, Metadata, TurnFolder, TurnStore
 
 _Key = tuple[str, datetime, str, str]
 
@@ -40,6 +41,8 @@ class ImportedTurn:
     """User id."""
     turn: int
     """Turn number, given or assigned."""
+    session: str
+    """Session id."""
     created: bool
     """False if the same turn was there already."""
 
@@ -100,6 +103,8 @@ def import_turns(
     steps = _plan(lines, stores)
     if any(step.create for step in steps):
         with ExitStack() as locks:
+            for one in sorted({(step.line.user, step.line.session) for step in steps if step.create}):
+                locks.enter_context(_hold_session(layout, *one))
             for store in stores.values():
                 make_directory(layout.turns(store.user))
                 locks.enter_context(store.numbering("panda import"))
@@ -107,7 +112,26 @@ def import_turns(
             for user, store in stores.items():
                 store.raise_counter(max(step.number for step in steps if step.line.user == user))
             _write([step for step in steps if step.create], layout, clock())
-    return ImportReport(tuple(ImportedTurn(step.line.user, step.number, step.create) for step in steps))
+    return ImportReport(
+        tuple(ImportedTurn(step.line.user, step.number, step.line.session, step.create) for step in steps)
+    )
+
+
+@contextmanager
+def _hold_session(layout: Layout, user: str, session: str) -> Iterator[None]:
+    """
+    The session's lock, with its file out of the way: from here on its turns alone say what it carries, until
+    somebody writes the file anew.
+    """
+    if not layout.session(user, session).parent.is_dir():
+        yield
+        return
+    lock = layout.session_lock(user, session)
+    with held_lock(lock, holder="panda import", wait_seconds=CLAIM_WAIT_SECONDS):
+        path = layout.session(user, session)
+        with store_errors(path, "remove"):
+            path.unlink(missing_ok=True)
+        yield
 
 
 def _plan(lines: list[ImportLine], stores: dict[str, TurnStore]) -> list[_Step]:

@@ -118,6 +118,25 @@ class IndexView:
             for row in self._execute(query, (self._user, name))
         ]
 
+    def newest(self, limit: int, before_turn: int | None, *, most_turns: int) -> list[IndexEntry]:
+        """
+        The newest sources: knowledge documents, research and visits first, then turns.
+
+        Args:
+            limit: Most entries that are no turns.
+            most_turns: Most turns.
+            before_turn: Only turns with a smaller number; None for all.
+        """
+        documents = """
+            SELECT * FROM entries WHERE user = ? AND number IS NULL AND source NOT IN (?, ?)
+            ORDER BY at IS NULL, at DESC, row LIMIT ?"""
+        turns = """
+            SELECT * FROM entries WHERE user = ? AND number IS NOT NULL AND number < ifnull(?, number + 1)
+            ORDER BY row DESC LIMIT ?"""
+        found = self._execute(documents, (self._user, PREFERENCES_MD, FACTS_MD, limit)).fetchall()
+        found += self._execute(turns, (self._user, before_turn, most_turns)).fetchall()
+        return [_entry(row) for row in found]
+
     def session_rows(self, session: str) -> Integers:
         """Numbers of all turns of a session."""
         query = "SELECT row FROM entries WHERE user = ? AND session = ?"

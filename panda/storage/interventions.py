@@ -79,6 +79,7 @@ def write_intervention(
     turn: int | None,
     phase: int | None,
     recipe: str | None,
+    version: str | None = None,
     kind: str | None = None,
 ) -> str:
     """
@@ -92,6 +93,7 @@ def write_intervention(
         turn: Its number; None if none was claimed.
         phase: Phase that halted.
         recipe: Recipe that was executed.
+        version: Digest of its version; None if unknown.
         kind: Type of the intervention; None takes the error's own.
 
     Returns:
@@ -113,6 +115,7 @@ def write_intervention(
         "turn": turn,
         "phase": phase,
         "recipe": recipe,
+        "recipe_version": version,
         "type": kind,
         "severity": _SEVERITY.get(kind, "high"),
         "message": error.message,

@@ -25,6 +25,10 @@ EXTRACTED_JSON = "extracted.json"
 PREFERENCES_MD = "preferences.md"
 FACTS_MD = "facts.md"
 MEMORY_JSONL = "memory.jsonl"
+SESSION_JSON = "session.json"
+CLOSED_JSON = "closed.json"
+RUN_JSON = "run.json"
+RUN_TURNS_JSONL = "turns.jsonl"
 CONFLICTS_JSONL = "conflicts.jsonl"
 
 
@@ -96,11 +100,19 @@ class Layout:
     def conflicts_log(self, user: str) -> Path:
         return self.user(user) / CONFLICTS_JSONL
 
+    def memory_shown(self, user: str) -> Path:
+        """How much of the log the memory files showed when panda last looked at them."""
+        return self.user(user) / "memory.shown.json"
+
     def knowledge(self, user: str) -> Path:
         return self.user(user) / "knowledge"
 
     def session(self, user: str, session: str) -> Path:
-        return self.user(user) / "sessions" / session / "session.json"
+        return self.user(user) / "sessions" / session / SESSION_JSON
+
+    def session_closed(self, user: str, session: str) -> Path:
+        """A file that is there when the session is closed."""
+        return self.user(user) / "sessions" / session / CLOSED_JSON
 
     def session_lock(self, user: str, session: str) -> Path:
         return self.user(user) / "sessions" / session / "lock"
@@ -142,6 +154,16 @@ class Layout:
     @property
     def interventions_lock(self) -> Path:
         return self.interventions / "lock"
+
+    @property
+    def runs(self) -> Path:
+        """One directory for each `panda replay`."""
+        return self.root / "runs"
+
+    @property
+    def recipe_versions(self) -> Path:
+        """Every version of a recipe that ever ran, `{category}/{name}/{hash}.json`."""
+        return self.root / "logs" / "recipes"
 
     @property
     def executions_log(self) -> Path:

@@ -30,6 +30,11 @@ _BY_NAME = {
     layout.MANIFEST_JSON: "manifest",
     layout.EXTRACTED_JSON: "extracted",
     layout.MEMORY_JSONL: "memory_line",
+    layout.SESSION_JSON: "session",
+    layout.CLOSED_JSON: "closed_session",
+    "recipe_version.json": "recipe_version",
+    layout.RUN_JSON: "run",
+    layout.RUN_TURNS_JSONL: "run_turn",
     "import.jsonl": "import_line",
 }
 _BY_DIRECTORY = {"steps": "step", "interventions": "intervention"}

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from panda.cli.main import build_program
+from panda.compression import compressing
+from panda.compression.cache import CompressionCache
 from panda.compression.tokens import count_tokens
+from panda.storage.execution_log import LogLine, LogReader
+from tests.builders import build_store
 from tests.cli.programs import Ended, run_words
 
 Compress = Callable[..., Ended]
@@ -23,6 +27,12 @@ def compress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compress:
         return run_words(build_program(), ["compress", *words], capsys, environ)
 
     return run
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Runs any command."""
+    return lambda *words: run_words(build_program(), words, capsys)
 
 
 @pytest.fixture
@@ -78,3 +88,42 @@ def test_unknown_type(compress: Compress, file: Path) -> None:
     ended = compress(str(file), "--budget", "20", "--type", "poem")
     assert ended.code == 2
     assert "page_doc" in ended.err
+
+
+def test_a_store_keeps_a_line(
+    compress: Compress, run: Callable[..., Ended], file: Path, tmp_path: Path
+) -> None:
+    """In a store each compression and each refusal is a line of the log, and stats adds them up."""
+    root = ("--root", str(build_store(tmp_path / "store").root))
+    assert compress(str(file), "--budget", "40", "--query", "fan", *root).code == 0
+    assert compress(str(file), "--budget", "20", "--keep", "loud", *root).code == 4
+    found = run("stats", *root, "--user", "default", "--json").value["data"]["compression"]
+    whole, kind = found["total"], found["by_content_type"]["generic"]
+    assert (whole["calls"], whole["overflow_warnings"]) == (1, 1)
+    assert whole["tokens_saved"] == kind["tokens_saved"] >= count_tokens(TEXT) - 40
+    assert run("log", *root, "--user", "default").out == ""
+
+
+def test_what_the_model_reads_is_logged(compress: Compress, file: Path, tmp_path: Path) -> None:
+    """Reading of the NERVES model is a line like that of any call, with its tokens."""
+    layout = build_store(tmp_path / "store")
+    names = ["Ada", "Bea", "Cleo", "Dora", "Edna", "Fay", "Gwen", "Hope", "Iris", "Joan"]
+    file.write_text(" ".join(f"{name} keeps a {name.lower()}bird at home." for name in names), "utf-8")
+    assert compress(str(file), "--budget", "40", "--root", str(layout.root)).code == 0
+    with LogReader(layout.executions_log) as reader:
+        lines = [line.record for line in reader.read_new() if isinstance(line, LogLine)]
+    assert [(line["recipe"], line.get("event")) for line in lines] == [
+        ("compress_generic", None),
+        (None, "compressed"),
+    ]
+    assert lines[0]["tokens"]["output"] > 20
+
+
+def test_an_old_result_is_made_anew(file: Path, tmp_path: Path) -> None:
+    """Results in the cache count for as long as the setting says, by default for ever."""
+    cache = CompressionCache(tmp_path)
+    made = compressing.compress(TEXT, kind="generic", budget_tokens=40, count=count_tokens)
+    cache.keep("k", made)
+    assert cache.find("k") == made
+    assert CompressionCache(tmp_path, max_age_seconds=3600).find("k") == made
+    assert CompressionCache(tmp_path, max_age_seconds=0).find("k") is None

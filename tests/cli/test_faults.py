@@ -12,8 +12,9 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.documents.times import render_time
-from panda.memory.assertions import apply_assertions, load_assertions
+from panda.memory.applying import apply_staged
 from panda.memory.hlc import parse_hlc
+from panda.memory.log import MemoryLog
 from panda.memory.staging import StagedValue, stage_value
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
@@ -80,7 +81,9 @@ def test_torn_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
     assert (ended.code, f"{path}:2: not valid JSON" in ended.out) == (3, True)
     assert panda(layout, capsys, "list").code == panda(layout, capsys, "show", "2").code == 0
     if name == "memory.jsonl":
-        assert load_assertions(path) == []
+        log = MemoryLog(layout, "demo")
+        log.refresh()
+        assert list(log.assertions) == []
     else:
         store = TurnStore(layout, "demo", lambda: NOW)
         assert store.open(2).calls() == []
@@ -98,9 +101,11 @@ def test_clock_that_steps_back(tmp_path: Path, capsys: pytest.CaptureFixture[str
             user="demo", kind="preference", relation="budget", value=value, text="t", source_turn=turn
         )
 
-    apply_assertions(layout, "demo", [say("$900", 4)], lambda: NOW, wait_seconds=1)
-    apply_assertions(layout, "demo", [say("$700", 5)], lambda: earlier, wait_seconds=1)
-    readings = [parse_hlc(one.hlc) for one in load_assertions(layout.memory_log("demo"))]
+    apply_staged(layout, "demo", [say("$900", 4)], lambda: NOW, wait_seconds=1)
+    apply_staged(layout, "demo", [say("$700", 5)], lambda: earlier, wait_seconds=1)
+    log = MemoryLog(layout, "demo")
+    log.refresh()
+    readings = [parse_hlc(one.fact.hlc) for one in log.assertions]
     assert readings == sorted(set(readings))
     assert "$700" in layout.preferences("demo").read_text(encoding="utf-8")
     lines = [line.split("\t") for line in panda(layout, capsys, "list").out.splitlines()]

@@ -13,7 +13,8 @@ from panda.documents.memory_edit import set_entry
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.times import Clock
 from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageError
-from panda.memory.assertions import apply_assertions, load_assertions
+from panda.memory.applying import apply_staged
+from panda.memory.log import MemoryLog
 from panda.memory.staging import StagedValue, Value, stage_value
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
@@ -63,7 +64,13 @@ def staged(
 
 
 def apply(layout: Layout, *values: StagedValue, at: Clock = clock) -> int:
-    return len(apply_assertions(layout, "ann", values, at, 5))
+    return len(apply_staged(layout, "ann", values, at, 5))
+
+
+def read_log(layout: Layout) -> MemoryLog:
+    log = MemoryLog(layout, "ann")
+    log.refresh()
+    return log
 
 
 def test_first_value_makes_the_files(layout: Layout) -> None:
@@ -90,8 +97,8 @@ def test_other_value_retracts_the_earlier_one(layout: Layout) -> None:
     """A changed mind appends a retraction and then the new value, at later clock readings."""
     apply(layout, staged(value="$500", turn=1))
     assert apply(layout, staged(value="$900", turn=2)) == 2
-    log = load_assertions(layout.memory_log("ann"))
-    assert [(one.value, one.confidence) for one in log] == [("$500", 0.95), ("$500", 0.0), ("$900", 0.95)]
+    log = [one.fact for one in read_log(layout).assertions]
+    assert [(one.value.v, one.confidence) for one in log] == [("$500", 0.95), ("$500", 0.0), ("$900", 0.95)]
     readings = [str(one.hlc) for one in log]
     assert readings == sorted(readings)
     assert len({one.id for one in log}) == 3
@@ -108,10 +115,11 @@ def test_old_turn_does_not_come_back(layout: Layout) -> None:
 def test_crash_between_log_and_file_is_made_good(layout: Layout) -> None:
     """If the file still shows the former value, the second run writes it without a second log line."""
     apply(layout, staged(value="$500", turn=1))
-    former = layout.preferences("ann").read_bytes()
+    former = {path: path.read_bytes() for path in (layout.preferences("ann"), layout.memory_shown("ann"))}
     apply(layout, staged(value="$900", turn=2))
     after = layout.preferences("ann").read_bytes()
-    layout.preferences("ann").write_bytes(former)
+    for path, content in former.items():
+        path.write_bytes(content)
     assert apply(layout, staged(value="$900", turn=2)) == 0
     assert layout.preferences("ann").read_bytes() == after
 
@@ -202,14 +210,14 @@ def test_corrupt_log_is_named(layout: Layout) -> None:
     layout.memory_log("ann").write_text("{}\n", encoding="utf-8")
     with pytest.raises(FileFormatError) as caught:
         apply(layout, staged())
-    assert str(caught.value.where).endswith("memory.jsonl:1")
+    assert str(caught.value.where).endswith("memory.jsonl:1 (id)")
     assert not layout.preferences("ann").exists()
 
 
 def test_lock_is_respected(layout: Layout) -> None:
     """While somebody else holds the user's memory nothing is written."""
     with held_lock(layout.memory_lock("ann"), holder="test", wait_seconds=0), pytest.raises(LockHeldError):
-        apply_assertions(layout, "ann", [staged()], clock, 0)
+        apply_staged(layout, "ann", [staged()], clock, 0)
     assert not layout.memory_log("ann").exists()
 
 

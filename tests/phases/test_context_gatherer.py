@@ -19,7 +19,7 @@ from tests.scripted_turns import (
     Script,
     add_research,
     laptop_store,
-    offered,
+    loaded_lines,
     pick,
     run_turn,
 )
@@ -121,8 +121,8 @@ def test_retry_looks_further_once(tmp_path: Path) -> None:
     )
     ran = run_turn(laptop_store(tmp_path), answer=script)
     first, second = ran.asked("synthesis")
-    assert PRICE not in offered(first, "lines").values()
-    assert PRICE in offered(second, "lines").values()
+    assert (PRICE_NODE, PRICE) not in loaded_lines(first)
+    assert (PRICE_NODE, PRICE) in loaded_lines(second)
     assert "Look for a price." in second.text
     assert len(ran.asked("context")) == 2
     gathered = ran.folder.read_json("gathered_context.json")
@@ -181,7 +181,7 @@ def test_expired_price_is_left_out(tmp_path: Path) -> None:
     write_visit(layout, 2, "visit_old", fields, quality=0.9, at=NOW - timedelta(days=30), user=USER)
     script = Script(retrieval={"relevant": pick("visit_old")}, answer={"items": []})
     ran = run_turn(layout, "How much is the HP Victus?", script)
-    texts = list(offered(ran.asked("synthesis")[0], "lines").values())
+    texts = [text for _, text in loaded_lines(ran.asked("synthesis")[0])]
     assert "HP Victus: gpu RTX 4050" in texts
     assert not any("$799" in text for text in texts)
 
@@ -206,6 +206,6 @@ def test_named_turn_that_does_not_exist(tmp_path: Path) -> None:
 def test_questions_are_not_evidence(tmp_path: Path) -> None:
     """What somebody asked earlier states nothing and is not offered as a line."""
     ran = run_turn(laptop_store(tmp_path), answer=Script(retrieval={"relevant": pick("turn:1")}))
-    texts = list(offered(ran.asked("synthesis")[0], "lines").values())
+    texts = [text for _, text in loaded_lines(ran.asked("synthesis")[0])]
     assert "The Lenovo LOQ 15 was the best laptop." in texts
     assert "Find me a laptop for games." not in texts

@@ -100,7 +100,7 @@ def test_statement_of_a_failed_turn(tmp_path: Path) -> None:
     assert ran.metadata.status == "failed"
     assert ran.folder.read_json("staged_memory.json")["applied"] is False
     assert layout.preferences(USER).read_bytes() == before
-    assert not layout.memory_log(USER).exists()
+    assert "Assam" not in layout.memory_log(USER).read_text(encoding="utf-8")
     assert ran.problems == []
 
 

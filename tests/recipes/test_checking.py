@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from panda.documents.problems import Problem
+from panda.documents.source_headings import HEADINGS
 from panda.errors import (
     PromptNotFoundError,
     RecipeBudgetError,
@@ -363,13 +364,17 @@ def test_stray_files_and_names(project: Project) -> None:
 
 
 def asks() -> Iterator[tuple[str, set[str], set[str], set[str]]]:
-    """Step, options, variables and documents of every `ask(…)` in panda/phases and panda/tools."""
+    """Step, options, variables and documents of every `ask(…)` in phases and tools."""
     package = Path(__file__).parents[2] / "panda"
     for path in (*(package / "phases").glob("*.py"), *(package / "tools").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ask":
                 given = {
-                    keyword.arg: {ast.literal_eval(key) for key in keyword.value.keys if key is not None}
+                    keyword.arg: {
+                        name
+                        for key in keyword.value.keys
+                        for name in ([ast.literal_eval(key)] if key is not None else HEADINGS)
+                    }
                     for keyword in node.keywords
                     if isinstance(keyword.value, ast.Dict)
                 }

@@ -28,7 +28,7 @@ class Server:
     @property
     def port(self) -> int:
         """Where it listens."""
-        return int(self.url.rpartition(":")[2])
+        return int(self.url.rpartition(":")[2].partition("/")[0])
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Its exit code after a signal; on a second call the same again."""

@@ -1,25 +1,26 @@
 """
-Saved turns run again with their recorded answers: no model is called.
+Saved turns run again: with their recorded answers (simulate), or with the models of today (rerun).
 
 The store is set back to what it was when the turn began, in a temporary directory: earlier turns are linked,
 memory that the turn or later ones wrote is taken back, the index is built anew, and the clock stands where it
-stood. What then differs from the saved turn comes from changed code, prompts or recipes.
+stood. What then differs from the saved turn comes from changed code, prompts, recipes or models.
 """
 
 import difflib
-import json
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any, Literal
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
-from panda.memory.as_of import memory_file_as_of
-from panda.memory.assertions import load_assertions
-from panda.memory.staging import Kind
+from panda.memory.as_of import set_memory_back
 from panda.recipes.executor import Layers
-from panda.recipes.recordings import Miss, Replay
+from panda.recipes.recordings import LiveOnMiss, Miss, Recordings, Replay
+from panda.replays.outcomes import Outcome, read_outcome
 from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
 from panda.storage.layout import (
@@ -33,6 +34,9 @@ from panda.storage.turns import TurnFolder, TurnStore
 
 _SHOWN_LINES = 30
 _LIVE = {"seconds"}
+
+Answers = Literal["recorded", "recorded or live", "live"]
+"""Where the answers of a turn that runs again come from."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Simulation:
     """Calls that no recording answers."""
     halted: str | None
     """Why it could not go on, if so."""
+    outcome: Outcome
+    """What the turn came to this time."""
 
     @property
     def ok(self) -> bool:
@@ -56,15 +62,26 @@ class Simulation:
         return not self.different and not self.misses and self.halted is None
 
 
-def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) -> Simulation:
+def simulate(
+    settings: Settings,
+    layout: Layout,
+    layers: Layers,
+    number: int,
+    *,
+    answers: Answers = "recorded",
+    keep: Path | None = None,
+) -> Simulation:
     """
-    Run a saved turn again with its recorded answers.
+    Run a saved turn again.
 
     Args:
         settings: Settings in force; user, recipes and prompts are taken from them.
         layout: The store; nothing is written to it.
-        layers: Models by layer: for their tokenizers and what they can do, never for an answer.
+        layers: Models by layer; with recorded answers, for their tokenizers and what they can do alone.
         number: The turn.
+        answers: recorded: no model is asked, a call that was not made before is a miss and takes the most
+            similar answer; recorded or live: a miss is asked of the model; live: everything is.
+        keep: Where the directory of the turn that was run goes; None throws it away.
 
     Raises:
         NotFoundError: There is no such turn.
@@ -78,22 +95,34 @@ def simulate(settings: Settings, layout: Layout, layers: Layers, number: int) ->
             where=str(saved.paths.directory),
             fix="replay turns that `panda turn` has run to their end",
         )
-    recordings = Replay(saved.calls())
+    recordings = _recordings(saved.calls(), answers)
     with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
         past = Layout(Path(directory) / "panda-system-docs")
-        _set_back(layout, past, settings.user, number)
+        _set_back(layout, past, settings.user, number, metadata.created_at)
         then = replace(
             settings, root=past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
         app = build_with(then, past, layers)
-        halted = _run(app, metadata.query, metadata.mode, recordings)
-        again = app.store.open(number)
-        same, different = _compare(saved, again)
-        app.index.close()
-    return Simulation(number, same, different, tuple(recordings.misses), halted)
+        try:
+            halted = _run(app, metadata.query, metadata.mode, recordings)
+            again = app.store.open(number)
+            same, different = _compare(saved, again)
+            outcome = read_outcome(again)
+            if keep is not None:
+                shutil.copytree(again.paths.directory, keep)
+        finally:
+            app.index.close()
+    misses = tuple(recordings.misses) if isinstance(recordings, Replay | LiveOnMiss) else ()
+    return Simulation(number, same, different, misses, halted, outcome)
 
 
-def _run(app: App, query: str, mode: str, recordings: Replay) -> str | None:
+def _recordings(calls: Sequence[Mapping[str, Any]], answers: Answers) -> Recordings:
+    if answers == "live":
+        return Recordings([])
+    return Replay(calls) if answers == "recorded" else LiveOnMiss(calls)
+
+
+def _run(app: App, query: str, mode: str, recordings: Recordings) -> str | None:
     turn = app.start_turn(query, mode, recordings=recordings)
     try:
         app.pipeline.run(turn)
@@ -102,7 +131,7 @@ def _run(app: App, query: str, mode: str, recordings: Replay) -> str | None:
     return None
 
 
-def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
+def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime) -> None:
     """Build the store as it was when the turn was claimed."""
     past.turns(user).mkdir(parents=True)
     for earlier, directory in turn_directories(layout.turns(user)):
@@ -111,23 +140,7 @@ def _set_back(layout: Layout, past: Layout, user: str, number: int) -> None:
     write_atomic(past.turn_counter(user), f"{number - 1}\n")
     if layout.knowledge(user).is_dir():
         past.knowledge(user).symlink_to(layout.knowledge(user).resolve(), target_is_directory=True)
-    log = load_assertions(layout.memory_log(user))
-    kinds: tuple[tuple[Kind, Callable[[str], Path], Callable[[str], Path]], ...] = (
-        ("preference", layout.preferences, past.preferences),
-        ("fact", layout.facts, past.facts),
-    )
-    for kind, source_of, target_of in kinds:
-        if source_of(user).exists():
-            text = read_text(source_of(user))
-            where = str(source_of(user))
-            write_atomic(
-                target_of(user),
-                memory_file_as_of(text, log, kind=kind, user=user, turn=number, where=where),
-            )
-    if layout.memory_log(user).exists():
-        lines = [one for one in log if one.source_turn is None or one.source_turn < number]
-        text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in lines)
-        write_atomic(past.memory_log(user), text)
+    set_memory_back(layout, past, user, turn=number, at=at)
 
 
 def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -168,15 +181,3 @@ def _difference(before: str, after: str) -> str:
     )
     more = [f"[…] {len(lines) - _SHOWN_LINES} more lines"] if len(lines) > _SHOWN_LINES else []
     return "\n".join(lines[:_SHOWN_LINES] + more)
-
-
-def simulation_data(simulation: Simulation) -> dict[str, object]:
-    """A simulation as plain JSON values."""
-    return {
-        "turn": simulation.turn,
-        "ok": simulation.ok,
-        "same": list(simulation.same),
-        "different": simulation.different,
-        "misses": [vars(miss) for miss in simulation.misses],
-        "halted": simulation.halted,
-    }

@@ -1,0 +1,153 @@
+"""The tools of `panda mcp`: the functions of the commands, called by a client instead of a shell."""
+
+import io
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from panda.cli.contract import Invocation, Result
+from panda.cli.gather import gather
+from panda.cli.index import search
+from panda.cli.reporter import Reporter
+from panda.cli.turn import turn
+from panda.errors import UsageError
+from panda.memory.scope_reading import FactSource
+from panda.memory.synthesis import synthesize
+from panda.memory.synthesis_request import REQUEST_SCHEMA, parse_request
+from panda.retrieval.ranking import POOL
+from panda.serving.mcp_server import Outcome, Report, ServedTool
+from panda.storage.names import check_id
+
+_QUERY = {"type": "string", "description": "Any text."}
+_SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -."}
+_SEARCH_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": _QUERY,
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": POOL,
+            "description": "Most turns; 10 if absent.",
+        },
+        "session": {**_SESSION, "description": "Only turns of this session."},
+        "since": {"type": "string", "description": "Only turns from this date on."},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+_TURN_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "query": _QUERY,
+        "session": _SESSION,
+        "mode": {"type": "string", "enum": ["chat", "code"], "description": "chat if absent."},
+        "seed": {"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "description": "Of the models."},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+_SYNTHESIZE = (
+    "What is known now within a scope (local, team, company or public): for each entity and relation the "
+    "most credible value, and where another fact says otherwise, contradicted with both values."
+)
+_SEARCH = "The saved turns that a query finds, best first; each can be read as a resource."
+_GATHER = (
+    "Begins a turn with a query and gathers its context: lines of memory and earlier turns with their nodes."
+)
+_RUN = "Takes a query through all phases and gives the answer with its sources, or a question, or why not."
+
+
+@dataclass(frozen=True)
+class CommandTools:
+    """Tools over the commands of one user."""
+
+    invocation: Invocation
+    """The run of `panda mcp`."""
+    source: FactSource
+    """The facts of synthesize_scope."""
+    model_lock: threading.Lock
+    """Held by whoever asks a model: one at a time."""
+
+    def listed(self) -> Sequence[ServedTool]:
+        """All tools."""
+        return (
+            ServedTool("synthesize_scope", _SYNTHESIZE, REQUEST_SCHEMA, self._synthesize),
+            ServedTool("search_turns", _SEARCH, _SEARCH_SCHEMA, self._search),
+            ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._gather, read_only=False),
+            ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._run_turn, read_only=False),
+        )
+
+    def _synthesize(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
+        asked = parse_request(arguments)
+        return Outcome(synthesize(*self.source.load(), asked, now=self.invocation.settings.clock()).to_json())
+
+    def _search(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
+        _check(arguments, _SEARCH_SCHEMA)
+        given = {name: arguments[name] for name in ("session", "since") if name in arguments}
+        data = search(self._invocation(arguments, report), arguments["query"], k=POOL, **given).data or {}
+        results: Any = data["results"]
+        turns = [
+            {**one, "uri": f"panda://turns/{one['turn']}"}
+            for one in results
+            if one["source_type"] == "turn_summary"
+        ]
+        return Outcome({**data, "results": turns[: arguments.get("limit", 10)]})
+
+    def _gather(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
+        return self._with_model(gather, arguments, report)
+
+    def _run_turn(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
+        return self._with_model(turn, arguments, report)
+
+    def _with_model(
+        self, command: Callable[..., Result], arguments: Mapping[str, Any], report: Report
+    ) -> Outcome:
+        _check(arguments, _TURN_SCHEMA)
+        invocation = self._invocation(arguments, report)
+        if not self.model_lock.acquire(blocking=False):
+            report("waiting for another turn of this server")
+            self.model_lock.acquire()
+        try:
+            result = command(invocation, query="-", mode=arguments.get("mode", "chat"))
+        finally:
+            self.model_lock.release()
+        return Outcome(result.data, result.error)
+
+    def _invocation(self, arguments: Mapping[str, Any], report: Report) -> Invocation:
+        """A run of a command with these arguments, whose steps are reported."""
+        settings = self.invocation.settings
+        if "session" in arguments:
+            settings = replace(
+                settings, session=check_id(arguments["session"], what="session", where="session")
+            )
+        if "seed" in arguments:
+            settings = replace(settings, seed=arguments["seed"])
+        reporter = Reporter(_ReportStream(report), quiet=False, verbosity=0, color=False)
+        stdin = io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
+        return replace(self.invocation, settings=settings, reporter=reporter, stdin=stdin)
+
+
+class _ReportStream(io.StringIO):
+    """A stream whose lines are reported as they come."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self._report = report
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines():
+            self._report(line)
+        return len(text)
+
+
+def _check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Raises UsageError if arguments are not what a tool takes."""
+    error = best_match(Draft202012Validator(schema).iter_errors(dict(arguments)))
+    if error is not None:
+        where = ".".join(map(str, error.absolute_path)) or "arguments"
+        raise UsageError(error.message[:200], where=where, fix="see the tool's input schema")

@@ -1,0 +1,164 @@
+"""`panda session`: what a session carries from turn to turn."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from panda.cli.completion import complete_sessions
+from panda.cli.contract import Invocation, Result, Table
+from panda.cli.plain_text import clipped
+from panda.documents.problems import Problem
+from panda.documents.times import render_time
+from panda.errors import CheckError, NotFoundError, PandaError
+from panda.session.closing import close_session, closed_at, reopen_session
+from panda.session.decoding import encode
+from panda.session.fields import FIELDS
+from panda.session.lines import field_rows
+from panda.session.session_file import Session, open_session, saved_turns, session_ids
+from panda.session.verifying import verify_session
+from panda.storage.layout import Layout
+from panda.storage.locks import held_lock
+from panda.storage.names import check_id
+
+_ABOUT_CHARS = 60
+_COLUMNS = ("session", "turns", "head", "last active", "status", "about")
+_Session = Annotated[
+    str, typer.Argument(help="Session id.", metavar="SESSION", autocompletion=complete_sessions)
+]
+
+
+def list_all(invocation: Invocation) -> Result:
+    """List the sessions of a user, the one that was active last at the end."""
+    layout, user = invocation.store(), invocation.settings.user
+    names = {*session_ids(layout, user), *saved_turns(layout, user)}
+    found = [row for name in names if (row := _row(invocation, layout, name)) is not None]
+    found.sort(key=lambda row: (str(row["last_active_at"]), str(row["session_id"])))
+    if not found:
+        invocation.reporter.step(f"user {user} has no sessions in {layout.root}")
+    cells = [
+        (
+            row["session_id"],
+            row["turns"],
+            row["head_turn"],
+            row["last_active_at"],
+            "closed" if row["closed_at"] else "open",
+            clipped(str(row["about"]), _ABOUT_CHARS),
+        )
+        for row in found
+    ]
+    return Result({"user": user, "sessions": found}, Table(_COLUMNS, cells))
+
+
+def show(invocation: Invocation, session: _Session) -> Result:
+    """
+    Show what the next turn of a session will know, field by field, with where it came from.
+
+    Example: panda session show default --user demo
+    """
+    layout = invocation.store()
+    found = _open(invocation, layout, session)
+    data: dict[str, Any] = encode(found)
+    data["closed_at"] = closed_at(layout, found.user_id, session)
+    user = layout.user(found.user_id)
+    rows = field_rows(found.carry, lambda name: (user / name).exists())
+    data["shown"] = [dict(zip(("field", "value", "from"), row, strict=True)) for row in rows]
+    data["fields"] = {
+        name: {"what": field.what, "read_by": list(field.read_by), "limit": field.limit}
+        for name, field in FIELDS.items()
+    }
+    return Result(data, Table(("field", "what the next turn will know", "from"), rows))
+
+
+def close(
+    invocation: Invocation,
+    session: _Session,
+    reopen: Annotated[bool, typer.Option("--reopen", help="Open it again.")] = False,
+) -> Result:
+    """
+    Close a session: no turn can be asked in it any more, until it is opened again.
+
+    Example: panda session close laptops
+    """
+    layout, user = invocation.store_for_writing(), invocation.settings.user
+    found = _open(invocation, layout, session)
+    at = render_time(invocation.settings.clock())
+    with held_lock(
+        layout.session_lock(user, session),
+        holder="panda session close",
+        wait_seconds=invocation.settings.wait_seconds,
+        on_wait=lambda holder: invocation.reporter.step(f"waiting for {holder}"),
+    ):
+        if reopen:
+            reopen_session(layout, user, session)
+        else:
+            close_session(layout, user, session, at, found.head_turn)
+    invocation.reporter.step(f"session {session} is {'open' if reopen else 'closed'}")
+    return Result({"session_id": session, "closed_at": None if reopen else at})
+
+
+def verify(
+    invocation: Invocation,
+    session: Annotated[
+        str | None,
+        typer.Argument(help="Session id; none: all.", metavar="SESSION", autocompletion=complete_sessions),
+    ] = None,
+) -> Result:
+    """
+    Make sessions again from the files of their turns and compare; ends with 3 if anything differs.
+
+    Example: panda session verify default --user demo
+    """
+    layout, user = invocation.store(), invocation.settings.user
+    if session is not None and not layout.session(user, session).exists():
+        _open(invocation, layout, session)
+    names = session_ids(layout, user) if session is None else [session]
+    problems: list[Problem] = []
+    with invocation.reporter.progress("verifying", len(names)) as advance:
+        for name in names:
+            problems += verify_session(layout, user, name)
+            advance()
+    data = {"sessions": names, "problems": [{**vars(one), "where": one.where} for one in problems]}
+    if not problems:
+        invocation.reporter.step(f"sessions: {len(names)}, nothing differs")
+    return Result(data, "".join(f"{one.where}: {one.message}\n" for one in problems), error=_error(problems))
+
+
+def _error(problems: list[Problem]) -> CheckError | None:
+    fix = next((one.fix for one in problems if one.fix), None)
+    return CheckError(f"differences: {len(problems)}", fix=fix) if problems else None
+
+
+def _open(invocation: Invocation, layout: Layout, session: str) -> Session:
+    """The session (NotFoundError if it has no turns)."""
+    user = invocation.settings.user
+    check_id(session, what="session")
+    found = open_session(layout, user, session)
+    if found is None:
+        raise NotFoundError(
+            f"user {user} has no session {session}",
+            where=str(layout.session(user, session)),
+            fix="`panda session list` shows the sessions",
+        )
+    return found
+
+
+def _row(invocation: Invocation, layout: Layout, name: str) -> Mapping[str, object] | None:
+    """A session at a glance; a damaged one is a warning."""
+    user = invocation.settings.user
+    try:
+        found = open_session(layout, user, name)
+    except PandaError as exc:
+        invocation.reporter.warn(f"session {name}: {exc.message}")
+        return None
+    if found is None:
+        return None
+    return {
+        "session_id": name,
+        "turns": len(found.turns) + found.turns_cut,
+        "head_turn": found.head_turn,
+        "created_at": found.created_at,
+        "last_active_at": found.last_active_at,
+        "closed_at": closed_at(layout, user, name),
+        "about": found.carry.engagement_summary.text,
+    }

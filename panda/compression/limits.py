@@ -1,0 +1,48 @@
+"""How much fits where, beside the budgets of recipes and sections (S3 §25, Configuration)."""
+
+from dataclasses import dataclass
+
+DOCUMENT_TOKENS = 8_600
+"""A context.md above this is brought down …"""
+DOCUMENT_TARGET_TOKENS = 7_500
+"""… to this."""
+_CALL_SLACK_TOKENS = 1_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user can set of it."""
+
+    enabled: bool = True
+    """Off: what is over its budget is an error."""
+    call_tokens: int = 12_000
+    """Most budget tokens of one call, prompt and output together."""
+    reserve_tokens: int = 0
+    """Kept free beside the output of a recipe that states no response_reserve."""
+    threshold: float = 1.0
+    """Share of a recipe's input budget above which inputs are compressed, and to which they are."""
+    least_saving_tokens: int = 500
+    """What a compression saves at least, once it has started, as far as half the budget stays filled."""
+
+    @property
+    def call_trigger_tokens(self) -> int:
+        """
+        Budget tokens of a prompt above which its documents are compressed, however much they may have.
+
+        >>> Limits().call_trigger_tokens
+        11000
+        """
+        return self.call_tokens - min(_CALL_SLACK_TOKENS, self.call_tokens // 12)
+
+    def target(self, used_tokens: int, room_tokens: int) -> int:
+        """
+        What is aimed at when a compression has started.
+
+        Args:
+            used_tokens: What is there, more than the room.
+            room_tokens: What there is room for.
+
+        >>> Limits().target(2_600, 2_500), Limits().target(9_000, 2_500), Limits().target(310, 300)
+        (2100, 2500, 150)
+        """
+        return min(room_tokens, max(used_tokens - self.least_saving_tokens, room_tokens // 2))

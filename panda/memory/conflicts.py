@@ -1,0 +1,165 @@
+"""Contradictions that stand in a user's log, and how the user settles one."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from panda.errors import NotFoundError, UsageError
+from panda.memory.assertions import Assertion, Statement
+from panda.memory.confidence import SAID_BY_USER
+from panda.memory.keys import is_system, memory_key
+from panda.memory.log import MemoryLog, Triple
+from panda.memory.remembering import Memory
+from panda.memory.scope_facts import Conflict
+from panda.memory.values import FactValue
+
+_ID_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two facts that compete for one scope, entity and relation and say different things."""
+
+    conflict_id: str
+    """The same on every machine that has both facts."""
+    triple: Triple
+    """Scope, entity, relation."""
+    winner: Assertion
+    """What holds as long as nobody settles it."""
+    rival: Assertion
+    """What contradicts it."""
+
+
+def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
+    """
+    All contradictions that stand, those of one triple together, the strongest rival first.
+
+    Args:
+        log: The user's log.
+        now: The instant that expiry is judged by.
+    """
+    return [one for triple in log.triples() for one in _of_triple(log, triple, now)]
+
+
+def _of_triple(log: MemoryLog, triple: Triple, now: datetime) -> Iterator[Contradiction]:
+    if is_system(triple[1]) or is_system(triple[2]):
+        return
+    ranked = log.contenders(triple, now=now)
+    for rival in ranked[1:]:
+        if rival.fact.value.key != ranked[0].fact.value.key:
+            yield Contradiction(_conflict_id(log, ranked[0], rival), triple, ranked[0], rival)
+
+
+def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
+    """Id of the record of two facts if there is one, else one made of their ids."""
+    pair = {one.fact.id, other.fact.id}
+    for record in log.conflicts:
+        if {record.fact_a, record.fact_b} == pair and record.status != "resolved":
+            return record.conflict_id
+    digest = hashlib.sha256("\n".join(sorted(pair)).encode()).hexdigest()
+    return f"conflict-{digest[:_ID_DIGITS]}"
+
+
+def resolve(
+    memory: Memory,
+    name: str,
+    now: datetime,
+    *,
+    winner: str | None = None,
+    value: Callable[[Contradiction], FactValue] | None = None,
+) -> tuple[Assertion, list[Conflict]]:
+    """
+    Settle a contradiction, or all of one key.
+
+    Args:
+        memory: Where to write; waits for the user's memory lock.
+        name: Id of a contradiction or its beginning, or a key, which means all contradictions of that key.
+        now: The instant that expiry is judged by.
+        winner: Id, or its beginning, of one of the facts: its value holds.
+        value: Gives another value to hold; exactly one of this and *winner*.
+
+    Returns:
+        The fact that settles it, and the records.
+
+    Raises:
+        NotFoundError: No such contradiction.
+        UsageError: The name or the winner is none of the facts, or not one alone.
+        LockHeldError, FileFormatError, StoreError: As Memory says.
+
+    Source:
+        Scope synthesis, "Resolved".
+    """
+    with memory.held() as log:
+        found = _named(find_contradictions(log, now), name, memory.user)
+        first = found[0]
+        facts = {one.fact.id: one for pair in found for one in (pair.winner, pair.rival)}
+        if len(found) > 1:  # a key: whoever says otherwise loses, those that agree with the winner too
+            facts |= {one.fact.id: one for one in log.contenders(first.triple, now=now)}
+        if value is not None:
+            settled = value(first)
+        else:
+            settled = _winner(list(facts.values()), winner or "").fact.value
+        statement = _settling(memory, first, settled)
+        pairs = _pairs(found, list(facts.values()), settled)
+        records: list[Conflict] = []
+
+        def make_records(resolution: Assertion) -> Sequence[Conflict]:
+            for conflict_id, a, b in pairs:
+                records.append(Conflict(conflict_id, a, b, "resolved", resolution.fact.id))
+            return records
+
+        return memory.append(statement, make_records), records
+
+
+def _settling(memory: Memory, one: Contradiction, value: FactValue) -> Statement:
+    scope, _, relation = one.triple
+    return Statement(
+        kind=one.winner.kind,
+        entity=f"panda:resolution:{one.conflict_id}",
+        relation=relation,
+        value=value,
+        source=f"user:{memory.user}",
+        confidence=SAID_BY_USER,
+        scope=scope,
+        content_type=one.winner.content_type,
+    )
+
+
+def _pairs(
+    found: Sequence[Contradiction], facts: Sequence[Assertion], settled: FactValue
+) -> list[tuple[str, str, str]]:
+    """Conflict id and both facts of each record: every fact that says otherwise is in one of them."""
+    pairs = [(one.conflict_id, one.winner.fact.id, one.rival.fact.id) for one in found]
+    named = {name for pair in pairs for name in pair[1:]}
+    for one in facts:
+        if one.fact.id not in named and one.fact.value.key != settled.key:
+            other = next(o for o in facts if o.fact.value.key != one.fact.value.key)
+            digest = hashlib.sha256("\n".join(sorted((one.fact.id, other.fact.id))).encode()).hexdigest()
+            pairs.append((f"conflict-{digest[:_ID_DIGITS]}", other.fact.id, one.fact.id))
+    return pairs
+
+
+def _named(found: Sequence[Contradiction], name: str, user: str) -> list[Contradiction]:
+    by_id = [one for one in found if one.conflict_id.startswith(name)]
+    exact = [one for one in by_id if one.conflict_id == name]
+    by_key = [one for one in found if memory_key(one.triple[1], one.triple[2], user) == name]
+    chosen = exact or by_key or by_id
+    if not chosen:
+        raise NotFoundError(
+            f"no contradiction is called {name!r}", where="CONFLICT", fix="see `panda memory conflicts`"
+        )
+    if len({one.triple for one in chosen}) > 1 or (not by_key and len(chosen) > 1):
+        raise UsageError(
+            f"{len(chosen)} contradictions begin with {name!r}", where="CONFLICT", fix="give the whole id"
+        )
+    return list(chosen)
+
+
+def _winner(facts: Sequence[Assertion], name: str) -> Assertion:
+    chosen = [one for one in facts if one.fact.id.startswith(name)]
+    if len(chosen) == 1:
+        return chosen[0]
+    ids = ", ".join(one.fact.id for one in facts)
+    message = f"{name!r} is none of its facts" if not chosen else f"{len(chosen)} facts begin with {name!r}"
+    raise UsageError(message, where="--winner", fix=f"give one of {ids}")

@@ -1,0 +1,148 @@
+"""What is questionable in a user's memory (S2 §16, "lint"). Pure but for the log it is given."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from panda.documents.times import render_time
+from panda.memory.assertions import Assertion
+from panda.memory.conflicts import find_contradictions
+from panda.memory.hlc import parse_hlc
+from panda.memory.keys import is_system, memory_key
+from panda.memory.log import MemoryLog, Triple
+from panda.memory.values import entity_name
+
+Rule = Literal["contradiction", "expired", "expiring", "orphaned", "dangling"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a person should look at."""
+
+    rule: Rule
+    """What kind of thing."""
+    scope: str
+    """Scope of the fact; "" for a conflict record."""
+    key: str
+    """Key of the fact, or id of the record."""
+    facts: tuple[str, ...]
+    """Ids of the facts concerned."""
+    message: str
+    """One line."""
+
+
+def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float) -> list[Finding]:
+    """
+    Contradictions, facts that have expired or soon will, facts that a retraction left alone, and references
+    to nothing.
+
+    Args:
+        log: The user's log.
+        user: Whose it is.
+        now: The present.
+        within_days: What expires within so many days from now is soon expiring.
+
+    Returns:
+        The findings, kind by kind.
+    """
+    found = list(_contradictions(log, user, now))
+    past = {triple: log.contenders(triple, now=now, include_expired=True) for triple in log.triples()}
+    past = {t: ranked for t, ranked in past.items() if not (is_system(t[1]) or is_system(t[2]))}
+    standing = [one for ranked in past.values() for one in ranked]
+    found += _ending(standing, user, now, now + timedelta(days=within_days))
+    found += _orphaned(log, past, user)
+    found += _dangling_refs(log, past, user)
+    return found + list(_dangling_records(log))
+
+
+def _shown(one: Assertion) -> str:
+    value = one.fact.value
+    return str(list(value.v) if isinstance(value.v, tuple) else value.v)
+
+
+def _key(triple: Triple, user: str) -> str:
+    return memory_key(triple[1], triple[2], user)
+
+
+def _contradictions(log: MemoryLog, user: str, now: datetime) -> Iterator[Finding]:
+    for one in find_contradictions(log, now):
+        said = f"{_shown(one.winner)} ({one.winner.fact.confidence:g}, {one.winner.fact.source})"
+        against = f"{_shown(one.rival)} ({one.rival.fact.confidence:g}, {one.rival.fact.source})"
+        message = f"{said} against {against}: settle {one.conflict_id}"
+        facts = (one.winner.fact.id, one.rival.fact.id)
+        yield Finding("contradiction", one.triple[0], _key(one.triple, user), facts, message)
+
+
+def _ending(standing: list[Assertion], user: str, now: datetime, soon: datetime) -> list[Finding]:
+    expired: list[Finding] = []
+    expiring: list[Finding] = []
+    for one in standing:
+        until = one.fact.valid_until
+        if until is None or until > soon:
+            continue
+        gone = until < now
+        verb = "held" if gone else "holds"
+        finding = Finding(
+            "expired" if gone else "expiring",
+            one.fact.scope,
+            _key(one.triple, user),
+            (one.fact.id,),
+            f"{_shown(one)} {verb} until {render_time(until)}",
+        )
+        (expired if gone else expiring).append(finding)
+    return expired + expiring
+
+
+def _orphaned(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) -> Iterator[Finding]:
+    """
+    What a retraction of something else took along: facts of other sources, silenced although nobody took
+    them back, where nothing has been said since.
+    """
+    for triple, ranked in past.items():
+        if ranked:
+            continue
+        said = log.of(triple)
+        last = max((one for one in said if one.fact.confidence == 0), key=_reading, default=None)
+        if last is None:
+            continue
+        retracted = {one.fact.value.key for one in said if one.fact.confidence == 0}
+        for one in said:
+            if one.fact.value.key not in retracted and one.fact.source != last.fact.source:
+                message = f"{_shown(one)} ({one.fact.source}) fell with the retraction by {last.fact.source}"
+                facts = (one.fact.id, last.fact.id)
+                yield Finding("orphaned", triple[0], _key(triple, user), facts, message)
+
+
+def _reading(one: Assertion) -> tuple[int, int]:
+    return parse_hlc(one.fact.hlc)
+
+
+def _dangling_refs(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) -> Iterator[Finding]:
+    """References to entities that nothing is known of, or of which all was retracted."""
+    known = {(triple[0], triple[1]) for triple, ranked in past.items() if ranked}
+    spoken = {(triple[0], triple[1]) for triple in past}
+    for triple, ranked in past.items():
+        for one in ranked:
+            if one.fact.value.type != "ref":
+                continue
+            target = (triple[0], entity_name(str(one.fact.value.v)))
+            if target in known:
+                continue
+            retracted = target in spoken
+            message = (
+                f"refers to {target[1]}, of which all was retracted"
+                if retracted
+                else f"refers to {target[1]}, of which nothing is known in scope {triple[0]}"
+            )
+            rule: Rule = "orphaned" if retracted else "dangling"
+            yield Finding(rule, triple[0], _key(triple, user), (one.fact.id,), message)
+
+
+def _dangling_records(log: MemoryLog) -> Iterator[Finding]:
+    for record in log.conflicts:
+        named = (record.fact_a, record.fact_b, record.resolution_fact)
+        missing = tuple(name for name in named if name is not None and log.get(name) is None)
+        if missing:
+            message = f"names facts that are not in the log: {', '.join(missing)}"
+            yield Finding("dangling", "", record.conflict_id, missing, message)

@@ -1,0 +1,153 @@
+"""The documents that phase 2 works with: loaded by their ids, links followed, brought within S1's budgets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from panda.documents.questions import is_question
+from panda.memory.confidence import EXPIRED_BELOW
+from panda.memory.nodes import Item, Node, NodeReader
+
+DOCUMENTS_TOKENS = 3_000
+"""Budget tokens of all loaded documents together (S1 §7.2)."""
+TURN_TOKENS = 1_500
+"""Budget tokens of one earlier turn (S1 §4.2)."""
+RESEARCH_CLAIMS = 5
+"""Claims that research keeps beside its summary when documents do not fit (S1 §7.3)."""
+LONGEST_LINE_CHARS = 1_000
+"""Longer lines cannot be quoted."""
+
+_FIRST = ("preference", "fact", "research_cache", "visit_record")
+_SUMMARY_TYPE = "default"
+
+
+@dataclass(frozen=True)
+class LoadedDocument:
+    """One node with the lines of it that may be shown."""
+
+    node: Node
+    """As loaded, expired and cut lines included."""
+    items: tuple[Item, ...]
+    """Lines in their order: not expired, no questions, within budget."""
+    tokens: int
+    """Budget tokens of all lines that could be shown."""
+    kept_tokens: int
+    """Budget tokens of those that are."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether lines were left out for lack of room."""
+        return self.kept_tokens < self.tokens
+
+
+def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
+    """
+    Nodes with everything they lead to: a turn's research, the visits of research.
+
+    Args:
+        reader: Loads them.
+        node_ids: Ids of nodes that must exist.
+
+    Returns:
+        Each once: those asked for in their order, then what they lead to.
+
+    Raises:
+        MemoryNodeError: One is missing or corrupt.
+
+    Source:
+        S1 §4.2, §6.2, §9.
+    """
+    nodes: dict[str, Node] = {}
+    waiting = list(node_ids)
+    while waiting:
+        node_id = waiting.pop(0)
+        if node_id not in nodes:
+            nodes[node_id] = reader.load(node_id)
+            waiting += nodes[node_id].links
+    return list(nodes.values())
+
+
+def fit_nodes(
+    nodes: Sequence[Node],
+    *,
+    count: Callable[[str], int],
+    fit: Callable[[str], float],
+    budget_tokens: int = DOCUMENTS_TOKENS,
+) -> list[LoadedDocument]:
+    """
+    The lines of nodes that may be shown, within budget, the least important left out.
+
+    Args:
+        nodes: Loaded nodes, the most relevant first.
+        count: Maps a text to budget tokens.
+        fit: How well a line fits the query; where a document is cut, lines that fit better stay.
+        budget_tokens: Room of all documents together.
+
+    Returns:
+        One document a node, memory before research, visits, newer turns and older turns. A turn keeps at
+        most TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and
+        then each document, in that order, what is left of the room.
+
+    Source:
+        S1 §4.2, §7.3.
+
+    >>> fit_nodes([], count=len, fit=len)
+    []
+    """
+    documents = [_usable(node, count) for node in sorted(nodes, key=_rank)]
+    documents = [
+        _cut(one, TURN_TOKENS, count, fit) if one.node.source_type == "turn_summary" else one
+        for one in documents
+    ]
+    if sum(one.kept_tokens for one in documents) > budget_tokens:
+        documents = [
+            _best_claims(one, count) if one.node.source_type == "research_cache" else one for one in documents
+        ]
+    room, fitted = budget_tokens, []
+    for document in documents:
+        fitted.append(_cut(document, room, count, fit))
+        room -= fitted[-1].kept_tokens
+    return fitted
+
+
+def _rank(node: Node) -> tuple[int, int]:
+    """Memory > research > visits > newer turns > older turns."""
+    if node.source_type in _FIRST:
+        is_document = node.id.startswith("knowledge:")
+        return (len(_FIRST) if is_document else _FIRST.index(node.source_type)), 0
+    return len(_FIRST) + 1, -int(node.id.removeprefix("turn:"))
+
+
+def _usable(node: Node, count: Callable[[str], int]) -> LoadedDocument:
+    items = tuple(
+        item
+        for item in node.items
+        if item.confidence >= EXPIRED_BELOW
+        and len(item.text) <= LONGEST_LINE_CHARS
+        and not is_question(item.text)
+    )
+    tokens = sum(count(item.text) for item in items)
+    return LoadedDocument(node, items, tokens, tokens)
+
+
+def _best_claims(document: LoadedDocument, count: Callable[[str], int]) -> LoadedDocument:
+    summary = [item for item in document.items[:1] if item.content_type == _SUMMARY_TYPE]
+    claims = sorted(document.items[len(summary) :], key=lambda item: -item.confidence)[:RESEARCH_CLAIMS]
+    return _kept(document, [*summary, *claims], count)
+
+
+def _cut(
+    document: LoadedDocument, room_tokens: int, count: Callable[[str], int], fit: Callable[[str], float]
+) -> LoadedDocument:
+    if document.kept_tokens <= room_tokens:
+        return document
+    kept: list[Item] = []
+    for item in sorted(document.items, key=lambda item: -fit(item.text)):
+        if count(item.text) <= room_tokens:
+            kept.append(item)
+            room_tokens -= count(item.text)
+    return _kept(document, kept, count)
+
+
+def _kept(document: LoadedDocument, items: Sequence[Item], count: Callable[[str], int]) -> LoadedDocument:
+    in_order = tuple(item for item in document.items if item in items)
+    return replace(document, items=in_order, kept_tokens=sum(count(item.text) for item in in_order))

@@ -1,0 +1,226 @@
+"""The user's log of assertions and the records of settled contradictions, as they grow (design §3)."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from panda.errors import FileFormatError
+from panda.memory.assertions import Assertion, parse_assertion
+from panda.memory.hlc import parse_hlc
+from panda.memory.scope_facts import Conflict, Fact, parse_conflict
+from panda.memory.synthesis import find_contenders
+from panda.memory.synthesis_request import SynthesisRequest
+from panda.storage.layout import Layout
+from panda.storage.line_tail import LineTail
+
+Triple = tuple[str, str, str]
+"""Scope, entity, relation."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much of both files: what was there at some moment."""
+
+    assertions: int
+    """Bytes of memory.jsonl."""
+    conflicts: int
+    """Bytes of conflicts.jsonl."""
+
+
+@dataclass
+class _Facts:
+    """All that was read, found quickly."""
+
+    assertions: list[Assertion] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    by_id: dict[str, Assertion] = field(default_factory=dict)
+    by_triple: dict[Triple, list[Assertion]] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class _Records:
+    """The conflict records, found quickly."""
+
+    conflicts: list[Conflict] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    by_fact: dict[str, list[Conflict]] = field(default_factory=dict)
+
+
+class MemoryLog:
+    """
+    What one user's log says. `refresh` reads what was added; nothing is written.
+
+    Args:
+        layout: Where the store is.
+        user: Whose memory.
+    """
+
+    def __init__(self, layout: Layout, user: str) -> None:
+        self._paths = (layout.memory_log(user), layout.conflicts_log(user))
+        self._clear()
+
+    def _clear(self) -> None:
+        self._tails = tuple(LineTail(path) for path in self._paths)
+        self._facts, self._records = _Facts(), _Records()
+        self.reading: str | None = None
+        """The highest clock reading."""
+
+    def refresh(self) -> None:
+        """
+        Take in what was added since the last call.
+
+        Raises:
+            StoreError: A file cannot be read.
+            FileFormatError: A line is no assertion or conflict record, or an id is taken; names the line.
+        """
+        try:
+            self._read_conflicts()
+            self._read_assertions()
+        except BaseException:
+            self._clear()
+            raise
+
+    def _read_assertions(self) -> None:
+        path = self._paths[0]
+        begins_anew, found = self._tails[0].read()
+        if begins_anew:
+            self._facts, self.reading = _Facts(), None
+        for number, offset, raw in found:
+            where = f"{path}:{number}"
+            one = parse_assertion(raw, where=where)
+            known = self.get(one.fact.id)
+            if known is None:
+                self._add(one, offset)
+            elif known != one:
+                raise FileFormatError(
+                    f"another line has the id {one.fact.id!r} and says something else",
+                    where=f"{where} (id)",
+                    fix="remove one of them",
+                )
+
+    def _add(self, one: Assertion, offset: int) -> None:
+        facts = self._facts
+        facts.positions[one.fact.id] = len(facts.assertions)
+        facts.assertions.append(one)
+        facts.offsets.append(offset)
+        facts.by_id[one.fact.id] = one
+        facts.by_triple.setdefault(one.triple, []).append(one)
+        if one.fact.hlc and parse_hlc(one.fact.hlc) > parse_hlc(self.reading):
+            self.reading = one.fact.hlc
+
+    def _read_conflicts(self) -> None:
+        path = self._paths[1]
+        begins_anew, found = self._tails[1].read()
+        if begins_anew:
+            self._records = _Records()
+        for number, offset, raw in found:
+            one = parse_conflict(raw, where=f"{path}:{number}")
+            self._records.conflicts.append(one)
+            self._records.offsets.append(offset)
+            for fact in {one.fact_a, one.fact_b}:
+                self._records.by_fact.setdefault(fact, []).append(one)
+
+    @property
+    def extent(self) -> Extent:
+        """How much was read."""
+        return Extent(self._tails[0].size_bytes, self._tails[1].size_bytes)
+
+    @property
+    def assertions(self) -> Sequence[Assertion]:
+        """All assertions, in the order of the file."""
+        return self._facts.assertions
+
+    @property
+    def conflicts(self) -> Sequence[Conflict]:
+        """All conflict records, in the order of the file; the same conflict may be there more than once."""
+        return self._records.conflicts
+
+    def get(self, fact_id: str) -> Assertion | None:
+        """The assertion of an id."""
+        return self._facts.by_id.get(fact_id)
+
+    def of(self, triple: Triple) -> Sequence[Assertion]:
+        """The assertions of one scope, entity and relation, in the order of the file."""
+        return self._facts.by_triple.get(triple, ())
+
+    def triples(self, scope: str | None = None) -> list[Triple]:
+        """Everything that was ever spoken of, in the order of first mention."""
+        return [triple for triple in self._facts.by_triple if scope in (None, triple[0])]
+
+    def contenders(
+        self,
+        triple: Triple,
+        *,
+        now: datetime,
+        include_expired: bool = False,
+        more: Sequence[Assertion] = (),
+        settled: Sequence[Conflict] = (),
+        extent: Extent | None = None,
+    ) -> list[Assertion]:
+        """
+        What competes for one scope, entity and relation.
+
+        Args:
+            triple: Scope, entity, relation.
+            now: The instant that expiry is judged by.
+            include_expired: Whether what has expired competes too.
+            more: Assertions that are about to be added.
+            settled: Conflict records that are about to be added.
+            extent: Only what was there at that moment; None for all.
+
+        Returns:
+            The winner first, then by falling rank; [] if nothing lives.
+
+        Source:
+            S2 §16.2; the rule itself is find_contenders.
+        """
+        known = {one.fact.id: one for one in more}
+        facts = self._related(triple, [*more], [*settled], extent)
+        request = SynthesisRequest(triple[0], triple[1], triple[2], include_expired=include_expired)
+        records = [*settled, *self._records.conflicts[: self._conflict_count(extent)]]
+        named = [one for one in records if one.fact_a in facts or one.fact_b in facts] if records else []
+        ranked = find_contenders(facts.values(), named, request, now=now).get(triple[1:], [])
+        return [known.get(fact.id) or self._facts.by_id[fact.id] for fact in ranked]
+
+    def _related(
+        self, triple: Triple, more: list[Assertion], settled: list[Conflict], extent: Extent | None
+    ) -> dict[str, Fact]:
+        """The facts of a triple, and those that settle contradictions among them."""
+        count = self._assertion_count(extent)
+        own = [*self.of(triple), *(one for one in more if one.triple == triple)]
+        found = {one.fact.id: one.fact for one in own if self._facts.positions.get(one.fact.id, -1) < count}
+        waiting = list(found) if self._records.conflicts or settled else []
+        coming = {one.fact.id: one for one in more}
+        while waiting:
+            fact_id = waiting.pop()
+            records = [
+                *self._records.by_fact.get(fact_id, ()),
+                *(one for one in settled if fact_id in (one.fact_a, one.fact_b)),
+            ]
+            for record in records:
+                one = coming.get(record.resolution_fact or "") or self.get(record.resolution_fact or "")
+                if one and one.fact.id not in found and self._facts.positions.get(one.fact.id, -1) < count:
+                    found[one.fact.id] = one.fact
+                    waiting.append(one.fact.id)
+        return found
+
+    def _assertion_count(self, extent: Extent | None) -> int:
+        facts = self._facts
+        return len(facts.assertions) if extent is None else bisect_right(facts.offsets, extent.assertions)
+
+    def _conflict_count(self, extent: Extent | None) -> int:
+        records = self._records
+        return len(records.conflicts) if extent is None else bisect_right(records.offsets, extent.conflicts)
+
+    def added_after(self, extent: Extent) -> Iterator[Triple]:
+        """What the assertions and conflict records after a moment are about; may name the same twice."""
+        for one in self._facts.assertions[self._assertion_count(extent) :]:
+            yield one.triple
+        yield from self.settled_by(self._records.conflicts[self._conflict_count(extent) :])
+
+    def settled_by(self, conflicts: Iterable[Conflict]) -> Iterator[Triple]:
+        """The scopes, entities and relations that conflict records bear on."""
+        for record in conflicts:
+            yield from (one.triple for one in map(self.get, (record.fact_a, record.fact_b)) if one)

@@ -1,0 +1,143 @@
+"""What a user's memory says now, edits by hand included, whether or not they are in the log yet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from panda.documents.memory_file import render_value
+from panda.memory.assertions import Assertion
+from panda.memory.confidence import confidence_at
+from panda.memory.keys import file_value, is_system, memory_key, split_key, typed_value
+from panda.memory.projection import Projection
+from panda.memory.scope_facts import Fact
+from panda.memory.shown import Comparison
+from panda.memory.staging import Kind
+from panda.memory.synthesis import find_alternative
+from panda.memory.values import FactValue
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """One key and what holds of it."""
+
+    kind: Kind
+    """preference or fact."""
+    scope: str
+    """local, team, company or public."""
+    entity: str
+    """Normalised."""
+    relation: str
+    """As written."""
+    key: str
+    """As the memory file has it."""
+    value: FactValue
+    """What holds."""
+    start: float | None
+    """Confidence when it was said; None if a memory file gives none."""
+    content_type: str
+    """How it ages."""
+    at: datetime | None
+    """When it was said; None if unknown."""
+    source: str | None
+    """Who says so."""
+    source_turn: int | None
+    """Turn in which it was said."""
+    expired: bool
+    """Whether it held until some instant that is past."""
+    fact: Fact | None
+    """The fact in the log; None if it is typed by hand and not taken in yet."""
+    alternative: Fact | None
+    """The best live fact that says otherwise; None if nothing contradicts."""
+
+    @property
+    def text(self) -> str:
+        """The value on one line."""
+        return render_value(file_value(self.value))
+
+    def confidence(self, now: datetime, *, missing: float) -> float:
+        """
+        Confidence now; 0 once it has expired.
+
+        Args:
+            now: The present.
+            missing: What counts if none is given.
+        """
+        start = missing if self.start is None else self.start
+        return 0.0 if self.expired else confidence_at(start, self.content_type, self.at, now)
+
+
+def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
+    """
+    All that holds, in every scope.
+
+    Args:
+        state: Log and memory files, refreshed.
+        now: The present.
+
+    Returns:
+        What preferences.md shows, then what facts.md shows, each in the order of its file; then the other
+        scopes, in the order of the log. What was deleted by hand is left out.
+
+    Raises:
+        DocumentError: A memory file is corrupt.
+    """
+    found = [_of_file(state, one) for one in state.compare(now) if one.verdict != "deleted"]
+    for triple in state.log.triples():
+        if triple[0] != "local" and not (is_system(triple[1]) or is_system(triple[2])):
+            standing = state.standing(triple, now)
+            if standing.winner is not None:
+                key = memory_key(triple[1], triple[2], state.user)
+                found.append(_of_log(standing.winner, key, standing.live))
+    return [one for one in found if one is not None]
+
+
+def _of_file(state: Projection, one: Comparison) -> Remembered | None:
+    winner = one.standing.winner if one.standing else None
+    live = one.standing.live if one.standing else ()
+    entry = one.entry
+    if one.verdict == "stale" or entry is None:
+        return _of_log(winner, one.key, live) if winner is not None else None
+    if one.verdict == "same" and winner is not None:
+        known = _of_log(winner, entry.key, live)
+        if entry.is_bare:
+            return known
+        given = {"start": entry.confidence, "at": entry.updated_at, "source_turn": entry.source_turn}
+        return Remembered(**{**vars(known), **given})
+    entity, relation = split_key(entry.key, one.kind, state.user)
+    is_own = entry.is_bare or one.is_relabelled
+    return Remembered(
+        kind=one.kind,
+        scope="local",
+        entity=entity,
+        relation=relation,
+        key=entry.key,
+        value=typed_value(entry.value),
+        start=one.typed_confidence if is_own else entry.confidence,
+        content_type="preference" if one.kind == "preference" else "general_fact",
+        at=None if is_own else entry.updated_at,
+        source=f"file:{state.paths[one.kind].name}",
+        source_turn=None if is_own else entry.source_turn,
+        expired=False,
+        fact=None,
+        alternative=None,
+    )
+
+
+def _of_log(winner: Assertion, key: str, live: Sequence[Assertion]) -> Remembered:
+    fact = winner.fact
+    return Remembered(
+        kind=winner.kind,
+        scope=fact.scope,
+        entity=fact.entity,
+        relation=fact.relation,
+        key=key,
+        value=fact.value,
+        start=fact.confidence,
+        content_type=winner.content_type or "default",
+        at=winner.asserted_at,
+        source=fact.source,
+        source_turn=winner.source_turn,
+        expired=not live,
+        fact=fact,
+        alternative=find_alternative([one.fact for one in live]) if live else None,
+    )

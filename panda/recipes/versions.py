@@ -1,0 +1,152 @@
+"""The versions of a recipe: its file and every prompt it names, by the hash of their content (S3 §28)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from panda.documents.times import Clock, parse_time, render_time
+from panda.errors import FileFormatError, NotFoundError, UsageError
+from panda.recipes.book import RecipeBook
+from panda.recipes.journal import recipe_digest
+from panda.storage.files import read_json, write_atomic, write_json
+from panda.storage.schemas import check_json
+
+VERSION_SCHEMA = "panda.recipe_version/1"
+SHORT = 12
+"""Characters of a version's digest that are shown; any unambiguous beginning is understood."""
+
+
+@dataclass(frozen=True)
+class RecipeVersion:
+    """A recipe as it was at one time."""
+
+    key: str
+    """Recipe name, e.g. "pipeline/phase1_reflection"."""
+    text: str
+    """Its file."""
+    prompts: Mapping[str, str]
+    """Each prompt file that it names, those of its choices included, with its text."""
+    first_seen: str | None = None
+    """When it first ran in this store; None if it never did."""
+
+    @property
+    def digest(self) -> str:
+        """sha256 of file and prompts, hex: the same for the same content, whatever the machine."""
+        return recipe_digest(self.text, self.prompts)
+
+
+def version_in_force(book: RecipeBook, key: str) -> RecipeVersion:
+    """
+    The version of a recipe that a turn of now would run.
+
+    Raises:
+        RecipeError: The recipe is broken or not there.
+    """
+    return RecipeVersion(key, book.load_recipe(key).text, book.prompts_of(key))
+
+
+class VersionStore:
+    """
+    Every version of a recipe that ever ran in a store, each in a file of its own that never changes.
+
+    Args:
+        directory: Where they are kept.
+        clock: The present.
+    """
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._kept: set[tuple[str, str]] = set()
+
+    def keep(self, version: RecipeVersion) -> None:
+        """
+        Keep a version, unless it is there already.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        identity = (version.key, version.digest)
+        path = self._directory / version.key / f"{version.digest}.json"
+        if identity in self._kept or path.is_file():
+            self._kept.add(identity)
+            return
+        value = {
+            "schema": VERSION_SCHEMA,
+            "recipe": version.key,
+            "version": version.digest,
+            "first_seen": render_time(self._clock()),
+            "text": version.text,
+            "prompts": dict(version.prompts),
+        }
+        write_json(path, value)
+        self._kept.add(identity)
+
+    def versions(self, key: str) -> list[RecipeVersion]:
+        """
+        The versions of a recipe that ran, oldest first.
+
+        Raises:
+            FileFormatError: A file is damaged.
+        """
+        found = [_read(path) for path in (self._directory / key).glob("*.json")]
+        return sorted(found, key=lambda version: (parse_time(version.first_seen or ""), version.digest))
+
+    def find(self, key: str, start: str) -> RecipeVersion:
+        """
+        The version whose digest begins so.
+
+        Args:
+            key: Recipe name.
+            start: The beginning of a digest.
+
+        Raises:
+            NotFoundError: There is none.
+            UsageError: There are several.
+        """
+        found = [version for version in self.versions(key) if version.digest.startswith(start)]
+        if not found or not start:
+            raise NotFoundError(
+                f"no version {start!r} of {key} ever ran in this store",
+                where=str(self._directory / key),
+                fix=f"panda recipe history {key} lists those that did",
+            )
+        if len(found) > 1:
+            names = ", ".join(version.digest[: SHORT + 4] for version in found)
+            raise UsageError(f"{start!r} is the beginning of several versions", where="HASH", fix=names)
+        return found[0]
+
+
+def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> list[Path]:
+    """
+    Write a version's files into folders of a project, where they hide the packaged ones.
+
+    Args:
+        version: The version.
+        recipes: Folder of recipes.
+        prompts: Folder of prompts.
+
+    Returns:
+        The files that had another content or were not there; the others are left alone.
+
+    Raises:
+        StoreError: One cannot be written.
+    """
+    wanted = {recipes / f"{version.key}.yaml": version.text}
+    wanted |= {prompts / name.removeprefix("prompts/"): text for name, text in version.prompts.items()}
+    changed = [
+        path for path, text in wanted.items() if not path.is_file() or path.read_bytes() != text.encode()
+    ]
+    for path in changed:
+        write_atomic(path, wanted[path])
+    return changed
+
+
+def _read(path: Path) -> RecipeVersion:
+    value = read_json(path)
+    check_json("recipe_version.json", value, str(path))
+    assert isinstance(value, dict)
+    version = RecipeVersion(value["recipe"], value["text"], value["prompts"], value["first_seen"])
+    if version.digest != value["version"]:
+        raise FileFormatError("its content is not that of its hash", where=str(path), fix="delete the file")
+    return version

@@ -1,0 +1,152 @@
+"""A run over saved turns: each is judged or run again, by this process or by several."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+from panda.errors import PandaError
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file
+from panda.replays.outcomes import read_outcome
+from panda.replays.runs import TurnLine
+from panda.replays.selection import TurnPlace
+from panda.replays.simulating import Answers, Simulation, simulate
+from panda.replays.verifying import verify_turn
+from panda.settings import Settings
+
+Mode = Literal["verify", "simulate", "rerun"]
+MODES: tuple[Mode, ...] = ("verify", "simulate", "rerun")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One turn of a run."""
+
+    place: TurnPlace
+    """The saved turn."""
+    mode: Mode
+    """What is done with it."""
+    answers: Answers
+    """Where answers come from, unless it is only verified."""
+    keep: Path
+    """Where the directory of the turn that was run goes, if it is worth keeping."""
+
+
+def run_tasks(
+    settings: Settings, environ: Mapping[str, str], tasks: Sequence[Task], *, workers: int
+) -> Iterator[TurnLine]:
+    """
+    Do the tasks.
+
+    Args:
+        settings: Settings in force.
+        environ: Environment variables, for the API keys that models.yaml names.
+        tasks: n tasks.
+        workers: Processes; 1 does all in this one.
+
+    Yields:
+        n lines, each as its turn finishes.
+
+    Raises:
+        ModelFileError: models.yaml is broken.
+    """
+    if workers <= 1 or len(tasks) <= 1:
+        with _open_layers(settings, environ) as layers:
+            for task in tasks:
+                yield do_task(settings, layers, task)
+        return
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=_prepare, initargs=(settings, dict(environ))
+    ) as pool:
+        waiting = [pool.submit(_do_here, task) for task in tasks]
+        try:
+            for done in as_completed(waiting):
+                yield done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
+    """
+    Judge one turn, or run it again.
+
+    Args:
+        settings: Settings in force; store and user are the turn's.
+        layers: Models by layer.
+        task: What to do.
+
+    Returns:
+        Its line. What stops one turn (a damaged file, a model that does not answer) is a finding of it.
+    """
+    place = task.place
+    own = replace(settings, root=place.layout.root, user=place.user)
+    try:
+        if task.mode == "verify":
+            return _verified(place)
+        return _played(
+            simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep), task
+        )
+    except PandaError as exc:
+        findings = (f"{exc.message} ({exc.where})" if exc.where else exc.message,)
+        return TurnLine(place.number, place.user, str(place.directory), "error", findings)
+
+
+def _verified(place: TurnPlace) -> TurnLine:
+    folder = place.folder()
+    findings = tuple(f"{problem.where}: {problem.message}" for problem in verify_turn(folder))
+    outcome = None if findings else read_outcome(folder)
+    result = "unsound" if findings else "sound"
+    return TurnLine(place.number, place.user, str(place.directory), result, findings, outcome=outcome)
+
+
+def _played(found: Simulation, task: Task) -> TurnLine:
+    result = "halted" if found.halted else "same" if found.ok else "differs"
+    return TurnLine(
+        task.place.number,
+        task.place.user,
+        str(task.place.directory),
+        result,
+        (found.halted,) if found.halted else (),
+        found.different,
+        tuple(
+            {"recipe": miss.recipe, "kind": miss.kind, "difference": miss.difference} for miss in found.misses
+        ),
+        found.outcome,
+    )
+
+
+def plan_tasks(
+    places: Sequence[TurnPlace], mode: Mode, *, live: bool, keep: Callable[[str, int], Path]
+) -> list[Task]:
+    """
+    What is to be done with each turn.
+
+    Args:
+        places: The turns.
+        mode: What to do.
+        live: Whether simulate asks the model for what no recording answers.
+        keep: User and number of a turn to where its directory goes.
+    """
+    answers: Answers = "live" if mode == "rerun" else "recorded or live" if live else "recorded"
+    return [Task(place, mode, answers, keep(place.user, place.number)) for place in places]
+
+
+_here: list[tuple[Settings, Layers]] = []
+"""The settings and models of a worker process; empty in the process that the user started."""
+
+
+def _prepare(settings: Settings, environ: Mapping[str, str]) -> None:
+    _here.append((settings, _open_layers(settings, environ)))
+
+
+def _do_here(task: Task) -> TurnLine:
+    settings, layers = _here[0]
+    return do_task(settings, layers, task)
+
+
+def _open_layers(settings: Settings, environ: Mapping[str, str]) -> Layers:
+    return Layers(load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ=environ)

@@ -1,0 +1,173 @@
+"""Which saved turns a command means: numbers, ranges, directories, filters by session, time, status."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from panda.errors import NotFoundError, UsageError
+from panda.storage.layout import Layout
+from panda.storage.names import turn_number
+from panda.storage.records import turn_directories
+from panda.storage.turn_folder import Metadata, TurnFolder
+from panda.storage.turns import TurnStore
+
+
+@dataclass(frozen=True)
+class TurnPlace:
+    """A saved turn and the store that it is in."""
+
+    layout: Layout
+    """The store."""
+    user: str
+    """Whose turn it is."""
+    number: int
+    """Its number."""
+
+    @property
+    def directory(self) -> Path:
+        """Its directory."""
+        return self.layout.turn(self.user, self.number).directory
+
+    def folder(self) -> TurnFolder:
+        """Its files, for reading."""
+        return TurnFolder(self.number, self.layout.turn(self.user, self.number), _no_clock)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnFilter:
+    """What turns must be like to be taken; None takes all."""
+
+    session: str | None = None
+    """Session id."""
+    since: datetime | None = None
+    """Claimed at this instant or later."""
+    status: str | None = None
+    """Status, as in metadata.json."""
+
+    def takes(self, metadata: Metadata) -> bool:
+        """Whether a turn is taken."""
+        return (
+            self.session in (None, metadata.session_id)
+            and (self.since is None or metadata.created_at >= self.since)
+            and self.status in (None, metadata.status)
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes every turn."""
+        return self == TurnFilter()
+
+
+def select_turns(
+    words: Sequence[str], wanted: TurnFilter, *, layout: Callable[[], Layout], user: str
+) -> list[TurnPlace]:
+    """
+    The turns that a selection means.
+
+    Args:
+        words: Numbers, ranges such as 813-820, directories of turns or of many. May be empty if *wanted*
+            says something: then all turns of the user are looked at.
+        wanted: Filters what *words* name.
+        layout: Gives the store that numbers are of; not called if only directories are named.
+        user: Whose turns numbers are.
+
+    Returns:
+        Each turn once, in the order given; of a range, those that exist.
+
+    Raises:
+        UsageError: A word is no selection, or nothing is selected.
+        NotFoundError: A turn or directory is not there.
+        FileFormatError: The metadata.json of a turn is damaged.
+    """
+    if not words and wanted.is_open:
+        raise UsageError(
+            "no turns are selected",
+            where="SELECTION…",
+            fix="give numbers, a range such as 813-820, or --session",
+        )
+    found: list[TurnPlace] = []
+    if not words:
+        found += _turns_of(layout(), user)
+    for word in words:
+        found += _selected(word, layout, user)
+    taken = [place for place in dict.fromkeys(found) if wanted.is_open or wanted.takes(_metadata(place))]
+    if not taken:
+        raise UsageError(
+            "the selection holds no turn", where="SELECTION…", fix="see panda list for the turns"
+        )
+    return taken
+
+
+def _selected(word: str, layout: Callable[[], Layout], user: str) -> list[TurnPlace]:
+    bounds = _range_of(word)
+    if bounds is None:
+        return list(_turns_below(word))
+    first, last = bounds
+    if first == last:
+        TurnStore(layout(), user, _no_clock).open(first)  # raises if it is not there
+        return [TurnPlace(layout(), user, first)]
+    return [place for place in _turns_of(layout(), user) if first <= place.number <= last]
+
+
+def _range_of(word: str) -> tuple[int, int] | None:
+    """
+    The bounds of a number or range; None for anything else.
+
+    >>> _range_of("813"), _range_of("813-820"), _range_of("turns/turn_000813")
+    ((813, 813), (813, 820), None)
+    """
+    first, dash, last = word.partition("-")
+    if not (first.isascii() and first.isdigit()) or (dash and not (last.isascii() and last.isdigit())):
+        return None
+    return int(first), int(last if dash else first)
+
+
+def _turns_below(word: str) -> Iterator[TurnPlace]:
+    path = Path(word)
+    if not path.is_dir():
+        raise NotFoundError(
+            f"{word!r} is no turn number, range or directory",
+            where="SELECTION…",
+            fix="write 813, 813-820, or the path of a turn's directory",
+        )
+    path = path.absolute()
+    turns = [path] if turn_number(path.name) is not None else sorted(path.rglob("turns/turn_*"))
+    turns = turns or [one for one in sorted(path.iterdir()) if turn_number(one.name) is not None]
+    for directory in turns:
+        if directory.is_dir() and turn_number(directory.name) is not None:
+            yield place_of(directory)
+
+
+def place_of(directory: Path) -> TurnPlace:
+    """
+    The saved turn of a directory.
+
+    Args:
+        directory: …/users/USER/turns/turn_NNNNNN.
+
+    Raises:
+        UsageError: It is not in a store.
+    """
+    number, home = turn_number(directory.name), directory.parent
+    if number is None or home.name != "turns" or home.parent.parent.name != "users":
+        raise UsageError(
+            "a saved turn can only be judged in its store",
+            where=str(directory),
+            fix="give a directory …/users/USER/turns/turn_NNNNNN",
+        )
+    return TurnPlace(Layout(home.parent.parent.parent), home.parent.name, number)
+
+
+def _turns_of(layout: Layout, user: str) -> list[TurnPlace]:
+    if not layout.turns(user).is_dir():
+        return []
+    return [TurnPlace(layout, user, number) for number, _ in sorted(turn_directories(layout.turns(user)))]
+
+
+def _metadata(place: TurnPlace) -> Metadata:
+    return place.folder().read_metadata()
+
+
+def _no_clock() -> datetime:
+    raise AssertionError("reading a saved turn needs no clock")

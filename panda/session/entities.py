@@ -1,0 +1,212 @@
+"""The entities of a session: what its turns speak of, and what phase 1 decides on them. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from panda.documents.listings import label_of, listed_items
+from panda.documents.stemming import split_terms
+from panda.session.clipping import clip
+from panda.session.decoding import decode
+from panda.session.turn_files import TurnFiles
+from panda.session.values import Carry, Curation, Decision, Entity, Judged, Registry
+
+_MOST, _MOST_BYTES = 500, 90_000
+_LABEL_CHARS, _REASON_CHARS, _TURNS, _LOG = 100, 160, 4, 20
+_SCANNED_CHARS = 20_000
+_NAME = re.compile(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
+_RECORD_BYTES = 160
+"""About what a record takes besides its texts."""
+
+
+def curation_of(files: TurnFiles) -> Curation:
+    """What phase 1 of a turn decided; nothing for turns that did not pass it."""
+    raw = (files.reflection or {}).get("entity_curation")
+    return decode(Curation, raw, where="reflection.json", key="entity_curation") if raw else Curation()
+
+
+def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registry:
+    """
+    The registry with a curation's decisions.
+
+    Args:
+        registry: As it was.
+        curation: Refs that it does not know are passed over.
+        turn: The turn that decides.
+    """
+    records = list(registry.records)
+    if curation.clear_all:
+        reason = clip(curation.reason or "the user starts over", _REASON_CHARS)
+        records = [replace(one, state="dropped", retained=False, reason=reason) for one in records]
+    changes: dict[str, tuple[str, str]] = {}
+    for state, judged in (
+        ("demoted", curation.demoted),
+        ("dropped", curation.dropped),
+        ("active", curation.retained),
+    ):
+        changes |= {one.ref: (state, one.reason) for one in judged}
+    for at, one in enumerate(records):
+        if one.ref in changes:
+            state, reason = changes[one.ref]
+            kept = state == "active"
+            turns = _touched(one.turns, turn) if kept else one.turns
+            records[at] = replace(
+                one,
+                state="active" if kept else "dropped" if state == "dropped" else "demoted",
+                retained=kept,
+                reason=clip(reason, _REASON_CHARS),
+                turns=turns,
+            )
+    return replace(registry, records=tuple(records))
+
+
+def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision, ...]:
+    """The last 20 decisions."""
+    log = list(previous.decision_log)
+    if curation.clear_all:
+        log.append(Decision(turn=turn, action="clear_all", ref=None, reason=curation.reason or ""))
+    log += [Decision(turn=turn, action="retain", ref=one.ref, reason=one.reason) for one in curation.retained]
+    log += [Decision(turn=turn, action="demote", ref=one.ref, reason=one.reason) for one in curation.demoted]
+    log += [Decision(turn=turn, action="drop", ref=one.ref, reason=one.reason) for one in curation.dropped]
+    return tuple(log[-_LOG:])
+
+
+def carry_registry(
+    previous: Carry, files: TurnFiles, curation: Curation, reply: str
+) -> tuple[Registry, tuple[str, ...]]:
+    """
+    The registry after a turn, and the refs that its reply lists or names, in the reply's order.
+
+    Args:
+        previous: What the turn found.
+        files: The turn.
+        curation: What its phase 1 decided.
+        reply: What it said, without marks.
+    """
+    known = {one.ref: one for one in apply_curation(previous.registry, curation, files.turn).records}
+    for number, call in files.calls():
+        if call["status"] == "success":
+            for raw in call.get("entities", ()):
+                _add_found(known, raw, files.turn, f"t{files.turn}_s{number}")
+    statements = [text for text, _ in files.statements]
+    listed = listed_items(reply, statements)
+    labels = [item.label for item in listed] or _subjects(statements)
+    texts = [item.text for item in listed] or statements
+    mentioned = [
+        _add_said(known, label, text, files, at)
+        for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1)
+    ]
+    replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
+    for one in list(known.values()):
+        if one.ref not in mentioned and one.state == "active" and says(replied, one.label):
+            mentioned.append(one.ref)
+        if one.ref in mentioned or says(asked, one.label):
+            known[one.ref] = replace(one, turns=_touched(one.turns, files.turn))
+    return _limited(known.values(), previous.registry.evicted), tuple(dict.fromkeys(mentioned))[:40]
+
+
+def names(text: str, label: str) -> bool:
+    """
+    Whether a text names an entity: all the terms of its label, one after the other.
+
+    >>> names("and the lenovo loq 15?", "Lenovo LOQ 15"), names("no problem", "LOQ 15")
+    (True, False)
+    """
+    return says(split_terms(text), label)
+
+
+def says(terms: Sequence[str], label: str) -> bool:
+    """The same for a text whose terms are known."""
+    wanted = _terms(label)
+    if not wanted or wanted[0] not in terms:
+        return False
+    return any(tuple(terms[at : at + len(wanted)]) == wanted for at in range(len(terms) - len(wanted) + 1))
+
+
+@lru_cache(maxsize=4096)
+def _terms(label: str) -> tuple[str, ...]:
+    return tuple(split_terms(label))
+
+
+def _subjects(statements: Sequence[str]) -> list[str]:
+    """The name that the only subject of a reply has, if it is one."""
+    labels = dict.fromkeys(label_of(text) for text in statements)
+    return [label for label in labels if _NAME.fullmatch(label)] if len(labels) == 1 else []
+
+
+def _add_found(known: dict[str, Entity], raw: str | Mapping[str, str], turn: int, source: str) -> None:
+    """An entity that a tool found, made, changed or deleted."""
+    if isinstance(raw, str):
+        raw = {"ref": f"name:{raw.lower()}", "type": "record", "label": raw}
+    ref, op = clip(raw["ref"], _LABEL_CHARS), raw.get("op", "read")
+    before = known.get(ref)
+    known[ref] = Entity(
+        ref=ref,
+        type=clip(raw["type"], 40),
+        label=clip(raw["label"], _LABEL_CHARS),
+        target=ref if ":" in ref and not ref.startswith("name:") else None,
+        state="dropped" if op == "delete" else before.state if before else "active",
+        turns=_touched(before.turns if before else (), turn),
+        source=source,
+        reason="deleted" if op == "delete" else before.reason if before else None,
+        retained=bool(before and before.retained and op != "delete"),
+    )
+
+
+def _add_said(known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int) -> str:
+    """An entity that the reply lists; one with the same name is the same."""
+    label = clip(label, _LABEL_CHARS)
+    for one in known.values():
+        if one.label.lower() == label.lower() or _same(_terms(one.label), _terms(label)):
+            return one.ref
+    nodes = next((node_ids for said, node_ids in files.statements if said == text), ())
+    ref = f"t{files.turn}_item_{at}"
+    target = nodes[0] if nodes else f"turn:{files.turn}"
+    known[ref] = Entity(
+        ref=ref, type="item", label=label, target=target, state="active", turns=(files.turn,),
+        source=f"t{files.turn}",
+    )  # fmt: skip
+    return ref
+
+
+def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether of two names, the shorter one of several words, one stands in the other."""
+    short, long = sorted((one, other), key=len)
+    starts = range(len(long) - len(short) + 1)
+    return len(short) > 1 and any(long[at : at + len(short)] == short for at in starts)
+
+
+def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
+    return (*(one for one in turns if one != turn), turn)[-_TURNS:]
+
+
+def _limited(records: Iterable[Entity], evicted: int) -> Registry:
+    """At most 500 records of 90,000 bytes; what goes first was touched longest ago and is not excluded."""
+    kept = list(records)
+    sizes = {
+        one.ref: _RECORD_BYTES + len("".join((one.ref * 2, one.label, one.reason or "")).encode())
+        for one in kept
+    }
+    over, room = len(kept) - _MOST, _MOST_BYTES - sum(sizes.values())
+    if over <= 0 and room >= 0:
+        return Registry(records=tuple(kept), evicted=evicted)
+    order = sorted(kept, key=lambda one: (one.retained, one.state != "active", one.turns[-1:] or (0,)))
+    gone: set[str] = set()
+    for one in order:
+        if over <= 0 and room >= 0:
+            break
+        gone.add(one.ref)
+        over, room = over - 1, room + sizes[one.ref]
+    return Registry(records=tuple(one for one in kept if one.ref not in gone), evicted=evicted + len(gone))
+
+
+def is_active(one: Entity, carry: Carry) -> bool:
+    """Whether an entity counts now: retained, or touched in one of the last two turns or the running one."""
+    window = [recent.turn for recent in carry.recent_turns[-2:]]
+    return one.state == "active" and (one.retained or not window or one.turns[-1:] >= (window[0],))
+
+
+def judged(refs: Iterable[str], reason: str) -> tuple[Judged, ...]:
+    """Decisions on several entities for the same reason."""
+    return tuple(Judged(ref=ref, reason=clip(reason, _REASON_CHARS)) for ref in refs)

@@ -1,0 +1,164 @@
+"""What a query says of the conversation itself: agreement, exclusion, a new start, looking back. Pure."""
+
+import re
+
+_YES = re.compile(
+    r"^(?:(?:ok(?:ay)?|well|great|perfect|fine|good|thanks|thank you|please)[,.! ]+)*"
+    r"(?:yes|yep|yeah|yup|sure|ok(?:ay)?|agreed|correct|right|exactly|absolutely|definitely|of course|"
+    r"go ahead|go for it|do (?:it|that|so)|please do|sounds? (?:good|great|fine)|looks? (?:good|great|fine)|"
+    r"perfect|great|fine|let'?s do (?:it|that)|make it so|proceed|confirm(?:ed)?|save it|"
+    r"no problem|no worries|that works|works for me)\b",
+    re.IGNORECASE,
+)
+_NO = re.compile(r"^(?:no|nope|nah|not (?:yet|now|that)|don'?t|rather not|cancel|stop)\b", re.IGNORECASE)
+_IDIOMS = re.compile(
+    r"\bno (?:problems?|worries|worry|doubt|idea|need|rush|hurry|matter|thanks?|thank you|thx|one|way|"
+    r"longer|more questions?|questions?|wonder|kidding|big deal|clue|pressure|stress|offen[cs]e)\b|"
+    r"\bnot (?:a problem|an issue|sure|only|yet|bad|really|at all|too bad)\b|"
+    r"\bwithout (?:a )?(?:doubt|question|fail)\b|"
+    r"\bnever ?mind\b",
+    re.IGNORECASE,
+)
+_EXCLUDE = re.compile(
+    r"\b(?P<demote>no more|no|without|not|nothing with|anything but|except(?: for)?|excluding|exclude|avoid|"
+    r"skip|leave out|rule out|less|(?:i )?(?:don'?t|do not) (?:want|like|need)|i (?:hate|dislike)|"
+    r"(?:i'?m |we'?re )?not (?:interested in|into|keen on)|instead of|rather than|other than)\s+"
+    r"(?P<what>[^,.;:!?\n]+)|"
+    r"\b(?P<drop>forget(?: about)?|drop|remove|delete|get rid of|discard|scrap|throw out|take out|"
+    r"cross off)\s+(?P<gone>[^,.;:!?\n]+)",
+    re.IGNORECASE,
+)
+_KEEP = re.compile(
+    r"\b(?:keep|hold on to|stay with|stick with|don'?t (?:forget|drop|lose)|remember|save|bookmark|"
+    r"still (?:want|like|considering|interested in))\s+(?P<what>[^,.;:!?\n]+)",
+    re.IGNORECASE,
+)
+_AFRESH = re.compile(
+    r"\b(?:start(?:ing)? (?:all )?over|start (?:afresh|again from scratch|from scratch)|"
+    r"(?:forget|drop|clear|scrap|reset|discard) (?:it all|all(?: of (?:it|that|them|this))?|everything|"
+    r"(?:the|all|this) (?:list|results?|options?|context))|fresh start|clean slate|"
+    r"let'?s begin again|wipe (?:it|everything))\b",
+    re.IGNORECASE,
+)
+_BACK = re.compile(
+    r"\b(?:what (?:did|have|had|were|was) (?:we|you|i)\b.*\b(?:do|done|did|decide|decided|discuss|"
+    r"discussed|say|said|talk|talked|agree|agreed|cover|covered|find|found|save|saved|pick|picked|doing)|"
+    r"so far|recap|summar(?:y|i[sz]e)|remind me what|where were we|how did (?:we|it|that) go|"
+    r"look(?:ing)? back)\b",
+    re.IGNORECASE,
+)
+_NARROW = re.compile(
+    r"\b(?:only|just the|cheaper|cheapest|lighter|smaller|bigger|larger|faster|better|under|below|at most|"
+    r"less than|more than|over|above|with(?:out)?|instead|rather|narrow|shortlist|between|compare|which of|"
+    r"the (?:first|second|third|fourth|fifth|last)|one of (?:them|these|those))\b",
+    re.IGNORECASE,
+)
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|welcome(?: back)?|greetings|howdy|good (?:morning|afternoon|evening|day))\b"
+    r"[^.!?\n]{0,40}?(?:[.!?]+|,|$)\s*",
+    re.IGNORECASE,
+)
+
+
+def agrees(query: str) -> bool:
+    """
+    Whether a query begins by agreeing.
+
+    >>> agrees("yes, but 4 not 6"), agrees("no problem, save it"), agrees("no cod"), agrees("yesterday")
+    (True, True, False, False)
+    """
+    return bool(_YES.match(query.strip()))
+
+
+def refuses(query: str) -> bool:
+    """
+    Whether a query begins by declining.
+
+    >>> refuses("No, leave it."), refuses("no problem, save it")
+    (True, False)
+    """
+    text = query.strip()
+    return bool(_NO.match(text)) and not agrees(text)
+
+
+def excluded_words(query: str) -> list[tuple[str, str, str]]:
+    """
+    What a query excludes.
+
+    Args:
+        query: Any text.
+
+    Returns:
+        ("demote" or "drop", the words excluded, the clause as it stands), in order.
+
+    >>> excluded_words("Something light, no cod please")
+    [('demote', 'cod please', 'no cod please')]
+    >>> excluded_words("no problem, save it")
+    []
+    """
+    found = []
+    for match in _EXCLUDE.finditer(_IDIOMS.sub(" ", query)):
+        action = "demote" if match["demote"] else "drop"
+        found.append((action, (match["what"] or match["gone"]).strip(), match.group(0).strip()))
+    return found
+
+
+def kept_words(query: str) -> list[tuple[str, str]]:
+    """
+    What a query wants to keep: the words, and the clause as it stands.
+
+    >>> kept_words("keep the salmon, drop the rest")
+    [('the salmon', 'keep the salmon')]
+    """
+    return [(match["what"].strip(), match.group(0).strip()) for match in _KEEP.finditer(query)]
+
+
+def starts_over(query: str) -> str | None:
+    """
+    The words that clear the table; None if there are none.
+
+    >>> starts_over("ok, let's start over"), starts_over("start the car")
+    ('start over', None)
+    """
+    match = _AFRESH.search(query)
+    return match.group(0) if match else None
+
+
+def looks_back(query: str) -> bool:
+    """
+    Whether a query asks what happened in the session.
+
+    >>> looks_back("what did we do?"), looks_back("what does it cost?")
+    (True, False)
+    """
+    return bool(_BACK.search(query))
+
+
+def narrows(query: str) -> bool:
+    """
+    Whether a query narrows what was on the table.
+
+    >>> narrows("only the ones under $500"), narrows("find me laptops")
+    (True, False)
+    """
+    return bool(_NARROW.search(query))
+
+
+def without_greeting(text: str) -> str:
+    """
+    A reply without the greeting that it begins with.
+
+    >>> without_greeting("Hello again! The LOQ costs $697."), without_greeting("History is long.")
+    ('The LOQ costs $697.', 'History is long.')
+    """
+    return _GREETING.sub("", text.lstrip(), count=1)
+
+
+def greets(text: str) -> bool:
+    """
+    Whether a reply begins with a greeting.
+
+    >>> greets("Hello. Ask about your notes."), greets("Highway 61")
+    (True, False)
+    """
+    return bool(_GREETING.match(text.lstrip()))

@@ -1,0 +1,120 @@
+"""Two runs compared: what flipped, where it began, what it cost."""
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from panda.replays.comparing import Thresholds, compare_runs, find_regressions
+from panda.replays.junit import write_junit
+from panda.replays.outcomes import Decision, Outcome, PhaseCost
+from panda.replays.page import write_page
+from panda.replays.sides import Side
+
+REFLECTION = "pipeline/phase1_reflection"
+PLANNER = "pipeline/phase3_planner_chat"
+
+
+def outcome(
+    turn: int, *, decision: str = "PROCEED", step: str = "synthesis", answer: str = "$697"
+) -> Outcome:
+    """What a turn came to."""
+    return Outcome(
+        turn=turn,
+        user="ann",
+        query="How much <b>is</b> it?\x1b[31m",
+        status="approved",
+        answered=True,
+        answer=answer,
+        decisions=(
+            Decision(1, REFLECTION, "decision", decision),
+            Decision(3, PLANNER, "next_step", step),
+        ),
+        sections={0: "a", 1: decision, 3: step, 5: answer},
+        phases=(PhaseCost(1, (REFLECTION,), 2, 100, 0.5), PhaseCost(3, (PLANNER,), 1, 50, 0.25)),
+        recipes={REFLECTION: {"version": "v1", "model": "m1"}, PLANNER: {"version": "w1", "model": "m1"}},
+    )
+
+
+def test_same_runs_have_no_difference() -> None:
+    """Two runs with the same outcomes differ in nothing and are no regression."""
+    diff = compare_runs([outcome(1), outcome(2)], [outcome(1), outcome(2)])
+    assert diff.is_empty
+    assert diff.turns == 2
+    assert find_regressions(diff, Thresholds()) == []
+
+
+def test_the_first_flip_names_the_recipe() -> None:
+    """Of several flips in a turn, the first is where the change began; the regression names its recipe."""
+    diff = compare_runs([outcome(1)], [outcome(1, decision="CLARIFY", step="coordinator", answer="What?")])
+    assert [(flip.recipe, flip.first) for flip in diff.flips] == [(REFLECTION, True), (PLANNER, False)]
+    assert [(change.phase, change.recipe) for change in diff.answers] == [(1, REFLECTION)]
+    found = find_regressions(diff, Thresholds())
+    assert len(found) == 2
+    assert all(REFLECTION in one and PLANNER not in one for one in found)
+
+
+def test_thresholds_allow() -> None:
+    """As many flips and changed answers as are allowed are no regression."""
+    diff = compare_runs([outcome(1)], [outcome(1, step="coordinator", answer="$1")])
+    assert find_regressions(diff, Thresholds(flips=1, answers=1)) == []
+    assert len(find_regressions(diff, Thresholds(flips=0, answers=1))) == 1
+
+
+@pytest.mark.parametrize(("most", "found"), [(99.0, 1), (100.0, 0)])
+def test_growth_of_tokens(most: float, found: int) -> None:
+    """Tokens are compared over the turns that both runs hold."""
+    dear = replace(outcome(1), phases=(PhaseCost(1, (REFLECTION,), 2, 300, 0.5),))
+    diff = compare_runs([outcome(1), outcome(2)], [dear])
+    assert len(find_regressions(diff, Thresholds(tokens=most))) == found
+    assert diff.only_before == (2,)
+    assert not diff.is_empty
+
+
+def test_unknown_tokens_stay_unknown() -> None:
+    """Where one turn's tokens are unknown, their sum is; it is not 0."""
+    unknown = replace(outcome(1), phases=(PhaseCost(1, (REFLECTION,), 2, None, 0.5),))
+    cost = compare_runs([outcome(1)], [unknown]).phases[0]
+    assert (cost.tokens_before, cost.tokens_after) == (100, None)
+
+
+def test_models_are_tracked_apart() -> None:
+    """A change of the model is no change of the recipe's version, and the other way round."""
+    other = replace(
+        outcome(1),
+        recipes={REFLECTION: {"version": "v1", "model": "m2"}, PLANNER: {"version": "w2", "model": "m1"}},
+    )
+    diff = compare_runs([outcome(1)], [other])
+    assert diff.models_changed == {REFLECTION: ("m1", "m2")}
+    assert diff.recipes_changed == {PLANNER: ("w1", "w2")}
+
+
+def sides() -> tuple[Side, Side]:
+    before, after = outcome(1), outcome(1, decision="CLARIFY", answer="</pre><script>x</script>")
+    nowhere = {("ann", 1): Path("/nonexistent")}
+    return Side("saved", [before], nowhere), Side("run", [after], nowhere)
+
+
+def test_junit(tmp_path: Path) -> None:
+    """The XML has a case for each turn and a failure that names the recipe; nothing in it is no XML."""
+    one, two = sides()
+    write_junit(tmp_path / "r.xml", compare_runs(one.outcomes, two.outcomes), one, two)
+    suite = ElementTree.parse(tmp_path / "r.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert REFLECTION in str(failure.get("message"))
+
+
+def test_page_escapes(tmp_path: Path) -> None:
+    """No text of a query or answer is markup of the page; it loads nothing and describes its plots."""
+    one, two = sides()
+    write_page(tmp_path / "r.html", compare_runs(one.outcomes, two.outcomes), one, two, ["worse"])
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "<b>is" not in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert text.count('role="img"') == 3

@@ -1,0 +1,149 @@
+"""`panda replay`, `panda diff` and the versions of recipes, through the command line on recorded turns."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.documents.times import parse_time
+from panda.storage.assets import asset
+from panda.storage.demo import copy_demo
+from panda.storage.layout import Layout
+from tests.builders import tree
+from tests.cli.programs import run_words
+from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT, REPLAYS
+
+Panda = Callable[..., dict[str, Any]]
+TURN = str(FIRST_TURN)
+ALL = f"{FIRST_TURN}-{FIRST_TURN + len(QUESTIONS) - 1}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Layout:
+    """The demo store with the recorded turns in it."""
+    root = tmp_path / "store"
+    copy_demo(asset("panda-system-docs"), root, parse_time(RECORDED_AT))
+    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True)
+    return Layout(root)
+
+
+@pytest.fixture
+def panda(store: Layout, capsys: pytest.CaptureFixture[str]) -> Panda:
+    """Run a command with --json and give its object."""
+
+    def run(*words: str) -> dict[str, Any]:
+        ended = run_words(
+            build_program(), [*words, "--json", "--root", str(store.root), "--user", "demo"], capsys
+        )
+        found: dict[str, Any] = json.loads(ended.out)
+        return found
+
+    return run
+
+
+def turn_of(store: Layout) -> Path:
+    return store.turn("demo", FIRST_TURN).directory
+
+
+def test_verify_finds_nothing(store: Layout, panda: Panda) -> None:
+    """Recorded turns are sound; the run has a plan, a line a turn and results; the turns are untouched."""
+    before = tree(store.users)
+    found = panda("replay", ALL, "--mode", "verify")
+    assert found["exit_code"] == 0
+    assert found["data"]["results"] == {"sound": len(QUESTIONS)}
+    run = store.runs / found["data"]["run"]
+    plan = json.loads((run / "run.json").read_text())
+    assert [one["turn"] for one in plan["turns"]] == [FIRST_TURN + n for n in range(len(QUESTIONS))]
+    assert plan["fingerprint"]["models"]["MIND"]["name"] == "smollm2-135m"
+    assert len((run / "turns.jsonl").read_text().splitlines()) == len(QUESTIONS)
+    assert tree(store.users) == before
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "finding"),
+    [
+        ("calls.jsonl", '"n": 2,', '"n": 7,', "a line is missing"),
+        ("calls.jsonl", "Evidence: ", "Evidence! ", "is not the text of its hash"),
+        ("context.md", "verdict: APPROVE", "verdict: REVISE", "§6 says REVISE"),
+        ("context.md", "**Next step:**", "**Next step:** " + "word " * 900, "more than its budget of 800"),
+        ("response.md", "Sources:", "Sources :", "is not the answer of §5"),
+        ("reflection.json", "PROCEED", "CLARIFY", "does not lead to status approved"),
+    ],
+)
+def test_verify_finds(store: Layout, panda: Panda, name: str, old: str, new: str, finding: str) -> None:
+    """What was changed behind the turn's back is found, and exit is 3."""
+    edit(turn_of(store) / name, old, new)
+    found = panda("replay", TURN, "--mode", "verify")
+    assert found["exit_code"] == 3
+    assert any(finding in one for one in found["data"]["turns"][0]["findings"])
+
+
+def test_verify_judges_the_evidence(store: Layout, panda: Panda) -> None:
+    """A number in an approved item that no source of the turn holds is found, in answer and reply alike."""
+    for name in ("context.md", "response.md"):
+        path = turn_of(store) / name
+        path.write_text(path.read_text().replace("top pick at $697.00", "top pick at $597.00"))
+    found = panda("replay", TURN, "--mode", "verify")
+    assert found["exit_code"] == 3
+    assert any("$597.00" in one and "is not in" in one for one in found["data"]["turns"][0]["findings"])
+
+
+def test_a_selection(store: Layout, panda: Panda) -> None:
+    """Directories, sessions and times select; each turn is taken once; nothing selected is wrong usage."""
+    found = panda("replay", TURN, str(turn_of(store)), "--mode", "verify")
+    assert [turn["turn"] for turn in found["data"]["turns"]] == [FIRST_TURN]
+    found = panda("replay", "--since", RECORDED_AT, "--status", "approved", "--mode", "verify")
+    assert len(found["data"]["turns"]) == len(QUESTIONS)
+    for words in ((), ("--session", "nobody"), ("99999",), ("x-y",), (TURN, "--mode", "walk")):
+        found = panda("replay", *words)
+        assert found["exit_code"] == 2
+        assert found["error"]["fix"]
+
+
+def test_a_run_and_the_saved_turns(store: Layout, panda: Panda, tmp_path: Path) -> None:
+    """A run that found nothing has no difference from the saved turns; a changed answer is a regression."""
+    panda("replay", TURN, "--mode", "verify")
+    assert panda("diff", "saved", "last")["exit_code"] == 0
+    edit(turn_of(store) / "response.md", "Lenovo", "Lenowo")
+    found = panda("diff", "last", "saved", "--junit", str(tmp_path / "r.xml"))
+    assert found["exit_code"] == 3
+    assert [change["turn"] for change in found["data"]["answers"]] == [FIRST_TURN]
+    assert (tmp_path / "r.xml").is_file()
+    assert panda("diff", "saved", "saved")["exit_code"] == 2
+    assert panda("diff", "saved", "never")["exit_code"] == 2
+
+
+def test_rollback_can_be_rolled_back(
+    store: Layout, panda: Panda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version is written into the project, byte for byte; the one it replaced is kept."""
+    from panda.recipes.book import RecipeBook
+    from panda.recipes.versions import VersionStore, version_in_force
+
+    monkeypatch.chdir(tmp_path)
+    name = "pipeline/phase1_reflection"
+    book = RecipeBook((asset("recipes"),), (asset("prompts"),))
+    packaged = version_in_force(book, name)
+    VersionStore(store.recipe_versions, lambda: parse_time(RECORDED_AT)).keep(packaged)
+    own = tmp_path / "prompts" / "pipeline" / "phase1_clear.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(packaged.prompts["pipeline/phase1_clear.md"] + "- Another.\n", encoding="utf-8")
+    listed = panda("recipe", "history", name)["data"]["versions"]
+    assert [one["in_force"] for one in listed] == [False, True]
+    found = panda("recipe", "rollback", name, packaged.digest[:10])
+    assert str(own) in found["data"]["written"]
+    assert own.read_text(encoding="utf-8") == packaged.prompts["pipeline/phase1_clear.md"]
+    listed = panda("recipe", "history", name)["data"]["versions"]
+    assert {one["version"] for one in listed if one["in_force"]} == {packaged.digest}
+    assert len(listed) == 2
+    assert panda("recipe", "rollback", name, "ffff0000")["exit_code"] == 2

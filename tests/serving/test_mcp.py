@@ -1,0 +1,219 @@
+"""`panda mcp` with the clients of the official SDK, on stdio and over HTTP."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from tests.file_map import ROOT
+from tests.scope_vectors import NOW_TEXT, VECTORS
+from tests.serving.servers import PANDA, running, write_facts
+
+TOOLS = ["synthesize_scope", "search_turns", "gather_context", "run_turn"]
+ENVIRON = {"HOME": os.environ["HOME"], "PATH": os.environ["PATH"], "PANDA_NOW": NOW_TEXT}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the demo store."""
+    root = tmp_path_factory.mktemp("mcp") / "panda-system-docs"
+    words = [*PANDA, "init", "--demo", "--root", str(root)]
+    subprocess.run(words, cwd=ROOT, env=ENVIRON, check=True, capture_output=True)
+    return root
+
+
+def stdio(*words: str) -> StdioServerParameters:
+    """A server that the client starts."""
+    command, *first = PANDA
+    return StdioServerParameters(command=command, args=[*first, "mcp", *words], env=ENVIRON, cwd=ROOT)
+
+
+def run(act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a test's coroutine."""
+    asyncio.run(act())
+
+
+async def call(client: Client, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What a tool gives, checked to be the same as text and as structure."""
+    result = await client.call_tool(name, dict(arguments))
+    found = result.structured_content
+    assert isinstance(found, dict)
+    assert [json.loads(block.text) for block in result.content if block.type == "text"] == [found]
+    assert result.is_error == (found.get("ok") is False)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_vectors_on_stdio(mode: str, tmp_path: Path) -> None:
+    """Each worked case gives its envelope, whatever the order of the file, in both ages of the protocol."""
+    file = tmp_path / "facts.json"
+
+    async def act() -> None:
+        write_facts(file, {"facts": []})
+        async with Client(stdio("--facts", str(file)), mode=mode) as client:
+            for vector in VECTORS:
+                for one in vector.orders(20 if mode == "auto" else 1):
+                    write_facts(file, one.document)
+                    one.check(await call(client, "synthesize_scope", one.request))
+
+    run(act)
+
+
+def test_vectors_over_http(tmp_path: Path) -> None:
+    """The same over streamable HTTP, with several clients at once."""
+    file = tmp_path / "facts.json"
+
+    async def act(url: str) -> None:
+        async with Client(url) as first, Client(url, mode="legacy") as second:
+            for vector in VECTORS:
+                write_facts(file, vector.document)
+                answers = (call(client, "synthesize_scope", vector.request) for client in (first, second) * 3)
+                for answer in await asyncio.gather(*answers):
+                    vector.check(answer)
+
+    write_facts(file, {"facts": []})
+    with running("mcp", "--http", "--facts", str(file), environ=ENVIRON) as server:
+        run(lambda: act(server.url))
+        assert server.stop() == 143
+
+
+def test_tools_and_resources(store: Path) -> None:
+    """Tools describe themselves and refuse what is wrong; memory and turns can be read, and nothing else."""
+
+    async def act() -> None:
+        async with Client(stdio("--root", str(store), "--user", "demo")) as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == TOOLS
+            assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+            found = await call(client, "search_turns", {"query": "Lenovo", "limit": 2})
+            assert [one["node_id"].partition(":")[0] for one in found["results"]] == ["turn", "turn"]
+            page = await client.read_resource(found["results"][0]["uri"])
+            assert "Lenovo" in page.contents[0].model_dump()["text"]
+            for name, wrong, where in (
+                ("synthesize_scope", {"scope": "mars"}, "scope"),
+                ("synthesize_scope", {"scope": "local", "min_confidence": "NaN"}, "min_confidence"),
+                ("search_turns", {}, "arguments"),
+                ("search_turns", {"query": "x", "limit": 0}, "limit"),
+                ("search_turns", {"query": "x", "session": "../x"}, "session"),
+                ("run_turn", {"query": ""}, "QUERY"),
+                ("run_turn", {"query": "x", "mode": "poem"}, "mode"),
+            ):
+                assert (await call(client, name, wrong))["error"]["where"] == where
+            with pytest.raises(MCPError, match="there is no tool"):
+                await client.call_tool("format_disk", {})
+            uris = [str(one.uri) for one in (await client.list_resources()).resources]
+            assert uris[:2] == ["panda://memory/preferences.md", "panda://memory/facts.md"]
+            for uri in (*uris, "panda://turns/811/metadata.json"):
+                assert (await client.read_resource(uri)).contents[0].model_dump()["text"]
+            for uri in ("panda://turns/811/../../preferences.md", "panda://turns/4", "file:///etc/passwd"):
+                with pytest.raises(MCPError):
+                    await client.read_resource(uri)
+
+    run(act)
+
+
+def test_turn(store: Path) -> None:
+    """A turn tells of its phases on the way and gives the answer with its sources."""
+    told: list[str | None] = []
+
+    async def watch(progress: float, total: float | None, message: str | None) -> None:
+        assert progress == len(told) + 1
+        told.append(message)
+
+    async def act() -> None:
+        async with Client(stdio("--root", str(store), "--user", "demo")) as client:
+            result = await client.call_tool(
+                "run_turn", {"query": "Which brands do I prefer?", "session": "mcp"}, progress_callback=watch
+            )
+            found = result.structured_content
+            assert isinstance(found, dict)
+            assert (found["status"], result.is_error) == ("approved", False)
+            assert "Lenovo" in found["response"]
+            number = found["turn"]
+            page = await client.read_resource(f"panda://turns/{number}/response.md")
+            assert page.contents[0].model_dump()["text"].rstrip("\n") == found["response"]
+
+    run(act)
+    assert [text for text in told if text and text.startswith("phase 7")]
+    assert len(told) >= 6
+
+
+def test_context(store: Path) -> None:
+    """A query's context is gathered into a turn that can go on."""
+
+    async def act() -> None:
+        async with Client(stdio("--root", str(store), "--user", "demo")) as client:
+            found = await call(
+                client, "gather_context", {"query": "Which brands do I prefer?", "session": "g"}
+            )
+            assert found["section"].startswith("## 2. Gathered Context")
+            assert "preferred_brands: Lenovo, ASUS" in found["section"]
+            page = await client.read_resource(f"panda://turns/{found['turn']}")
+            assert found["section"].splitlines()[0] in page.contents[0].model_dump()["text"]
+
+    run(act)
+
+
+def test_stdout_is_the_protocols(tmp_path: Path) -> None:
+    """Every line on stdout is a message of the protocol; an end of stdin ends the server with 0."""
+    write_facts(tmp_path / "f.json", {"facts": []})
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }
+    done = subprocess.run(
+        [*PANDA, "mcp", "--facts", str(tmp_path / "f.json"), "-v"],
+        cwd=ROOT,
+        env=ENVIRON,
+        input=f"no json\n{json.dumps(hello)}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [message["result"]["serverInfo"]["name"] for message in messages if "result" in message] == [
+        "panda"
+    ]
+
+
+@asynccontextmanager
+async def http_client(url: str, token: str) -> AsyncIterator[Client]:
+    """A client that sends a token."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False) as transport,
+        Client(streamable_http_client(url, http_client=transport)) as client,
+    ):
+        yield client
+
+
+def test_token_over_http(tmp_path: Path) -> None:
+    """Over HTTP the same token guards the tools."""
+    write_facts(tmp_path / "f.json", {"facts": []})
+    words = ("mcp", "--http", "--host", "0.0.0.0", "--facts", str(tmp_path / "f.json"))
+
+    async def act(url: str) -> None:
+        async with http_client(url, "right") as client:
+            assert (await call(client, "synthesize_scope", {"scope": "team"}))["scope"] == "team"
+
+    with running(*words, environ={**ENVIRON, "PANDA_TOKEN": "right"}) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        assert httpx2.post(url, json={}, trust_env=False).status_code == 401
+        run(lambda: act(url))
