@@ -1,8 +1,8 @@
 """The composition root: from settings to a pipeline that can run a turn. Shows what each phase touches."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from panda.compression.tokens import count_tokens
@@ -198,24 +198,6 @@ class App:
                 recipe=None,
             )
             raise
-
-
-@contextmanager
-def open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator[RecipeExecutor]:
-    """
-    An executor without a store, for measuring recipes: nothing is logged; its models are freed at the end.
-
-    Args:
-        settings: Settings in force.
-        environ: As for build.
-
-    Raises:
-        ModelFileError: models.yaml is broken.
-    """
-    models = load_models_file(settings.models_file)
-    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-    with Layers(models, cache_dir=settings.cache_dir, environ=environ) as layers:
-        yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)
 
 
 def build(

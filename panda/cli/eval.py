@@ -1,6 +1,7 @@
 """`panda eval` and `panda tune`: how often the choices of the recipes are right, and how they become it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import UsageError
+from panda.settings import Settings
 
 if TYPE_CHECKING:  # imported when cases are asked: help must not wait for the recipes
     from panda.evals.cases import Case
@@ -35,12 +37,11 @@ def eval_recipes(
 
     Example: panda eval pipeline/phase1_reflection --cases tests/evals
     """
-    from panda.app import open_executor
     from panda.evals.report import COLUMNS, build_report, report_rows
     from panda.evals.running import run_cases
     from panda.storage.files import write_json
 
-    with open_executor(invocation.settings, invocation.environ) as executor:
+    with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases or CASES_DIR, recipes or [], split)
         with invocation.reporter.progress("cases", len(asked)) as advance:
             answers = run_cases(executor, asked, advance=advance)
@@ -65,12 +66,11 @@ def tune_recipes(
 
     Example: panda tune pipeline/phase1_reflection --cases tests/evals
     """
-    from panda.app import open_executor
     from panda.evals.tuning import tune
     from panda.recipes.fits import FITS_DIR
     from panda.storage.files import write_json
 
-    with open_executor(invocation.settings, invocation.environ) as executor:
+    with _open_executor(invocation.settings, invocation.environ) as executor:
         asked = _cases(executor, cases or CASES_DIR, recipes or [], "fit")
         with invocation.reporter.progress("cases", len(asked)) as advance:
             made = tune(executor, asked, advance=advance)
@@ -102,3 +102,27 @@ def _cases(executor: "RecipeExecutor", path: Path, recipes: Sequence[str], split
     if not found:
         raise UsageError(f"no case of the split {split} asks these recipes", where=str(path))
     return found
+
+
+@contextmanager
+def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["RecipeExecutor"]:
+    """
+    An executor without a store, for measuring recipes: nothing is logged; its models are freed at the end.
+
+    Args:
+        settings: Settings in force.
+        environ: As for build.
+
+    Raises:
+        ModelFileError: models.yaml is broken.
+    """
+    from panda.compression.tokens import count_tokens
+    from panda.models.layers import Layers
+    from panda.models.models_file import load_models_file
+    from panda.recipes.book import RecipeBook
+    from panda.recipes.executor import RecipeExecutor
+
+    models = load_models_file(settings.models_file)
+    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+    with Layers(models, cache_dir=settings.cache_dir, environ=environ) as layers:
+        yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)
