@@ -230,7 +230,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     versions = VersionStore(layout.recipe_versions, clock)
 
     def log(record: Mapping[str, object]) -> None:
-        if "key" in record:  # a line of a recipe; others tell of compression
+        if "key" in record:  # an execution; a compression has no recipe of its own
             versions.keep(version_in_force(book, str(record["key"])))
         append_json_line(layout.executions_log, record)
 

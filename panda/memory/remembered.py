@@ -12,7 +12,7 @@ from panda.memory.projection import Projection
 from panda.memory.scope_facts import Fact
 from panda.memory.shown import Comparison
 from panda.memory.staging import Kind
-from panda.memory.synthesis import find_alternative
+from panda.memory.synthesis import CONTRADICTED, find_alternative
 from panda.memory.values import FactValue
 
 
@@ -53,6 +53,18 @@ class Remembered:
     def text(self) -> str:
         """The value on one line."""
         return render_value(file_value(self.value))
+
+    @property
+    def statement(self) -> str:
+        """The value, and if something contradicts it, the mark and what that says: never as plain truth."""
+        if self.alternative is None:
+            return self.text
+        other = render_value(file_value(self.alternative.value))
+        if other == self.text:  # of another type
+            return (
+                f"{self.text} ({CONTRADICTED}: as {self.value.type}, also as {self.alternative.value.type})"
+            )
+        return f"{self.text} ({CONTRADICTED}: also {other})"
 
     def confidence(self, now: datetime, *, missing: float) -> float:
         """

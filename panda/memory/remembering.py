@@ -209,8 +209,28 @@ class Memory:
             return one.standing.triple
         return ("local", *split_key(one.key, one.kind, self.user))
 
+    def read(self) -> tuple[MemoryLog, Sequence[Assertion]]:
+        """
+        The log, and what taking in edits by hand would append to it; no lock is held and nothing is written.
+
+        Raises:
+            FileFormatError: The log or a memory file is corrupt.
+            StoreError: A file cannot be read.
+        """
+        self._state.refresh()
+        return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
+
+    def _edits(self) -> list[Comparison]:
+        return [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
+
     def _take_in(self) -> list[Assertion]:
-        found = [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
+        found = self._edits()
+        new = self._made_of(found)
+        self.commit(new, also=found)
+        return new
+
+    def _made_of(self, found: Sequence[Comparison]) -> list[Assertion]:
+        """The assertions and retractions that edits by hand come to."""
         new: list[Assertion] = []
         for one in found:
             source = f"file:{_FILES[one.kind]}"
@@ -219,7 +239,6 @@ class Memory:
                 self._append(new, retraction(winner, source))
             elif one.verdict == "typed":
                 self._add(new, self._typed(one, source), replaces=lambda other: True)
-        self.commit(new, also=found)
         return new
 
     def _typed(self, one: Comparison, source: str) -> Statement:

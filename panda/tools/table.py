@@ -25,6 +25,9 @@ TOOLS: dict[str, Tool] = {
 }
 """Every tool, by name."""
 
+REACHING_OUT: frozenset[str] = frozenset({"web.fetch", "internet.research"})
+"""Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
+
 STOPPED_BY_THEMSELVES: frozenset[str] = frozenset({"internet.research"})
 """Tools that keep a limit of their own, longer than that of the context."""
 
