@@ -52,18 +52,13 @@ class Planner:
             self._executor,
             "phase3_planner",
             turn,
-<<<<<<< HEAD
             options={
                 "tools": [Option(name, name) for name in names],
                 "evidence": gathered_spans(turn),
                 "pages": live_pages(turn, context.reader),
             },
-            variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": _quoted(turn.query)},
-=======
-            options={"tools": [Option(name, name) for name in names], "evidence": gathered_spans(turn)},
-            variables={"tools": describe_tools(names), "quoted": quote(turn.query)},
+            variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
->>>>>>> main
             guidance="\n".join([turn.reason, *failures]) if turn.reason else None,
         )
         plan = _plan(turn, reply.values, reply.confidence, failures)

@@ -48,8 +48,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
-<<<<<<< HEAD
-    "phase3_planner": StepInputs(("tools", "evidence", "pages"), ("tools", "quoted")),
+    "phase3_planner": StepInputs(("tools", "evidence", "pages"), ("tools", "quoted"), ("turn_summaries",)),
     "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
     **{
         f"phase4_{step}": StepInputs(options, variables, documents, "internet.research")
@@ -66,10 +65,6 @@ STEPS: Mapping[str, StepInputs] = {
             ("research_report", (), ("counted",), ("findings",)),
         )
     },
-=======
-    "phase3_planner": StepInputs(("tools", "evidence"), ("tools", "quoted"), ("turn_summaries",)),
-    "phase4_coordinator": StepInputs(("tool", "goal", "results"), ("tools",), ("progress",)),
->>>>>>> main
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer",)),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
