@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.documents.sentences import one_line, split_sentences
+from panda.memory.gathered import GatheredItem
+from panda.retrieval.overlap import share_of_words
 
 MOST_GOALS = 4
 _Goal = dict[str, Any]
@@ -132,3 +134,46 @@ def ready_goals(
     done = {one["id"] for one in progress if one["status"] == "done"}
     ready = [goal for goal in goals if goal["id"] not in done and set(goal["depends_on"]) <= done]
     return sorted(ready, key=lambda goal: goal["priority"])
+
+
+def goal_verdicts(
+    plan: Mapping[str, Any],
+    items: Sequence[GatheredItem],
+    verdict: str,
+    said: Sequence[Mapping[str, Any]] = (),
+) -> list[_Goal]:
+    """
+    What the answer is worth for each goal.
+
+    Args:
+        plan: As in plan.json.
+        items: The items of the answer.
+        verdict: Of the answer as a whole.
+        said: {id, met, why} as the model judges them; a goal that is not met although its tools were blocked is blocked.
+
+    Returns:
+        For each goal {id, verdict, why}: met, unmet or blocked. Without the model's word a goal is met if the
+        answer is approved and it is the only one, or shares a word with an item.
+
+    >>> plan = {"goals": [{"id": "G1", "goal": "price of the Lenovo"}], "progress": None}
+    >>> goal_verdicts(plan, [GatheredItem("It is $5.", ("a",))], "APPROVE")
+    [{'id': 'G1', 'verdict': 'met', 'why': None}]
+    """
+    blocked = {
+        one["id"]: one["reason"]
+        for one in (plan["progress"] or {"goals": ()})["goals"]
+        if one["status"] == "blocked"
+    }
+    judged = {one["id"]: one for one in said}
+    found = []
+    for goal in plan["goals"]:
+        shared = max((share_of_words(goal["goal"], item.text) for item in items), default=0.0)
+        met = verdict == "APPROVE" and bool(items) and (shared > 0 or len(plan["goals"]) == 1)
+        word, why = ("met" if met else "unmet"), None
+        if goal["id"] in judged:
+            one = judged[goal["id"]]
+            word, why = ("met" if one["met"] and verdict == "APPROVE" else "unmet"), one.get("why")
+        if goal["id"] in blocked and word == "unmet":
+            word, why = "blocked", blocked[goal["id"]]
+        found.append({"id": goal["id"], "verdict": word, "why": why})
+    return found

@@ -1,6 +1,7 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
@@ -11,11 +12,13 @@ from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import step_texts
+from panda.phases.goals import goal_verdicts
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_names
+from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -44,6 +47,8 @@ class Validator:
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
         issues, rejected = self._check_items(turn, items)
+        goals = turn.read(PLAN_JSON)["goals"]
+        said: Sequence[Mapping[str, Any]] = ()
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
@@ -51,12 +56,16 @@ class Validator:
                 Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(turn.query, item.text))
                 for n, item in enumerate(items, 1)
             ]
-            reply = ask(self._executor, "phase6_validator", turn, options={"answer": options})
+            parts = [Option(goal["id"], goal["goal"]) for goal in goals]
+            reply = ask(self._executor, "phase6_validator", turn, options={"answer": options, "goals": parts})
+            said = reply.values.get("goals") or ()
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
         verdict = _within_limits(verdict, turn)
-        section = _section(verdict, confidence, issues, rejected, reason)
+        judged = goal_verdicts(turn.read(PLAN_JSON), items, verdict, said)
+        best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
+        section = _section(verdict, confidence, issues, rejected, reason, judged, best)
         match verdict:
             case "APPROVE":
                 return Advance(section)
@@ -116,8 +125,31 @@ def _within_limits(verdict: str, turn: Turn) -> str:
     return verdict
 
 
+def _best_attempt(turn: Turn, issues: int) -> str:
+    """Where the attempt with the fewest faults is kept, for the record; the last one wins a tie."""
+    judged = [document.section(6) for document in turn.superseded()]
+    found: list[Any] = [judgement.meta.get("issues", []) if judgement else [] for judgement in judged]
+    counts = [len(one) for one in found]
+    best = min(range(len(counts)), key=lambda place: (counts[place], -place), default=None)
+    return "§5" if best is None or issues <= counts[best] else f"attempts/{best + 1}/context.md"
+
+
 def _section(
-    verdict: str, confidence: float | None, issues: Sequence[str], rejected: Sequence[str], reason: str
+    verdict: str,
+    confidence: float | None,
+    issues: Sequence[str],
+    rejected: Sequence[str],
+    reason: str,
+    goals: Sequence[Mapping[str, Any]] = (),
+    best: str | None = None,
 ) -> Section:
-    meta = {"verdict": verdict, "confidence": confidence, "issues": list(issues), "rejected": list(rejected)}
-    return Section(6, (Meta(meta), Text(f"**Verdict:** {verdict}\n\n{reason}")))
+    meta: dict[str, object] = {"verdict": verdict, "confidence": confidence}
+    meta |= {"issues": list(issues), "rejected": list(rejected)}
+    meta |= {"goals": {goal["id"]: goal["verdict"] for goal in goals}} if goals else {}
+    meta |= {"best_attempt": best} if best else {}
+    lines = [f"**Verdict:** {verdict}", reason]
+    lines += [
+        "\n".join(f"- {g['id']}: {g['verdict']}" + (f" ({g['why']})" if g["why"] else "") for g in goals)
+    ]
+    lines += [f"The best attempt, not approved: {best}"] if best else []
+    return Section(6, (Meta(meta), Text("\n\n".join(line for line in lines if line))))

@@ -66,7 +66,7 @@ STEPS: Mapping[str, StepInputs] = {
         )
     },
     "phase5_synthesizer": StepInputs(("answer", "sources")),
-    "phase6_validator": StepInputs(("answer",)),
+    "phase6_validator": StepInputs(("answer", "goals")),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
     "phase7_session": StepInputs(
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),

@@ -174,3 +174,30 @@ def test_failed_turn_is_no_evidence(tmp_path: Path) -> None:
     run_turn(layout, answer=Script(answer=item("It costs $697."), validator={"verdict": "FAIL"}))
     later = run_turn(layout, answer=Script(retrieval={"relevant": pick("turn:3", PRICE_NODE)}))
     assert "It costs $697." not in later.asked("synthesis")[0].text
+
+
+def test_verdict_of_every_goal(tmp_path: Path) -> None:
+    """§6 says of each goal of the plan whether the answer meets it, as the model judges."""
+    goals = [{"id": "G1", "goal": "the price"}, {"id": "G2", "goal": "the colour"}]
+    script = Script(
+        planner={"next_step": "synthesis", "tools": [], "goals": goals},
+        validator={
+            "verdict": "APPROVE",
+            "goals": [{"id": "G1", "met": True}, {"id": "G2", "met": False, "why": "no source"}],
+        },
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.meta(6)["goals"] == {"G1": "met", "G2": "unmet"}
+    assert "- G2: unmet (no source)" in ran.body(6)
+    assert ran.problems == []
+
+
+def test_best_attempt_is_named_and_not_shown(tmp_path: Path) -> None:
+    """A turn that fails names the attempt with the fewest faults; none is given as an answer."""
+    two = {"items": [*item("It costs $1.")["items"], *item("It weighs 9 kg.")["items"]]}
+    script = Script(answer=[two, item("It costs $2."), two])
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.metadata.status == "failed"
+    assert ran.meta(6)["best_attempt"] == "attempts/2/context.md"
+    assert "$2" not in ran.response
+    assert ran.problems == []
