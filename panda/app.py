@@ -12,6 +12,7 @@ from panda.memory.applying import take_in_edits
 from panda.memory.nodes import NodeReader
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
+from panda.phases.content_drafts import write_draft
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.contract import Phase
 from panda.phases.coordinator import Coordinator
@@ -254,7 +255,8 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     def tools_of(turn: Turn) -> ToolContext:
         project = open_project(dry=turn.dry_run) if turn.mode == "code" else None
         folder = turn.folder.paths.directory
-        return replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
+        own = replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
+        return replace(own, draft=lambda kind, brief: write_draft(executor, turn, kind, brief))
 
     gatherer = ContextGatherer(executor, retriever, reader, now, count_tokens)
     phases: tuple[Phase, ...] = (

@@ -149,7 +149,7 @@ def goal_verdicts(
         plan: As in plan.json.
         items: The items of the answer.
         verdict: Of the answer as a whole.
-        said: {id, met, why} as the model judges them; a goal that is not met although its tools were blocked is blocked.
+        said: {id, met, why} as the model judges them; what is not met while its tools failed is blocked.
 
     Returns:
         For each goal {id, verdict, why}: met, unmet or blocked. Without the model's word a goal is met if the

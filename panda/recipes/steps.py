@@ -65,6 +65,7 @@ STEPS: Mapping[str, StepInputs] = {
             ("research_report", (), ("counted",), ("findings",)),
         )
     },
+    "phase4_content_generate": StepInputs((), ("kind", "brief"), (), "content.generate"),
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer", "goals")),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),

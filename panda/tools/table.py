@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from panda.errors import PandaError, UsageError
 from panda.tools.command_run import CommandRun
+from panda.tools.content_generate import ContentGenerate
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.deadline import deadline
 from panda.tools.doc_search import DocSearch
@@ -29,7 +30,7 @@ if TYPE_CHECKING:  # imported with the first check: completion in a shell must n
     from jsonschema import Draft202012Validator
 
 _ALL: tuple[Tool, ...] = (
-    *(MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch()),
+    *(MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch(), ContentGenerate()),
     *(FileList(), FileRead(), FileSearch(), FileEdit(), FileWrite(), GitStatus(), GitDiff(), CommandRun()),
 )
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
@@ -45,7 +46,7 @@ REACHING_OUT: frozenset[str] = frozenset(
 )
 """Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
 
-STOPPED_BY_THEMSELVES = frozenset({"test.run", "internet.research"})
+STOPPED_BY_THEMSELVES = frozenset({"test.run", "internet.research", "content.generate"})
 """Tools that keep a limit of their own, longer than that of the context."""
 
 
