@@ -1,8 +1,7 @@
 """Phase 1: is the query clear enough to go on (S1 §3.2)."""
 
 from panda.documents.context import Meta, Section, Text
-from panda.documents.sentences import one_line
-from panda.phases.asking import ask
+from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -10,7 +9,6 @@ from panda.retrieval.recent import recent_turns
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 
 _RECENT = 3
-_QUOTED_CHARS = 80
 
 
 class Reflection:
@@ -35,7 +33,7 @@ class Reflection:
             self._executor,
             "phase1_reflection",
             turn,
-            variables={"quoted": _quoted(turn.query)},
+            variables={"quoted": quote(turn.query)},
             extra={"turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent)},
         )
         unsure = reply.values["decision"] == "CLARIFY" and reply.below_threshold
@@ -67,9 +65,3 @@ def _reason(decision: str, unsure: bool, resolved: bool) -> str:
     if unsure:
         return "The query may be unclear, but not surely enough to ask back; it is taken as it stands."
     return "The query is clear enough to go on."
-
-
-def _quoted(query: str) -> str:
-    """The query as a question to the user quotes it: one short line."""
-    text = one_line(query)
-    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"
