@@ -94,14 +94,9 @@ class Validator:
         try:
             node = self._reader.load(node_id)
         except MemoryNodeError:
-<<<<<<< HEAD
             return told
-        return f"{node.title}\n{node.text}\n{told}"
-=======
-            return ""
         seen = f"\nlast seen {node.at:%Y-%m-%d}" if node.at else ""
-        return f"{node.title}\n{node.text}{seen}"
->>>>>>> main
+        return f"{node.title}\n{node.text}{seen}\n{told}"
 
 
 _REASONS = {
