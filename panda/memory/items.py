@@ -1,13 +1,12 @@
 """Quotable one-line items of turns, visits, research and knowledge documents. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.documents.front_matter import FrontMatterText
 from panda.documents.memory_file import render_value
-from panda.documents.passages import split_passages
+from panda.documents.passages import Passage, split_passages
 from panda.documents.sentences import one_line, strip_citations
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
 from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
@@ -62,7 +61,8 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
 
 def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     """
-    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)".
+    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)"; claims that contradict
+    each other are one line that names them all.
 
     Args:
         research: A research file.
@@ -75,9 +75,16 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
         items.append(
             Item(one_line(research.summary), "default", confidence_at(start, "default", at, now), at)
         )
+    contested = set()
+    for conflict in research.conflicts:
+        values = [claim for claim in conflict.get("claims") or () if isinstance(claim, Mapping)]
+        contested |= {one_line(str(claim.get("claim") or "")) for claim in values}
+        sure = min((float(claim.get("confidence") or 0.0) for claim in values), default=MISSING)
+        text = one_line(str(conflict.get("text") or ""))
+        items.append(Item(text, "price", confidence_at(sure, "price", at, now), at))
     for claim in research.claims:
         text = one_line(str(claim.get("claim") or ""))
-        if not text:
+        if not text or text in contested:
             continue
         given = claim.get("confidence")
         start = float(given) if isinstance(given, int | float) and 0 <= given <= 1 else MISSING
@@ -196,21 +203,21 @@ def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 
 def knowledge_items(
-    document: FrontMatterText, start: float, at: datetime | None, now: datetime
+    passages: Sequence[Passage], start: float, at: datetime | None, now: datetime
 ) -> tuple[Item, ...]:
     """
     One item a sentence or list item; the nearest heading stands in front of a list item too short to be
     understood alone.
 
     Args:
-        document: A knowledge document, cut at its front matter.
+        passages: Passages of a knowledge document, all or those of a section.
         start: Confidence of the document when it was written.
         at: When it was written; None if unknown.
         now: The instant that confidence is computed for.
     """
     confidence = confidence_at(start, "general_fact", at, now)
     items = []
-    for passage in split_passages(document.body):
+    for passage in passages:
         text = passage.text
         if passage.is_list_item and passage.headings and len(text.split()) < _SHORT_ITEM_WORDS:
             text = f"{passage.headings[-1]}: {text}"
