@@ -28,6 +28,9 @@ _EXCLUDE = re.compile(
     r"cross off)\s+(?P<gone>[^,.;:!?\n]+)",
     re.IGNORECASE,
 )
+_ASKS = re.compile(
+    r"^(?:is|are|was|were|does|do|did|has|have|why|how|what|when|where|who|which)\b", re.IGNORECASE
+)
 _KEEP = re.compile(
     r"\b(?:keep|hold on to|stay with|stick with|don'?t (?:forget|drop|lose)|remember|save|bookmark|"
     r"still (?:want|like|considering|interested in))\s+(?P<what>[^,.;:!?\n]+)",
@@ -93,14 +96,27 @@ def excluded_words(query: str) -> list[tuple[str, str, str]]:
 
     >>> excluded_words("Something light, no cod please")
     [('demote', 'cod please', 'no cod please')]
-    >>> excluded_words("no problem, save it")
-    []
+    >>> excluded_words("no problem, save it"), excluded_words("Why is the LOQ not in stock?")
+    ([], [])
     """
     found = []
+    asks = bool(_ASKS.match(query.strip()))
     for match in _EXCLUDE.finditer(_IDIOMS.sub(" ", query)):
+        if asks and (match["demote"] or "").lower() in ("no", "not", "without", "less"):
+            continue
         action = "demote" if match["demote"] else "drop"
         found.append((action, (match["what"] or match["gone"]).strip(), match.group(0).strip()))
     return found
+
+
+def without_exclusions(text: str) -> str:
+    """
+    A text without what it excludes.
+
+    >>> without_exclusions("Plan dinner without cod, with rice")
+    'Plan dinner , with rice'
+    """
+    return _EXCLUDE.sub("", text)
 
 
 def kept_words(query: str) -> list[tuple[str, str]]:
