@@ -42,8 +42,8 @@ class Planner:
         """
         Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn.
 
-        A plan that uses what the user ruled out, or asks what the user has just answered, is refused once; the
-        former twice is a halt.
+        A plan that uses what the user ruled out, or asks what the user has just answered, is refused once;
+        the former twice is a halt.
         """
         plan = self._plan(turn, None)
         refusal = _refusal(turn, plan)

@@ -6,6 +6,7 @@ from typing import Any
 
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
+from panda.memory.log import MemoryLog
 from panda.phases.turn import Turn
 from panda.session.step_records import call_digest, step_type
 from panda.session.values import CachedStep
@@ -27,8 +28,8 @@ def reused_step(turn: Turn, step: Step) -> Step | None:
         step: The step as far as it is known: tool, arguments and what it is for.
 
     Returns:
-        The whole step, with `reused` saying where the result comes from; None if the call has to be made: nobody
-        made it, it does not read, something was written since, it has expired, or the user wants it anew.
+        The whole step, with `reused` saying where the result comes from; None if the call has to be made:
+        nobody made it, it does not read, something was written since, it has expired, or is wanted anew.
     """
     digest = call_digest(step["tool"], step["arguments"])
     found = [one for one in turn.carry.step_cache if one.call == digest]
@@ -73,10 +74,14 @@ def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
 
 
 def _written_since(turn: Turn, cached: CachedStep) -> bool:
-    """Whether something was written after a result was got, in this turn or before."""
-    later = [one for one in turn.carry.turn_summaries if one.turn > cached.turn]
-    same = [one for one in turn.carry.turn_summaries if one.turn == cached.turn]
-    steps = [step for one in later for step in one.steps]
-    steps += [step for one in same for step in one.steps if step.step > cached.step]
-    written = any(step.step_type == "write" for step in steps)
-    return written or any(step_type(step) == "write" for step in turn.steps())
+    """Whether something was written after a result was got: by a tool, or into the user's memory."""
+    place = (cached.turn, cached.step)
+    later = [one for one in turn.carry.step_cache if (one.turn, one.step) > place]
+    if any(step_type({"tool": one.tool}) == "write" for one in later):
+        return True
+    if any(step_type(step) == "write" for step in turn.steps()):
+        return True
+    got = next((one.timestamp for one in turn.carry.recent_turns if one.turn == cached.turn), None)
+    log = MemoryLog(turn.layout, turn.user_id)
+    log.refresh()
+    return got is None or any(one.asserted_at > parse_time(got) for one in log.assertions)

@@ -56,6 +56,15 @@ _NARROW = re.compile(
     r"the (?:first|second|third|fourth|fifth|last)|one of (?:them|these|those))\b",
     re.IGNORECASE,
 )
+_DONE = (
+    r"(?:saved|stored|created|added|deleted|removed|updated|changed|remembered|recorded|booked|ordered|sent|"
+    r"scheduled|cancell?ed|written|wrote|edited|fixed)"
+)
+_CLAIMS_DONE = re.compile(
+    rf"\b(?:I|we)(?:'ve|’ve| have)?(?: just| now| already| also)? {_DONE}\b|"
+    rf"\b(?:has|have) (?:now |just |already )?been {_DONE}\b|\b(?:is|are) now {_DONE}\b",
+    re.IGNORECASE,
+)
 _GREETING = re.compile(
     r"^(?:hi|hello|hey|welcome(?: back)?|greetings|howdy|good (?:morning|afternoon|evening|day))\b"
     r"[^.!?\n]{0,40}?(?:[.!?]+|,|$)\s*",
@@ -168,6 +177,16 @@ def without_greeting(text: str) -> str:
     ('The LOQ costs $697.', 'History is long.')
     """
     return _GREETING.sub("", text.lstrip(), count=1)
+
+
+def claims_done(text: str) -> bool:
+    """
+    Whether a text says that something was just saved, made, changed or sent.
+
+    >>> claims_done("I've saved your budget."), claims_done("The budget is $900.")
+    (True, False)
+    """
+    return bool(_CLAIMS_DONE.search(text))
 
 
 def greets(text: str) -> bool:
