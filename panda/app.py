@@ -230,7 +230,8 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     versions = VersionStore(layout.recipe_versions, clock)
 
     def log(record: Mapping[str, object]) -> None:
-        versions.keep(version_in_force(book, str(record["key"])))
+        if "key" in record:  # an execution; a compression has no recipe of its own
+            versions.keep(version_in_force(book, str(record["key"])))
         append_json_line(layout.executions_log, record)
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)

@@ -10,11 +10,10 @@ from panda.cli.contract import Invocation, Result, Table
 from panda.documents.memory_file import render_value
 from panda.memory.scope_facts import SCOPES, Fact
 from panda.memory.scope_reading import FactSource, file_source, memory_source
-from panda.memory.synthesis import Entry, Envelope, synthesize
+from panda.memory.synthesis import CONTRADICTED, Entry, Envelope, synthesize
 from panda.memory.synthesis_request import parse_request
 
 FACTS_HELP = 'Facts of this file, {"facts": […], "conflicts": […]}, not the memory of the user.'
-MARK = "CONTRADICTED"
 _COLUMNS = ("entity", "relation", "value", "conf.", "", "other value", "conf.")
 
 
@@ -71,7 +70,7 @@ def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
     """
     if facts is not None:
         return file_source(facts)
-    return memory_source(invocation.store(), invocation.settings.user)
+    return memory_source(invocation.store(), invocation.settings.user, invocation.settings.clock)
 
 
 def _counts(envelope: Envelope) -> str:
@@ -86,7 +85,7 @@ def _counts(envelope: Envelope) -> str:
 def _rows(envelope: Envelope) -> Iterator[tuple[object, ...]]:
     for entry in envelope.summary:
         winner, other = entry.winner, entry.alternative
-        rest = (MARK, _text(other, entry), other.confidence) if other else (None, None, None)
+        rest = (CONTRADICTED, _text(other, entry), other.confidence) if other else (None, None, None)
         yield entry.entity, entry.relation, _text(winner, entry), winner.confidence, *rest
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from panda.compression.content_types import ContentType
 from panda.compression.pieces import Piece
-from panda.documents.evidence import check_evidence, find_claims
+from panda.documents.evidence import check_each, find_claims
 from panda.documents.stemming import split_terms
 from panda.errors import UsageError
 
@@ -255,12 +255,5 @@ def _misleading(pieces: Sequence[Piece], source: str) -> list[int]:
     texts = {
         i: piece.text for i, piece in enumerate(pieces) if _DIGIT.search(piece.text) or "." in piece.text
     }
-    wrong = check_evidence("\n\n[…]\n\n".join(texts.values()), [source])
-    if not wrong:
-        return []
-    words = {claim.text for claim in wrong}
-    return [
-        i
-        for i, text in texts.items()
-        if any(word in text for word in words) and check_evidence(text, [source])
-    ]
+    wrong = check_each(list(texts.values()), [source])
+    return [i for i, claims in zip(texts, wrong, strict=True) if claims]

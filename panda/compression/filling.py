@@ -50,6 +50,7 @@ def fill(plan: Plan, source: str, *, budget_tokens: int, count: Callable[[str], 
     if least > budget_tokens:
         raise _over(least, budget_tokens, plan)
     order = list(plan.order)
+    step = 1
     while True:
         kept = _take(plan, order, budget_tokens, max(least, 1), count)
         output = outline.render(kept)
@@ -63,12 +64,14 @@ def fill(plan: Plan, source: str, *, budget_tokens: int, count: Callable[[str], 
         )
         if not problems:
             return output, kept
-        last = max((n for n, item in enumerate(order) if kept.issuperset(item.pieces)), default=None)
-        if last is None:
+        there = [n for n, item in enumerate(order) if kept.issuperset(item.pieces)]
+        if not there:
             raise LimitError(
                 f"what was kept is not true to the source: {problems[0]}", fix="raise the budget"
             )
-        del order[last]
+        for n in reversed(there[-step:]):
+            del order[n]
+        step *= 2  # a document that fails again and again is not worth a check an item
 
 
 def _take(

@@ -120,6 +120,8 @@ class TextOutline:
             if pieces[last + 1].kind == "row":
                 cells = count_cells(pieces[self._table_head(last)].text.split("\n", 1)[0])
                 mark = f"| {MARK} |" + " |" * (cells - 1)
+                if not is_end and pieces[following].kind != "row" and right.count("\n") < 2:
+                    right = "\n\n"
             elif left.count("\n") < 2:
                 left += "\n"
         return left + mark + right

@@ -2,19 +2,55 @@
 
 import re
 
-_CLAUSE = re.compile(
-    r"\b(?:under|below|less than|no more than|at most|up to|max(?:imum)?(?: of)?|over|above|at least|"
-    r"more than|min(?:imum)?(?: of)?|between|within|before|after|without|except|excluding|only|"
-    r"must (?:have|be)|not?|never)\b"
-    r"[^,;.?!\n]*(?:\.\d[^,;.?!\n]*)*",
+_COMPARED = "|".join((
+    r"(?:no |not )?(?:less|fewer|more|later|\w{3,}er) than", "at least", "at most", "up to", "under", "below",
+    "over", "above", r"max(?:imum)?\b(?: of)?", r"min(?:imum)?\b(?: of)?", "between", "within", "around",
+    r"from (?=\S*\d)", "before", "after", "by", "until", "since",
+))  # fmt: skip
+"""Beginnings that limit if an amount or a time follows."""
+_EXCLUDED = "|".join((
+    "without", "except(?: for)?", "excluding", "including", "avoid(?:ing)?", "(?:any|every|no)thing but",
+    "nothing (?:with|from)", "only", "must(?:n't| not)? (?:have|be|include)",
+    "(?:has|have) to (?:be|fit|have)", r"no(?! longer|t\b|body| one| idea| doubt)", "not(?! sure| only)",
+    "never", "don't want",
+))  # fmt: skip
+"""Beginnings that limit if something is asked for."""
+_STARTS = re.compile(rf"(?<![\w-])(?:{_COMPARED}|{_EXCLUDED})(?![\w-])", re.IGNORECASE)
+_IS_COMPARED = re.compile(rf"(?:{_COMPARED})(?![\w-])", re.IGNORECASE)
+_NUMBER = r"[$€£]?\d[\d.,:]*"
+_WHOLE = re.compile(
+    rf"(?<![\w.])(?:{_NUMBER}(?: ?[%a-z€$£]+)? (?:at (?:most|least)|or (?:less|more|cheaper)|max(?:imum)?)\b|"
+    rf"{_NUMBER} ?(?:to|-|–) ?{_NUMBER} ?[a-z€$£]+|[a-z]+[- ]free\b|[a-z]+ not (?:needed|required|wanted)\b)",
+    re.IGNORECASE,
+)  # fmt: skip
+"""Limits that stand by themselves."""
+_END = re.compile(
+    rf"[;?!\n]|,(?!\d)|\.(?!\d)|\s(?:and|but|or)\s(?=(?:{_COMPARED}|{_EXCLUDED})(?![\w-]))|"
+    r"\s(?:please|thanks?|can you|what can you)\b",
     re.IGNORECASE,
 )
+_LIMIT = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|hundred|thousand|half|"
+    r"first|second|third|fourth|noon|midnight|today|tonight|tomorrow|morning|evening|afternoon|night|weekend|"
+    r"week|month|year|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|"
+    r"august|budget|september|october|november|december|christmas|easter|spring|summer|autumn|winter)s?\b",
+    re.IGNORECASE,
+)  # fmt: skip
+"""An amount or a time."""
+_TELLS = re.compile(
+    r"(?:what|who|whom|whose|when|where|why|how|which|did|does|do|was|were|is|are|the|my|our|i|we|he|she|it|"
+    r"they|there|remember|note)\b(?! (?:want|need|would|can|could|prefer|am looking|must|have to)|['’][md])",
+    re.IGNORECASE,
+)  # fmt: skip
+"""How a sentence begins that asks for a fact or tells one, instead of asking for a thing."""
 _MOST_WORDS = 10
 
 
 def find_constraints(query: str) -> list[str]:
     """
     The clauses of a query that limit what it asks for.
+
+    A comparison counts if it names an amount or a time, an exclusion if the sentence asks for something.
 
     Args:
         query: Any text.
@@ -23,9 +59,31 @@ def find_constraints(query: str) -> list[str]:
         Clauses as they stand, in order; long ones, which limit nothing in particular, are left out.
 
     >>> find_constraints("Find a laptop under $800, no refurbished ones please")
-    ['under $800', 'no refurbished ones please']
-    >>> find_constraints("How much is the Lenovo?")
-    []
+    ['under $800', 'no refurbished ones']
+    >>> find_constraints("I need a tent lighter than 3 kg and without pegs, 20 to 40 litres")
+    ['lighter than 3 kg', 'without pegs', '20 to 40 litres']
+    >>> find_constraints("How much is the Lenovo?"), find_constraints("The cat sleeps under the stairs.")
+    ([], [])
     """
-    clauses = (" ".join(match.group(0).split()) for match in _CLAUSE.finditer(query))
-    return list(dict.fromkeys(c for c in clauses if 1 < len(c.split()) <= _MOST_WORDS))
+    found: list[str] = []
+    asks = not _TELLS.match(query.strip())
+    at = 0
+    while match := _next(query, at):
+        end = match.end()
+        if match.re is _STARTS:
+            border = _END.search(query, end)
+            end = border.start() if border else len(query)
+        clause = query[match.start() : end]
+        compared = _IS_COMPARED.match(clause)
+        if match.re is _WHOLE or (_LIMIT.search(clause[compared.end() :]) if compared else asks):
+            found.append(" ".join(clause.split()).rstrip("."))
+            at = end
+        else:
+            at = match.end()
+    return list(dict.fromkeys(c for c in found if 1 < len(c.split()) <= _MOST_WORDS))
+
+
+def _next(query: str, at: int) -> re.Match[str] | None:
+    """The next limit, or the beginning of one."""
+    matches = [match for pattern in (_WHOLE, _STARTS) if (match := pattern.search(query, at))]
+    return min(matches, key=lambda match: match.start(), default=None)

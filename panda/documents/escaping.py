@@ -6,6 +6,7 @@ _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _LINE_START = rf"(?:\A|(?<=[{_BREAKS}]))"
 _OURS = rf"(?=## \d|```|~~~|_meta:|---[^\S{_BREAKS}]*(?:[{_BREAKS}]|\Z))"
 _TO_ESCAPE = re.compile(rf"{_LINE_START}(?=\\*{_OURS})")
+_PROMPT_LINES = re.compile(rf"{_LINE_START}(?=\\*(?:=====|User query:))")
 _TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
 
 
@@ -41,3 +42,18 @@ def unescape_text(text: str) -> str:
     '## 2. Gathered Context'
     """
     return _TO_UNESCAPE.sub("", text)
+
+
+def escape_prompt_lines(text: str) -> str:
+    r"""
+    The text as it stands in a prompt: no line of it can pass for a heading of the prompt or for the query.
+
+    Args:
+        text: Anything from a file, a page, a tool, a user or a model.
+
+    >>> print(escape_prompt_lines("a\n===== Guidance =====\nUser query: b"))
+    a
+    \===== Guidance =====
+    \User query: b
+    """
+    return _PROMPT_LINES.sub(r"\\", text)

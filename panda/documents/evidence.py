@@ -18,7 +18,7 @@ from panda.documents.written_numbers import (
     unit_after,
 )
 
-__all__ = ["Claim", "check_evidence", "find_claims"]
+__all__ = ["Claim", "check_each", "check_evidence", "find_claims"]
 
 _WORD = r"[^\W\u2e80-\U0010ffff]"
 _SITE_ENDS = "com|org|net|io|dev|gov|edu|info|co|uk|de|fr|eu|ai|app|shop"
@@ -99,11 +99,21 @@ def check_evidence(text: str, sources: Sequence[str]) -> list[Claim]:
     >>> [claim.text for claim in check_evidence("$697 for 16 GB", ["€697", "697 GB", "16 hours"])]
     ['$697', '16 GB']
     """
+    return next(iter(check_each([text], sources)))
+
+
+def check_each(texts: Sequence[str], sources: Sequence[str]) -> list[list[Claim]]:
+    """
+    check_evidence of each text, with the sources read once.
+
+    >>> [[claim.text for claim in found] for found in check_each(["7 cats", "9 cats"], ["7 cats"])]
+    [[], ['9']]
+    """
     given: set[str] = set()
     for source in sources:
         for found in _scan(source):
             given |= found.gives
-    return [found.claim for found in _scan(text) if not found.needs & given]
+    return [[found.claim for found in _scan(text) if not found.needs & given] for text in texts]
 
 
 def _scan(text: str) -> Iterator[FoundClaim]:

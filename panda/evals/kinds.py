@@ -63,6 +63,8 @@ def read_choice(kind: Kind, choice: Choice) -> Said:
     ranked = tuple(sorted(scores, key=lambda option: -scores[option]))
     best = max(scores.values(), default=None)
     if kind.answers == "first":
+        if choice.fitted and best:  # beside the others, as one of them is known to be right
+            confidence = best / sum(scores.values())
         return Said(ranked[0] if ranked else "", confidence, None, ranked)
     if kind.answers == "any":
         taken = bool(choice.value)

@@ -1,5 +1,6 @@
 """Labelled cases through the executor, as the phases ask."""
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from panda.recipes.pack import Request
 from panda.recipes.recordings import Recordings
 from panda.retrieval.overlap import share_of_words
 
+_PREPOSITION = re.compile(r"^(?:(?:for|in|with|at|that|which|is|and|a|an) )+")
 RULE = "find_constraints"
 """What kinds without a recipe are measured on."""
 
@@ -133,9 +135,11 @@ def request_of(case: Case) -> Request:
 
 def render_label(label: str | tuple[str, ...]) -> str:
     """
-    A label as one text, a list without regard to order and case.
+    A label as one text, a list without regard to order, case, a preposition in front and a dot at the end.
 
-    >>> render_label(("under $5", "No nuts"))
+    >>> render_label(("for under $5", "No nuts."))
     'no nuts; under $5'
     """
-    return label if isinstance(label, str) else "; ".join(sorted(part.lower() for part in label))
+    if isinstance(label, str):
+        return label
+    return "; ".join(sorted(_PREPOSITION.sub("", part.lower().strip(" .,")) for part in label))

@@ -1,7 +1,7 @@
 """Fits made from labelled cases: the head of each step whose scorer is `fit` (needs scikit-learn)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from panda.errors import UsageError
 from panda.evals.cases import Case
+from panda.evals.heads import RivalGroup, fit_classes, fit_rivals
 from panda.evals.kinds import KINDS
 from panda.evals.running import EvalJournal, recipe_of, request_of
 from panda.recipes.fit_cases import NO, YES, judges_options
-from panda.recipes.fits import Fit, fit_to_json
+from panda.recipes.fits import ANY, RANK, Fit, fit_to_json
 
 if TYPE_CHECKING:
     from panda.recipes.executor import RecipeExecutor
 
-_STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-_TEMPERATURES = tuple(round(0.5 * 1.1**n, 4) for n in range(25))
-_FOLDS = 5
 _GAIN_WEIGHT = 10.0
 """How much larger a gain is than one of the hidden state's values, so that it is regularised less."""
+_ANSWERS = "synthesis"
+"""Route of a query that an option answers."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Tuned:
 
 @dataclass(frozen=True)
 class _Example:
-    """One labelled hidden state."""
+    """One labelled case, or one option of it."""
 
-    group: str
-    """Query: states of one query are never in two folds."""
+    query: str
+    """What was asked."""
     state: tuple[float, ...]
     """What the model's final layer holds."""
     gains: tuple[float, ...]
@@ -52,117 +52,117 @@ class _Example:
     """Its class."""
 
 
+@dataclass
+class _Fitting:
+    """What one fit is made from."""
+
+    recipe: str
+    choice: str
+    model: str
+    examples: list[_Example] = field(default_factory=list)
+    groups: list[RivalGroup] = field(default_factory=list)
+
+
 def tune(
     executor: "RecipeExecutor", cases: Sequence[Case], *, advance: Callable[[], None] = lambda: None
 ) -> list[Tuned]:
     """
-    Make a fit for each property that the cases ask and that has a step with the scorer fit.
+    Make every fit that the recipes asked by the cases read.
 
     Args:
-        executor: Asks the models for hidden states.
+        executor: Asks the models for likelihoods and hidden states.
         cases: Labelled cases, of the half that may be seen.
         advance: Told after each case.
 
     Raises:
-        UsageError: scikit-learn is missing, or the cases of a property have one class.
+        UsageError: scikit-learn is missing, or the cases of a fit have one class.
     """
-    found: dict[tuple[str, str], list[_Example]] = {}
+    found: dict[str, _Fitting] = {}
     for case in cases:
-        kind = KINDS[case.kind]
-        if kind.step is not None:
-            recipe = recipe_of(executor, kind)
-            found.setdefault((recipe, kind.choice), []).extend(_examples(executor, recipe, case))
+        if KINDS[case.kind].step is not None:
+            _add(executor, case, found)
         advance()
-    return [_make(executor, *place, examples) for place, examples in found.items() if examples]
+    return [_make(name, fitting) for name, fitting in found.items() if fitting.examples or fitting.groups]
 
 
-def _examples(executor: "RecipeExecutor", recipe: str, case: Case) -> list[_Example]:
+def _add(executor: "RecipeExecutor", case: Case, found: dict[str, _Fitting]) -> None:
+    """What the case says of each fit that its choice reads; a step of one class borrows another's fit."""
     request, kind = request_of(case), KINDS[case.kind]
+    recipe = recipe_of(executor, kind)
     scorer, spec = executor.scorer(recipe, kind.choice, request, EvalJournal())
-    step = next((step for step in spec.steps if step.scorer == "fit"), None)
-    if step is None or (case.kind == "nothing" and case.label == kind.yes):
-        return []  # which option answers is not said
-    states = scorer.states(spec, step, request)
-    if not judges_options(spec, step):
-        return [_Example(case.query, state, gains, str(case.label)) for state, gains in states]
-    right = (
-        {case.label} if kind.answers == "first" else {i for i, _ in case.options if case.label == kind.yes}
-    )
+    for step in spec.steps:
+        if step.scorer != "fit" or step.class_ is not None:
+            continue
+        fitting = found.setdefault(scorer.fit_name(step), _Fitting(recipe, kind.choice, scorer.model_name))
+        if scorer.reads_rivals(step):
+            for one in _with_twin(case):
+                values = [gains for _, gains in scorer.states(spec, step, request_of(one))]
+                fitting.groups.append(_group(one, np.array(values)))
+        elif not (judges_options(spec, step) and kind.answers == "value"):
+            fitting.examples += _examples(
+                case, judges_options(spec, step), scorer.states(spec, step, request)
+            )
+
+
+def _with_twin(case: Case) -> list[Case]:
+    """The case, and the same without the option that answers, if that is known; none without options."""
+    kind = KINDS[case.kind]
+    if kind.answers != "first":
+        return [case] if case.options else []
+    others = tuple(option for option in case.options if option[0] != case.label)
+    return [case, replace(case, options=others, label="")] if others else [case]
+
+
+def _group(case: Case, values: NDArray[Any]) -> RivalGroup:
     ids = [option_id for option_id, _ in case.options]
-    return [
-        _Example(case.query, state, gains, YES if option_id in right else NO)
-        for option_id, (state, gains) in zip(ids, states, strict=True)
-    ]
+    if KINDS[case.kind].answers == "first":
+        right = ids.index(case.label) if case.label in ids else None
+        return RivalGroup(case.query, values, right, right is not None)
+    return RivalGroup(case.query, values, None, case.label in (KINDS[case.kind].yes, _ANSWERS))
 
 
-def _make(executor: "RecipeExecutor", recipe: str, choice: str, examples: Sequence[_Example]) -> Tuned:
+def _examples(
+    case: Case, is_by_option: bool, states: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]
+) -> list[_Example]:
+    if not is_by_option:
+        return [_Example(case.query, state, gains, str(case.label)) for state, gains in states]
+    label = YES if case.label == KINDS[case.kind].yes else NO
+    return [_Example(case.query, state, gains, label) for state, gains in states]
+
+
+def _make(name: str, fitting: _Fitting) -> Tuned:
+    fit, about = _make_rivals(fitting) if fitting.groups else _make_classes(fitting)
+    about |= {"recipe": fitting.recipe, "choice": fitting.choice, "model": fitting.model}
+    return Tuned(fitting.recipe, fitting.choice, name, fit_to_json(fit, about))
+
+
+def _make_classes(fitting: _Fitting) -> tuple[Fit, dict[str, Any]]:
+    examples = fitting.examples
     labels = sorted({example.label for example in examples})
     if len(labels) < 2:
-        raise UsageError(f"all cases of {recipe} {choice} have the label {labels[0]}", where="--cases")
-    states = np.array([(*example.state, *example.gains) for example in examples], np.float64)
-    weight = np.ones(states.shape[1])
+        raise UsageError(
+            f"all cases of {fitting.recipe} {fitting.choice} have the label {labels[0]}", where="--cases"
+        )
+    values = np.array([(*example.state, *example.gains) for example in examples], np.float64)
+    weight = np.ones(values.shape[1])
     weight[len(examples[0].state) :] = _GAIN_WEIGHT
     wanted = np.array([labels.index(example.label) for example in examples])
-    groups = np.array([example.group for example in examples])
-    strength, logits = _choose_strength(states, wanted, groups, weight, len(labels))
-    temperature = min(_TEMPERATURES, key=lambda t: _loss(logits / t, wanted))
-    weights, bias = _head(states, wanted, weight, strength, len(labels))
-    fit = Fit(
-        tuple(labels), weights.astype(np.float32), bias.astype(np.float32), temperature, "", len(examples)
-    )
-    scorer, spec = executor.scorer(recipe, choice, None, EvalJournal())
-    step = next(step for step in spec.steps if step.scorer == "fit")
-    about = {
-        "recipe": recipe,
-        "choice": choice,
-        "model": scorer.model_name,
-        "strength": strength,
-        "accuracy_in_folds": round(float((logits.argmax(axis=1) == wanted).mean()), 4),
-    }
-    return Tuned(recipe, choice, scorer.fit_name(spec, step), fit_to_json(fit, about))
+    head = fit_classes(values, wanted, [example.query for example in examples], weight)
+    weights, bias = head.weights.astype(np.float32), head.bias.astype(np.float32)
+    fit = Fit(tuple(labels), weights, bias, head.temperature, "", len(examples))
+    return fit, {"strength": head.strength, "accuracy_in_folds": round(head.accuracy, 4)}
 
 
-def _choose_strength(
-    states: NDArray[Any], wanted: NDArray[Any], groups: NDArray[Any], weight: NDArray[Any], classes: int
-) -> tuple[float, NDArray[Any]]:
-    """The regularisation that predicts left-out queries best, and its logits for them."""
-    names = {name: n % _FOLDS for n, name in enumerate(dict.fromkeys(groups))}
-    folds = np.array([names[group] for group in groups])
-    best: tuple[float, float, NDArray[Any]] | None = None
-    for strength in _STRENGTHS:
-        logits = np.zeros((len(wanted), classes))
-        for fold in range(_FOLDS):
-            inside, outside = folds != fold, folds == fold
-            if len(set(wanted[inside])) == classes and outside.any():
-                weights, bias = _head(states[inside], wanted[inside], weight, strength, classes)
-                logits[outside] = states[outside] @ weights.T + bias
-        loss = min(_loss(logits / t, wanted) for t in _TEMPERATURES)
-        if best is None or loss < best[0]:
-            best = (loss, strength, logits)
-    assert best is not None
-    return best[1], best[2]
-
-
-def _head(
-    states: NDArray[Any], wanted: NDArray[Any], weight: NDArray[Any], strength: float, classes: int
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Weights (k, n) and bias (k,) for raw states; the regression sees them standardised and weighted."""
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as exc:
+def _make_rivals(fitting: _Fitting) -> tuple[Fit, dict[str, Any]]:
+    groups = fitting.groups
+    if all(group.answered for group in groups) or all(group.right is None for group in groups):
         raise UsageError(
-            "tuning needs scikit-learn", where="panda tune", fix="pip install 'panda-turns[tune]'"
-        ) from exc
-    middle, spread = states.mean(axis=0), (states.std(axis=0) + 1e-6) / weight
-    model = LogisticRegression(C=strength, max_iter=2000).fit((states - middle) / spread, wanted)
-    weights, bias = model.coef_ / spread, model.intercept_
-    if classes == 2:  # one row stands for the second class against the first
-        weights, bias = np.vstack([np.zeros_like(weights), weights]), np.array([0.0, bias[0]])
-    return weights, bias - weights @ middle
-
-
-def _loss(logits: NDArray[Any], wanted: NDArray[Any]) -> float:
-    """Mean negative log-probability of the right class."""
-    moved = logits - logits.max(axis=1, keepdims=True)
-    chosen = moved[np.arange(len(wanted)), wanted] - np.log(np.exp(moved).sum(axis=1))
-    return float(-chosen.mean())
+            f"{fitting.recipe} {fitting.choice} needs cases that an option answers, and cases that none does",
+            where="--cases",
+        )
+    rank, any_ = fit_rivals(groups)
+    weights = np.vstack([rank.weights / rank.temperature, any_.weights[1:] / any_.temperature])
+    bias = np.array([0.0, any_.bias[1] / any_.temperature])
+    fit = Fit((RANK, ANY), weights.astype(np.float32), bias.astype(np.float32), 1.0, "", len(groups))
+    about = {"strength": [rank.strength, any_.strength]}
+    return fit, {**about, "accuracy_in_folds": [round(rank.accuracy, 4), round(any_.accuracy, 4)]}

@@ -126,7 +126,7 @@ class NodeReader:
             title=key,
             provenance=self._relative(path),
             at=one.at,
-            items=(Item(f"{key}: {one.text}", one.content_type, confidence, one.at),),
+            items=(Item(f"{key}: {one.statement}", one.content_type, confidence, one.at),),
             expires_at=one.fact.valid_until if one.fact else None,
             warnings=(warning,) if one.start is None else (),
             source_turn=one.source_turn,

@@ -12,7 +12,7 @@ from panda.memory.keys import memory_key, split_key, typed_value
 from panda.memory.log import MemoryLog, Triple
 from panda.memory.projection import KINDS, Projection
 from panda.memory.scope_facts import Conflict
-from panda.memory.showing import show
+from panda.memory.showing import Showing
 from panda.memory.shown import Comparison
 from panda.storage.files import append_json_lines, held_lock, write_atomic
 from panda.storage.layout import FACTS_MD, PREFERENCES_MD, Layout
@@ -178,13 +178,14 @@ class Memory:
         triples = [*(one.triple for one in new), *(self._triple(one) for one in also)]
         triples += [*state.log.settled_by(settled), *self._settled_among(new, settled)]
         typed = {self._triple(one): one for one in also if one.verdict == "typed"}
-        texts = dict(state.texts)
+        showing = Showing(state)
         coming = _by_triple(new, {one.resolution_fact for one in settled})
         for triple in dict.fromkeys(triples):
             if triple[0] == "local":
                 more = [*coming.get(triple, ()), *coming.get(_EVERYWHERE, ())]
                 winner = next(iter(state.log.contenders(triple, now=now, more=more, settled=settled)), None)
-                show(state, texts, triple, winner, typed.get(triple))
+                showing.show(triple, winner, typed.get(triple))
+        texts = showing.texts()
         if state.mark is None:
             state.write_mark()
         if new:
@@ -209,8 +210,28 @@ class Memory:
             return one.standing.triple
         return ("local", *split_key(one.key, one.kind, self.user))
 
+    def read(self) -> tuple[MemoryLog, Sequence[Assertion]]:
+        """
+        The log, and what taking in edits by hand would append to it; no lock is held and nothing is written.
+
+        Raises:
+            FileFormatError: The log or a memory file is corrupt.
+            StoreError: A file cannot be read.
+        """
+        self._state.refresh()
+        return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
+
+    def _edits(self) -> list[Comparison]:
+        return [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
+
     def _take_in(self) -> list[Assertion]:
-        found = [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
+        found = self._edits()
+        new = self._made_of(found)
+        self.commit(new, also=found)
+        return new
+
+    def _made_of(self, found: Sequence[Comparison]) -> list[Assertion]:
+        """The assertions and retractions that edits by hand come to."""
         new: list[Assertion] = []
         for one in found:
             source = f"file:{_FILES[one.kind]}"
@@ -219,7 +240,6 @@ class Memory:
                 self._append(new, retraction(winner, source))
             elif one.verdict == "typed":
                 self._add(new, self._typed(one, source), replaces=lambda other: True)
-        self.commit(new, also=found)
         return new
 
     def _typed(self, one: Comparison, source: str) -> Statement:

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from panda.memory.scope_facts import Conflict, Fact, check_ids, parse_conflict, parse_fact, parse_scope_facts
-from panda.storage.files import parse_json, read_json_lines, read_text, store_errors
+from panda.documents.times import Clock
+from panda.memory.remembering import Memory
+from panda.memory.scope_facts import Conflict, Fact, parse_scope_facts
+from panda.storage.files import parse_json, read_text, store_errors
 from panda.storage.layout import Layout
 
 Scoped = tuple[list[Fact], list[Conflict]]
@@ -21,26 +23,6 @@ def read_facts_file(path: Path) -> Scoped:
         FileFormatError: It is not such a file; names the element and its key.
     """
     return parse_scope_facts(parse_json(read_text(path, pipe=True), where=str(path)), where=str(path))
-
-
-def read_memory(layout: Layout, user: str) -> Scoped:
-    """
-    The facts and conflicts of a user's memory.jsonl and conflicts.jsonl; none if there are no such files.
-
-    Raises:
-        StoreError: They cannot be read.
-        FileFormatError: A line is no fact or conflict; names it.
-    """
-    log, conflicts_log = layout.memory_log(user), layout.conflicts_log(user)
-    facts = [parse_fact(raw, where=where) for raw, where in _lines(log)]
-    check_ids(((fact, "") for fact in facts), where=str(log))
-    return facts, [parse_conflict(raw, where=where) for raw, where in _lines(conflicts_log)]
-
-
-def _lines(path: Path) -> list[tuple[object, str]]:
-    if not path.exists():
-        return []
-    return [(raw, f"{path}:{number}") for number, raw in enumerate(read_json_lines(path), 1)]
 
 
 class FactSource:
@@ -78,9 +60,16 @@ def file_source(path: Path) -> FactSource:
     return FactSource(lambda: read_facts_file(path), *([path] if path.is_file() else []))
 
 
-def memory_source(layout: Layout, user: str) -> FactSource:
-    """The facts of a user's memory."""
-    return FactSource(lambda: read_memory(layout, user), layout.memory_log(user), layout.conflicts_log(user))
+def memory_source(layout: Layout, user: str, clock: Clock) -> FactSource:
+    """The facts of a user's memory, edits by hand as what they will be in the log; nothing is written."""
+    memory = Memory(layout, user, clock, wait_seconds=0)
+
+    def read() -> Scoped:
+        log, edits = memory.read()
+        return [one.fact for one in (*log.assertions, *edits)], list(log.conflicts)
+
+    files = (layout.memory_log, layout.conflicts_log, layout.preferences, layout.facts, layout.memory_shown)
+    return FactSource(read, *(file(user) for file in files))
 
 
 def _mark(path: Path) -> tuple[int, ...]:

@@ -13,6 +13,9 @@ from panda.memory.values import canonical_json
 
 Triple = tuple[str, str]
 
+CONTRADICTED = "CONTRADICTED"
+"""The mark beside whatever something contradicts."""
+
 _BEFORE_ALL = (-2, 0)
 
 

@@ -89,6 +89,8 @@ class Scores:
     """Tokens of this call."""
     seconds: float
     """Wall clock."""
+    each: tuple[tuple[float, ...], ...] = ()
+    """The same by token, in case order; empty if the backend gives sums only."""
 
 
 @dataclass(frozen=True)

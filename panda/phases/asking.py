@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from panda.documents.sentences import one_line
 from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -9,6 +10,8 @@ from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.pack import Request
 from panda.recipes.steps import CARRY
+
+_QUOTED_CHARS = 80
 
 
 def ask(
@@ -51,3 +54,14 @@ def ask(
     for cut in reply.cuts:
         turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     return reply
+
+
+def quote(query: str) -> str:
+    """
+    The query as a question to the user quotes it: one short line.
+
+    >>> quote("Is it\\ngood? " * 20)
+    'Is it good? Is it good? Is it good? Is it good? Is it good? Is it good? Is it …'
+    """
+    text = one_line(query)
+    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"

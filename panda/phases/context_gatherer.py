@@ -117,6 +117,7 @@ class ContextGatherer:
         ids = [candidate.node_id for candidate in candidates]
         judged = judge_candidates(
             candidates,
+            query=turn.query,
             judged=relevant.scores if relevant and relevant.fitted else {},
             likelihoods=nearest.scores if nearest else {},
             written=reply.values["relevant"],

@@ -22,7 +22,7 @@ from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_J
 from panda.tools.changes import settle_change
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.filling import fill_arguments
-from panda.tools.table import TOOLS, describe_tools, run_tool
+from panda.tools.table import REACHING_OUT, TOOLS, describe_tools, run_tool
 
 MOST_ROUNDS = 10
 MOST_CALLS = 20
@@ -188,7 +188,8 @@ class _Loop:
             "note": values.get("note"),
             "conclusion": values.get("conclusion"),
         }
-        step = self._taken_up(step) or reused_step(self._turn, step) or {**step, **self._run(step).to_json()}
+        settled = self._taken_up(step) or reused_step(self._turn, step) or self._recorded(step)
+        step = settled or {**step, **self._run(step).to_json()}
         self._turn.write_step(len(self.steps) + 1, json.loads(json.dumps(step)))
         self.steps.append(step)
         self.current.append(step)
@@ -223,6 +224,16 @@ class _Loop:
         if project is not None and project.dry and step["kind"] == "write":
             return None  # the change was in memory alone and has to be made there again
         return made if project is None or made["status"] != "started" else settle_change(made, project)
+
+    def _recorded(self, step: Step) -> Step | None:
+        """The step as a recording answers it; only calls that reach outside the store are recorded."""
+        if step["tool"] not in REACHING_OUT:
+            return None
+        found = self._turn.recordings.step(step["tool"], step["arguments"])
+        if found is None:
+            return None
+        blank = ToolResult("error").to_json()
+        return {**step, **{key: found.get(key, value) for key, value in blank.items()}}
 
     def _append(self) -> None:
         """§4 as far as it is, within its budget, and toolresults.md."""

@@ -7,7 +7,7 @@ from typing import Any
 from panda.documents.context import Meta, Section, Text
 from panda.documents.sentences import one_line
 from panda.errors import ReplyError
-from panda.phases.asking import ask
+from panda.phases.asking import ask, quote
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
@@ -15,12 +15,13 @@ from panda.phases.goals import plan_goals
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.recent import recent_turns
 from panda.session.curating import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.table import TOOLS, describe_tools
 
 _AFTER_TOOLS = 5
-_QUOTED_CHARS = 80
+_RECENT = 3
 
 
 class Planner:
@@ -72,7 +73,8 @@ class Planner:
             "phase3_planner",
             turn,
             options={"tools": [Option(name, name) for name in names], "evidence": gathered_spans(turn)},
-            variables={"tools": describe_tools(names), "quoted": _quoted(turn.query)},
+            variables={"tools": describe_tools(names), "quoted": quote(turn.query)},
+            extra={"turn_summaries": _known(turn)},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
         return _plan(turn, reply.values, reply.confidence, failures)
@@ -126,7 +128,7 @@ def _plan(
         "constraints": list(values.get("constraints") or _stated_constraints(turn)),
         "tasks": list(values.get("tasks") or ()),
         "tools": list(values["tools"]) if values["next_step"] == "coordinator" else [],
-        "question": (values.get("question") or f"What exactly do you mean by “{_quoted(turn.query)}”?")
+        "question": (values.get("question") or f"What exactly do you mean by “{quote(turn.query)}”?")
         if clarify
         else None,
         "question_kind": values.get("question_kind", "question") if clarify else None,
@@ -185,7 +187,9 @@ def _failures(turn: Turn) -> list[str]:
     return [*failed, *(f"Refused answer: {one_line(answer.text):.300}" for answer in refused if answer)]
 
 
-def _quoted(query: str) -> str:
-    """The query as a question to the user quotes it: one short line."""
-    text = one_line(query)
-    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"
+def _known(turn: Turn) -> str:
+    """What the session is about: its latest turns, and what the query refers to."""
+    recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+    lines = [f"Turn {number}: {said}" for number, said in recent]
+    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
+    return "\n".join([*lines, reference["title"]] if reference else lines)

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from panda.documents.context import Meta, Section, Text
-from panda.documents.sentences import one_line
-from panda.phases.asking import ask
+from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -18,7 +17,6 @@ from panda.session.values import Curation
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24
-_QUOTED_CHARS = 80
 
 
 class Reflection:
@@ -43,7 +41,7 @@ class Reflection:
             self._executor,
             "phase1_reflection",
             turn,
-            variables={"quoted": _quoted(turn.query)},
+            variables={"quoted": quote(turn.query)},
             options={"entities": _entities(turn)},
             extra={"turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent)},
         )
@@ -104,9 +102,3 @@ def _reason(decision: str, unsure: bool, resolved: bool) -> str:
     if unsure:
         return "The query may be unclear, but not surely enough to ask back; it is taken as it stands."
     return "The query is clear enough to go on."
-
-
-def _quoted(query: str) -> str:
-    """The query as a question to the user quotes it: one short line."""
-    text = one_line(query)
-    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"

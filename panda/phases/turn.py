@@ -143,10 +143,7 @@ class Turn:
 
     def steps(self) -> list[dict[str, Any]]:
         """The tool steps made so far, in order."""
-        found: list[dict[str, Any]] = []
-        while self.folder.has(f"steps/step_{len(found) + 1:02d}.json"):
-            found.append(self.folder.read_json(f"steps/step_{len(found) + 1:02d}.json"))
-        return found
+        return self.folder.steps()
 
     def write_step(self, number: int, value: Mapping[str, object]) -> None:
         """Keep the result of a tool step, counted from 1."""

@@ -21,6 +21,7 @@ from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
 from panda.recipes.schemas import ChoiceSpec, Step
 
+_BEFORE = "Evidence: {{option}}\nQuestion:"
 ScoreFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, int]]]
 """Maps a prefix and cases to (log-probability, number of tokens) of each continuation."""
 
@@ -43,8 +44,12 @@ class Option:
     @property
     def scored(self) -> str:
         """The text as a scorer sees it, keys as words."""
-        text = self.text.replace("_", " ")
-        return f"{self.title}: {text}" if self.title else text
+        return f"{self.title}: {self.worded}" if self.title else self.worded
+
+    @property
+    def worded(self) -> str:
+        """The text, keys as words."""
+        return self.text.replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -105,8 +110,17 @@ def choose(
         and no options, `value` is None.
     """
     made: Choice | None = None
+    is_fitted = False
+
+    def known_fit(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> Mapping[str, float]:
+        nonlocal is_fitted
+        found = fit(spec, step, inputs) if fit else {}
+        is_fitted = is_fitted or bool(found)
+        return found
+
     for step in spec.steps:
-        made = made or _try_step(spec, step, inputs, score, fit)
+        if not (step.unfitted and is_fitted):
+            made = made or _try_step(spec, step, inputs, score, known_fit)
     return made or Choice(spec.name, () if spec.many else None, {}, None, spec.steps[-1].scorer)
 
 
@@ -117,12 +131,12 @@ def written_choice(spec: ChoiceSpec, value: Any) -> Choice:
 
 
 def _try_step(
-    spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction, fit: FitFunction | None
+    spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, score: ScoreFunction, fit: FitFunction
 ) -> Choice | None:
     if step.choose is not None and step.at_least is None:
         return Choice(spec.name, step.choose, {}, None, step.scorer)
     if step.scorer == "fit":
-        scores = fit(spec, step, inputs) if fit else {}
+        scores = fit(spec, step, inputs)
     else:
         scores = _scores(step, _offered(spec, step, inputs), inputs, score)
     if step.class_ is not None:
@@ -194,24 +208,38 @@ def _channel(
 def _likelihood(
     step: Step, options: Sequence[Option], sections: Mapping[str, str], query: str, score: ScoreFunction
 ) -> dict[str, float]:
-    shots = sections["shots"].strip() + "\n\n"
-    foreign = section_items(sections["foreign"])
-    texts = [*foreign, *(option.scored for option in options)]
-    found = score(shots, [ScoreCase(f"Evidence: {text}\nQuestion:", f" {query}\n") for text in texts])
-    base = sum(value for value, _ in found[: len(foreign)]) / len(foreign)
-    gains = [(value - base) / count for value, count in found[len(foreign) :]]
+    found = score(*forward_cases(options, sections, query))
+    foreign, given = found[: -len(options)], found[-len(options) :]
+    base = sum(value for value, _ in foreign) / len(foreign)
+    gains = [(value - base) / count for value, count in given]
     if step.reverse:
-        turned = sections["reverse"].strip() + "\n\n"
-        cases = [
-            ScoreCase(f"Question: {asked}\nEvidence:", f" {option.text}\n")
-            for asked in (query, sections["unrelated question"].strip())
-            for option in options
-        ]
-        back = score(turned, cases)
+        back = score(*reverse_cases(options, sections, query))
         for i in range(len(options)):
-            (given, count), (unrelated, _) = back[i], back[len(options) + i]
-            gains[i] += step.reverse * (given - unrelated) / count
+            (here, count), (there, _) = back[i], back[len(options) + i]
+            gains[i] += step.reverse * (here - there) / count
     return {option.id: gain + step.prior * option.prior for option, gain in zip(options, gains, strict=True)}
+
+
+def forward_cases(
+    options: Sequence[Option], sections: Mapping[str, str], query: str
+) -> tuple[str, list[ScoreCase]]:
+    """Prefix and cases of the query after each note of `# foreign`, then after each option."""
+    texts = [*section_items(sections["foreign"]), *(option.scored for option in options)]
+    before = sections.get("before", "").strip() or _BEFORE
+    cases = [ScoreCase(before.replace("{{option}}", text), f" {query}\n") for text in texts]
+    return sections["shots"].strip() + "\n\n", cases
+
+
+def reverse_cases(
+    options: Sequence[Option], sections: Mapping[str, str], query: str
+) -> tuple[str, list[ScoreCase]]:
+    """Each option after the query, then each after an unrelated question; prefix and cases."""
+    cases = [
+        ScoreCase(f"Question: {asked}\nEvidence:", f" {option.worded}\n")
+        for asked in (query, sections["unrelated question"].strip())
+        for option in options
+    ]
+    return sections["reverse"].strip() + "\n\n", cases
 
 
 def prompt_sections(text: str, name: str) -> dict[str, str]:

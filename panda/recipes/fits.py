@@ -1,9 +1,10 @@
 """
-Fits: linear heads on a model's hidden states, made by `panda tune` from labelled cases.
+Fits: linear heads on hidden states and likelihoods, made by `panda tune` from labelled cases.
 
 A fit belongs to one model and to exactly the words it was made with: its file is named by the model's digest
-and by a hash of the choice's values and of the prompt that its scorer reads. Anything else changed (bars,
-other properties, budgets) leaves it valid; without a matching file the step is passed over.
+and by a hash of the prompt file that its scorer reads. Anything else changed (bars, other properties,
+budgets) leaves it valid, and recipes that name the same prompt file share it; without a matching file the
+step is passed over.
 """
 
 import base64
@@ -11,18 +12,19 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panda.errors import FileFormatError
-from panda.recipes.schemas import ChoiceSpec, Step
 
 FITS_DIR = "fits"
 """Folder of the fits, beside the recipes' categories."""
 _NAME_DIGITS = 12
+RANK, ANY = "rank", "any"
+"""Classes of a fit that reads options beside each other."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +51,43 @@ class Fit:
         Args:
             state: n values.
         """
-        logits = (self.weights @ np.asarray(state, np.float64) + self.bias) / self.temperature
+        logits = self._logits(np.asarray(state, np.float64))
         logits -= logits.max()
         values = logits - np.log(np.exp(logits).sum())
         return dict(zip(self.classes, map(float, values), strict=True))
 
+    def rival_logprobs(self, values: Sequence[Sequence[float]]) -> list[float]:
+        """
+        Log-probability that an option answers, of options that were read beside each other.
 
-def choice_hash(spec: ChoiceSpec, step: Step, prompt: str) -> str:
+        The row of RANK orders them; that of ANY says by the values of the best whether it answers. The best
+        gets this probability, each other the share of it that its rank leaves.
+
+        Args:
+            values: n times the values of one option, as in `rival_values`.
+        """
+        rank, any_ = np.array([self._logits(np.asarray(one, np.float64)) for one in values]).T
+        best = int(rank.argmax())
+        return [float(value) for value in rank - rank[best] - np.logaddexp(0.0, -any_[best])]
+
+    def _logits(self, state: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((self.weights @ state + self.bias) / self.temperature, np.float64)
+
+
+def fit_name(prompt_name: str, prompt: str, model_digest: str) -> str:
     """
-    What a fit of this step depends on besides the model, as one digest.
+    Name of a fit's file: it belongs to one model and to the words of one prompt file.
 
     Args:
-        spec: The property.
-        step: Its step with the scorer fit.
-        prompt: Text of the step's prompt file.
-    """
-    kept = [spec.name, [str(value) for value in spec.values], step.over, prompt]
-    return hashlib.sha256(json.dumps(kept, ensure_ascii=False).encode()).hexdigest()
+        prompt_name: The prompt file, below the folder of prompts.
+        prompt: Its text.
+        model_digest: sha256 of the model, hex.
 
-
-def fit_name(property_: str, model_digest: str, hash_: str) -> str:
+    >>> fit_name("pipeline/phase0_intent_fit.md", "", "a" * 64)
+    'phase0_intent_fit-aaaaaaaaaaaa-e3b0c44298fc.json'
     """
-    Name of a fit's file.
-
-    >>> fit_name("intent", "a" * 64, "b" * 64)
-    'intent-aaaaaaaaaaaa-bbbbbbbbbbbb.json'
-    """
-    return f"{property_}-{model_digest[:_NAME_DIGITS]}-{hash_[:_NAME_DIGITS]}.json"
+    words = hashlib.sha256(prompt.encode()).hexdigest()
+    return f"{PurePath(prompt_name).stem}-{model_digest[:_NAME_DIGITS]}-{words[:_NAME_DIGITS]}.json"
 
 
 def load_fit(path: Path) -> Fit:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from panda.compression.fitting import InputDocument
+from panda.documents.escaping import escape_prompt_lines
+from panda.documents.sentences import one_line
 from panda.errors import RecipeKeyError
 from panda.models.contract import Message
 from panda.recipes.choices import Option
@@ -67,13 +69,17 @@ def build_messages(
     if recipe.output_format == "json" and asked != ():
         system.append("Reply with one JSON object of this schema:\n" + render_schema(recipe, asked))
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
-    user = [f"===== {document.name} =====\n{document.text}" for document in documents if document.text]
+    user = [
+        f"===== {one_line(document.name)} =====\n{escape_prompt_lines(document.text)}"
+        for document in documents
+        if document.text
+    ]
     user += [render_options(name, options) for name, options in request.options.items() if options]
     if request.guidance:
-        user.append(f"===== Guidance =====\n{request.guidance}")
+        user.append(f"===== Guidance =====\n{escape_prompt_lines(request.guidance)}")
     if error:
-        user.append(f"===== Your last reply was refused =====\n{error}")
-    user.append(f"User query: {request.query}")
+        user.append(f"===== Your last reply was refused =====\n{escape_prompt_lines(error)}")
+    user.append(f"User query: {escape_prompt_lines(request.query)}")
     if task.strip():
         user.append(fill(task.strip(), variables, where=place))
     return [
@@ -94,7 +100,7 @@ def render_options(name: str, options: Sequence[Option]) -> str:
     >>> render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
     '===== Options: relevant =====\\n- turn:1 | Turn 1: laptops'
     """
-    lines = [f"- {option.id} | {option.text}" for option in options]
+    lines = [f"- {' '.join(option.id.splitlines())} | {one_line(option.text)}" for option in options]
     return "\n".join([f"===== Options: {name} =====", *lines])
 
 

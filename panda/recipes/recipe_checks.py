@@ -12,6 +12,7 @@ from panda.recipes.book import RecipeBook
 from panda.recipes.choices import prompt_sections, section_items
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
+from panda.recipes.rivals import wanted_sections
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
 from panda.recipes.templates import FORMS
@@ -60,8 +61,7 @@ def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report:
         report: Takes the faults.
     """
     given = STEPS.get(step) if step else None
-    checks = (_tools, _documents, _variables, _choices, _grammar, _templates, _prompt_budget, _window)
-    for check in checks:
+    for check in (_tools, _documents, _variables, _choices, _grammar, _templates, _prompt_budget, _window):
         for fault in check(recipe, given, around):
             report(fault)
 
@@ -175,9 +175,7 @@ def _scorer_prompt(
     except RecipeKeyError as exc:
         yield _fault(recipe, f"{place}.prompt", f"{step.prompt}: {exc.message}", "add its sections")
         return
-    by_scorer = {"likelihood": ["shots", "foreign"], "fit": ["shots", "case"]}
-    wanted = by_scorer.get(step.scorer, [])
-    wanted = wanted + (["reverse", "unrelated question"] if "foreign" in wanted and step.reverse else [])
+    wanted = wanted_sections(step, sections)
     for name in wanted:
         if not sections.get(name, "").strip():
             message = f"{step.prompt} has no section `# {name}`, which the scorer {step.scorer} reads"

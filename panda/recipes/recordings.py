@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,10 @@ class Recordings:
         """
         return self._scores.get((digest, prefix, case.context, case.continuation))
 
+    def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What the same call of a tool that reaches outside the store gave before; None: it is to be made."""
+        return None
+
     def completion(
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
@@ -82,15 +86,28 @@ class Recordings:
 
 class LiveOnMiss(Recordings):
     """
-    Recordings that note what they cannot answer, and leave it to the model.
+    Recordings that note what they cannot answer, and leave it to the model or the tool.
 
     Args:
         calls: As for Recordings.
+        steps: The tool calls of the turn, as its steps/ hold them.
     """
 
-    def __init__(self, calls: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, calls: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(calls)
         self.misses: list[Miss] = []
+        self.restore: Callable[[Mapping[str, Any]], None] = lambda step: None
+        """Told of a recorded step that answers, to bring back the files that it made."""
+        self._steps = list(steps)
+
+    def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """As for Recordings; each recorded step answers once."""
+        for place, step in enumerate(self._steps):
+            if (step["tool"], step["arguments"]) == (tool, arguments):
+                self.restore(step)
+                return self._steps.pop(place)
+        self.misses.append(Miss(tool, "tool", f"+{json.dumps(arguments, ensure_ascii=False)}"))
+        return None
 
     def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
         """As for Recordings."""
@@ -109,22 +126,24 @@ class LiveOnMiss(Recordings):
         return found
 
 
-class Replay(Recordings):
+class Replay(LiveOnMiss):
     """
     Recordings that answer everything: what was not asked before is a miss, answered by the nearest recording
-    of the same recipe so that all misses of a turn come to light.
+    of the same recipe so that all misses of a turn come to light; a tool that was not called fails.
 
     Args:
         calls: As for Recordings.
+        steps: As for LiveOnMiss.
     """
 
-    def __init__(self, calls: Sequence[Mapping[str, Any]]) -> None:
-        super().__init__(calls)
-        self.misses: list[Miss] = []
+    def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """As for LiveOnMiss; a miss is a failure of the tool."""
+        found = super().step(tool, arguments)
+        return found if found is not None else {"status": "error", "error": "this call is not recorded"}
 
     def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int]:
         """As for Recordings; a miss takes the value of the most similar case of the recipe."""
-        found = super().score(recipe, digest, prefix, case)
+        found = Recordings.score(self, recipe, digest, prefix, case)
         if found is not None:
             return found
         asked = f"{prefix}{case.context}{case.continuation}"
@@ -141,7 +160,7 @@ class Replay(Recordings):
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion:
         """As for Recordings; a miss takes the most similar completion of the recipe."""
-        found = super().completion(recipe, digest, messages, params)
+        found = Recordings.completion(self, recipe, digest, messages, params)
         if found is not None:
             return found
         candidates = [

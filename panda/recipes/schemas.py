@@ -13,12 +13,13 @@ property is text. The x- keys of a choice say how it is made:
                           prompt in force is passed over, so another step must follow it
                 prompt    the prompt file that the scorer reads
                 over      name of the options it looks at, if not the property's own
-                class     for channel: the class of the prompt file whose probability must reach at_least
+                class     for channel and fit: the class whose probability must reach at_least
                 at_least  lowest score that counts; a probability for label and channel
                 prior     weight of the options' own prior (their rank by words)
                 reverse   weight of log P(option | query) beside log P(query | option)
                 cue       for label: the words that the label completes
                 many      bars of a subset that count instead of x-many when this step decides
+                unfitted  true for a step that only stands in for the fits before it, when those are missing
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +58,7 @@ class Step:
     over: str | None
     """Name of the options looked at; None means the property's own."""
     class_: str | None
-    """Class of a channel whose probability decides; None compares the offered options."""
+    """Class of a channel or fit whose probability decides; None compares the offered options."""
     at_least: float | None
     """Lowest score that decides; None always decides."""
     prior: float
@@ -68,6 +69,8 @@ class Step:
     """Words that a label completes."""
     many: Many | None = None
     """Bars of a subset, if not the property's."""
+    unfitted: bool = False
+    """Whether it is passed over when a fit was there."""
 
     @property
     def scores(self) -> bool:
@@ -184,7 +187,8 @@ def _strip(value: Any, name: str, options: Mapping[str, Sequence[str]]) -> Any:
 
 
 _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from")
-_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "reverse", "cue", "many")
+_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "reverse", "cue", "many",
+              "unfitted")  # fmt: skip
 _MANY_KEYS = ("max", "at_least", "within")
 
 
@@ -236,8 +240,8 @@ def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | b
     scorer = cast(Scorer, reader.one_of(step.get("scorer", "label"), "scorer", SCORERS))
     if scorer in ("likelihood", "channel", "fit") and not step.get("prompt"):
         reader.fail("prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
-    if "class" in step and scorer != "channel":
-        reader.fail("class", f"class goes with the scorer channel, not with {scorer}", "leave it out")
+    if "class" in step and scorer not in ("channel", "fit"):
+        reader.fail("class", f"class goes with the scorers channel and fit, not {scorer}", "leave it out")
     bar = step.get("at_least")
     return Step(
         choose=choose,
@@ -250,4 +254,5 @@ def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | b
         reverse=reader.number(step.get("reverse", 0.0), "reverse"),
         cue=reader.string(step.get("cue", "Answer:"), "cue"),
         many=_many(reader, step["many"], "many") if "many" in step else None,
+        unfitted=reader.boolean(step.get("unfitted", False), "unfitted"),
     )

@@ -1,19 +1,21 @@
 """The model's side of choices: what a scorer asks is looked up, computed, and written down."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from panda.models.contract import Model, ScoreCase, ScoreParams, Usage
+from panda.models.contract import Model, ScoreCase, ScoreParams, Scores, Usage
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import Choice, ChoiceInputs, choose
+from panda.recipes.choices import Choice, ChoiceInputs, Option, choose, prompt_sections
 from panda.recipes.fit_cases import YES, FitText, FitTexts, build_texts, judges_options
-from panda.recipes.fits import Fit, choice_hash, fit_name
-from panda.recipes.journal import CallWriter, Journal
+from panda.recipes.fits import Fit, fit_name
+from panda.recipes.journal import CallWriter, Journal, add_usage
 from panda.recipes.pack import Request
 from panda.recipes.recipe import Recipe
+from panda.recipes.rivals import compares_rivals, rival_values
 from panda.recipes.schemas import ChoiceSpec, Step
 
+_Key = tuple[str, str, str, str]
 State = tuple[float, ...]
 """Values that a fit reads; of a hidden state mean and last token, one after the other."""
 
@@ -22,14 +24,17 @@ State = tuple[float, ...]
 class Memo:
     """What was computed before, by any recipe."""
 
-    scores: dict[tuple[str, str, str, str], tuple[float, int]] = field(default_factory=dict)
+    scores: dict[_Key, tuple[float, int]] = field(default_factory=dict)
     """(Log-probability, tokens) by model digest, prefix, context and continuation."""
+    each: dict[_Key, tuple[float, ...]] = field(default_factory=dict)
+    """The log-probability of each token, by the same."""
     states: dict[tuple[str, str, str], State] = field(default_factory=dict)
     """Hidden state by model digest, prefix and text."""
 
     def clear(self) -> None:
         """Forget everything."""
         self.scores.clear()
+        self.each.clear()
         self.states.clear()
 
 
@@ -81,16 +86,10 @@ class ChoiceScorer:
         def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
             return self._score(spec.name, prefix, cases, attempt)
 
-        inputs = ChoiceInputs(
-            query=request.query,
-            options=request.options,
-            pack=pack,
-            prompt=self._prompt,
-            documents={document.name: document.text for document in request.documents},
-        )
-        return choose(
-            spec, inputs, score, lambda spec, step, inputs: self._fitted(spec, step, inputs, attempt)
-        )
+        def fit(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> dict[str, float]:
+            return self._fitted(spec, step, inputs, attempt)
+
+        return choose(spec, self._inputs(request, pack), score, fit)
 
     def states(self, spec: ChoiceSpec, step: Step, request: Request) -> list[tuple[State, State]]:
         """
@@ -104,26 +103,45 @@ class ChoiceScorer:
         Returns:
             Hidden state, and how much likelier the query becomes.
         """
-        documents = {document.name: document.text for document in request.documents}
-        inputs = ChoiceInputs(request.query, request.options, str, self._prompt, documents)
+        inputs = self._inputs(request, str)
+        sections = self._sections(step)
+        if compares_rivals(sections):
+            values = self._rivals(_options(spec, step, inputs), sections, request.query)[0]
+            return [((), one) for one in values]
         texts = build_texts(spec, step, inputs)
         return [
             (self._state(texts.shots, text.case)[0], self._gains(spec.name, texts, text, request.query, 1))
             for text in texts.texts
         ]
 
-    def fit_name(self, spec: ChoiceSpec, step: Step) -> str:
+    def fit_name(self, step: Step) -> str:
         """Name of the file that holds the step's fit for this model."""
-        hash_ = choice_hash(spec, step, self._prompt(step.prompt or ""))
-        return fit_name(spec.name, self._model.info.digest, hash_)
+        prompt = step.prompt or ""
+        return fit_name(prompt, self._prompt(prompt), self._model.info.digest)
+
+    def reads_rivals(self, step: Step) -> bool:
+        """Whether the step's fit reads options beside each other."""
+        return compares_rivals(self._sections(step))
+
+    def _inputs(self, request: Request, pack: Callable[[], str]) -> ChoiceInputs:
+        documents = {document.name: document.text for document in request.documents}
+        return ChoiceInputs(request.query, request.options, pack, self._prompt, documents)
 
     def _prompt(self, name: str) -> str:
         return self._book.load_prompt(name, where=str(self._recipe.path))
 
+    def _sections(self, step: Step) -> dict[str, str]:
+        return prompt_sections(self._prompt(step.prompt or ""), step.prompt or "")
+
     def _fitted(self, spec: ChoiceSpec, step: Step, inputs: ChoiceInputs, attempt: int) -> dict[str, float]:
-        fit = self._book.fit(self.fit_name(spec, step)) if self._model.info.embeds else None
+        sections = self._sections(step)
+        is_readable = compares_rivals(sections) or self._model.info.embeds
+        fit = self._book.fit(self.fit_name(step)) if is_readable else None
         if fit is None:
             return {}
+        options = _options(spec, step, inputs)
+        if compares_rivals(sections):
+            return self._judge(fit, spec.name, options, sections, inputs.query, attempt) if options else {}
         texts = build_texts(spec, step, inputs)
         found = [
             self._classify(
@@ -138,8 +156,45 @@ class ChoiceScorer:
         ]
         if not judges_options(spec, step):
             return found[0]
-        options = inputs.options.get(step.over or spec.name, ())
         return {option.id: one[YES] for option, one in zip(options, found, strict=True)}
+
+    def _judge(
+        self,
+        fit: Fit,
+        name: str,
+        options: Sequence[Option],
+        sections: Mapping[str, str],
+        query: str,
+        attempt: int,
+    ) -> dict[str, float]:
+        """Probabilities of options that are read beside each other; written down under all of them."""
+        named = "\n".join([f"[fit {fit.digest}]", query, *(option.scored for option in options)])
+        cases = [ScoreCase(option.scored, f" {YES}") for option in options]
+        keys, known = self._look_up(named, cases)
+        usage, seconds = Usage(0, 0, 0), 0.0
+        if not all(known):
+            values, usage, seconds = self._rivals(options, sections, query)
+            found = fit.rival_logprobs(values)
+            self._memo.scores.update(zip(keys, ((value, 1) for value in found), strict=True))
+        values_ = [self._memo.scores[key] for key in keys]
+        self._writer.write_choose(name, named, cases, values_, known, usage, seconds, attempt)
+        return {option.id: math.exp(value) for option, (value, _) in zip(options, values_, strict=True)}
+
+    def _rivals(
+        self, options: Sequence[Option], sections: Mapping[str, str], query: str
+    ) -> tuple[list[State], Usage, float]:
+        usage, seconds = Usage(0, 0, 0), 0.0
+
+        def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, ...]]:
+            nonlocal usage, seconds
+            keys = [self._key(prefix, case) for case in cases]
+            todo = list(dict.fromkeys(key for key in keys if key not in self._memo.each))
+            if todo:
+                scores = self._ask(prefix, todo)
+                usage, seconds = add_usage(usage, scores.usage), seconds + scores.seconds
+            return [self._memo.each[key] for key in keys]
+
+        return rival_values(options, sections, query, score), usage, seconds
 
     def _gains(self, name: str, texts: FitTexts, text: FitText, query: str, attempt: int) -> State:
         """Per token, how much likelier the query is than after each thing instead, and how likely at all."""
@@ -155,20 +210,13 @@ class ChoiceScorer:
         """Probabilities of a fit's classes; written down like scores, under a prefix that names the fit."""
         named = f"[fit {fit.digest}]\n{prefix}"
         cases = [ScoreCase(text, label) for label in fit.classes]
-        digest, memo = self._model.info.digest, self._memo.scores
-        keys = [(digest, named, case.context, case.continuation) for case in cases]
-        for key, case in zip(keys, cases, strict=True):
-            recorded = None
-            if key not in memo:
-                recorded = self._journal.recordings.score(self._recipe.key, digest, named, case)
-            memo |= {key: recorded} if recorded else {}
-        known = [key in memo for key in keys]
+        keys, known = self._look_up(named, cases)
         usage, seconds = Usage(0, 0, 0), 0.0
         if not all(known):
             state, usage, seconds = self._state(prefix, text)
             logprobs = fit.logprobs((*state, *gains))
-            memo |= {key: (logprobs[key[3]], 1) for key in keys}
-        values = [memo[key] for key in keys]
+            self._memo.scores.update((key, (logprobs[key[3]], 1)) for key in keys)
+        values = [self._memo.scores[key] for key in keys]
         self._writer.write_choose(name, named, cases, values, known, usage, seconds, attempt)
         return {label: math.exp(value) for label, (value, _) in zip(fit.classes, values, strict=True)}
 
@@ -184,20 +232,40 @@ class ChoiceScorer:
     def _score(
         self, name: str, prefix: str, cases: Sequence[ScoreCase], attempt: int
     ) -> list[tuple[float, int]]:
-        memo, digest = self._memo.scores, self._model.info.digest
-        keys = [(digest, prefix, case.context, case.continuation) for case in cases]
-        for key, case in zip(keys, cases, strict=True):
-            if key not in memo:
-                recorded = self._journal.recordings.score(self._recipe.key, digest, prefix, case)
-                memo |= {key: recorded} if recorded else {}
-        todo = list(dict.fromkeys(key for key in keys if key not in memo))
+        keys, known = self._look_up(prefix, cases)
+        todo = list(dict.fromkeys(key for key, before in zip(keys, known, strict=True) if not before))
         seconds, usage = 0.0, Usage(0, 0, 0)
         if todo:
-            params = ScoreParams(self._recipe.quality_gates.timeout_ms / 1000)
-            scores = self._model.score(prefix, [ScoreCase(key[2], key[3]) for key in todo], params)
-            memo.update(zip(todo, zip(scores.logprobs, scores.tokens, strict=True), strict=True))
+            scores = self._ask(prefix, todo)
             seconds, usage = scores.seconds, scores.usage
-        found = [memo[key] for key in keys]
-        known = [key not in todo for key in keys]
+        found = [self._memo.scores[key] for key in keys]
         self._writer.write_choose(name, prefix, cases, found, known, usage, seconds, attempt)
         return found
+
+    def _key(self, prefix: str, case: ScoreCase) -> _Key:
+        return (self._model.info.digest, prefix, case.context, case.continuation)
+
+    def _look_up(self, prefix: str, cases: Sequence[ScoreCase]) -> tuple[list[_Key], list[bool]]:
+        """Keys of the cases, and which were computed before, in this process or in the recorded turn."""
+        memo, digest = self._memo.scores, self._model.info.digest
+        keys = [self._key(prefix, case) for case in cases]
+        for key, case in zip(keys, cases, strict=True):
+            recorded = None
+            if key not in memo:
+                recorded = self._journal.recordings.score(self._recipe.key, digest, prefix, case)
+            memo |= {key: recorded} if recorded else {}
+        return keys, [key in memo for key in keys]
+
+    def _ask(self, prefix: str, keys: Sequence[_Key]) -> Scores:
+        """Scores from the model, remembered."""
+        params = ScoreParams(self._recipe.quality_gates.timeout_ms / 1000)
+        scores = self._model.score(prefix, [ScoreCase(key[2], key[3]) for key in keys], params)
+        found = list(zip(scores.logprobs, scores.tokens, strict=True))
+        self._memo.scores.update(zip(keys, found, strict=True))
+        each = scores.each or [(value / count,) * count for value, count in found]
+        self._memo.each.update(zip(keys, each, strict=True))
+        return scores
+
+
+def _options(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> Sequence[Option]:
+    return inputs.options.get(step.over or spec.name, ())

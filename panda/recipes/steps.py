@@ -46,7 +46,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
-    "phase3_planner": StepInputs(("tools", "evidence"), ("tools", "quoted")),
+    "phase3_planner": StepInputs(("tools", "evidence"), ("tools", "quoted"), ("turn_summaries",)),
     "phase4_coordinator": StepInputs(("tool", "goal", "results"), ("tools",), ("progress",)),
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer",)),

@@ -166,12 +166,10 @@ def _decisions(folder: TurnFolder, asked: Sequence[str]) -> list[Decision]:
 
 def _endings(folder: TurnFolder, asked: Sequence[str], status: str) -> list[Decision]:
     """What phases 4 and 6 decided: the tools that ran, and how the turn ended."""
-    found, number = [], 1
-    while folder.has(f"steps/step_{number:02d}.json"):
-        step = folder.read_json(f"steps/step_{number:02d}.json")
+    found, recipe = [], recipe_of("phase4_coordinator", asked)
+    for step in folder.steps():
         call = {"tool": step["tool"], "arguments": step["arguments"], "status": step["status"]}
-        found.append(Decision(4, recipe_of("phase4_coordinator", asked), f"step {number}", call))
-        number += 1
+        found.append(Decision(4, recipe, f"step {step['step']}", call))
     return [*found, Decision(6, recipe_of("phase6_validator", asked), "status", status)]
 
 

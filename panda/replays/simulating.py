@@ -9,7 +9,7 @@ stood. What then differs from the saved turn comes from changed code, prompts, r
 import difflib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -95,7 +95,7 @@ def simulate(
             where=str(saved.paths.directory),
             fix="replay turns that `panda turn` has run to their end",
         )
-    recordings = _recordings(saved.calls(), answers)
+    recordings = _recordings(saved, answers)
     with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
         past = Layout(Path(directory) / "panda-system-docs")
         _set_back(layout, past, settings.user, number, metadata.created_at)
@@ -104,7 +104,7 @@ def simulate(
         )
         app = build_with(then, past, layers)
         try:
-            halted = _run(app, metadata.query, metadata.mode, recordings)
+            halted = _run(app, saved, recordings)
             again = app.store.open(number)
             same, different = _compare(saved, again)
             outcome = read_outcome(again)
@@ -112,23 +112,40 @@ def simulate(
                 shutil.copytree(again.paths.directory, keep)
         finally:
             app.index.close()
-    misses = tuple(recordings.misses) if isinstance(recordings, Replay | LiveOnMiss) else ()
+    misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
     return Simulation(number, same, different, misses, halted, outcome)
 
 
-def _recordings(calls: Sequence[Mapping[str, Any]], answers: Answers) -> Recordings:
+def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
     if answers == "live":
         return Recordings([])
-    return Replay(calls) if answers == "recorded" else LiveOnMiss(calls)
+    kind = Replay if answers == "recorded" else LiveOnMiss
+    return kind(saved.calls(), saved.steps())
 
 
-def _run(app: App, query: str, mode: str, recordings: Recordings) -> str | None:
-    turn = app.start_turn(query, mode, recordings=recordings)
+def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
+    """Run the turn; what its tools change in the project stays in memory."""
+    metadata = saved.read_metadata()
+    dry = metadata.mode == "code" and not isinstance(recordings, Replay)
+    turn = app.start_turn(metadata.query, metadata.mode, recordings=recordings, dry_run=dry)
+    if isinstance(recordings, LiveOnMiss):
+        recordings.restore = lambda step: _restore(step, saved, turn.folder)
     try:
         app.pipeline.run(turn)
     except HaltError as exc:
         return exc.message
     return None
+
+
+def _restore(step: Mapping[str, Any], saved: TurnFolder, again: TurnFolder) -> None:
+    """Bring back the files that a recorded step made in its turn's directory."""
+    for name in step["artifacts"]:
+        source, target = saved.paths / name, again.paths / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True)
+        elif source.is_file():
+            shutil.copyfile(source, target)
 
 
 def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime) -> None:

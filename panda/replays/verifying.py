@@ -184,9 +184,7 @@ def _held(folder: TurnFolder, metadata: Metadata) -> dict[str, list[str]]:
             for item in section["items"]:
                 for node_id in item["node_ids"]:
                     held.setdefault(node_id, []).append(item["text"])
-    number = 1
-    while folder.has(f"steps/step_{number:02d}.json"):
-        for claim in folder.read_json(f"steps/step_{number:02d}.json")["claims"]:
+    for step in folder.steps():
+        for claim in step["claims"]:
             held.setdefault(claim["node_id"] or f"turn:{folder.number}", []).append(claim["text"])
-        number += 1
     return held

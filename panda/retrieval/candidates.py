@@ -139,7 +139,7 @@ def _text(entry: IndexEntry) -> str:
     if entry.number is not None:
         return _clipped(one_line(f"{entry.query} {entry.response}"), _TURN_CHARS)
     if entry.node_id.startswith(("memory:", "fact:")):
-        return entry.header
+        return one_line(entry.header)
     return _clipped(one_line(f"{entry.summary}: {entry.response}"), _TEXT_CHARS)
 
 

@@ -1,7 +1,9 @@
 """The newest saved turns of a session."""
 
-from panda.storage.layout import METADATA_JSON, Layout, TurnPaths
-from panda.storage.records import SAVED_STATUSES, load_object, load_turn, turn_directories
+from pathlib import Path
+
+from panda.storage.layout import INDEX_SUMMARY_JSON, METADATA_JSON, Layout
+from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
 
 
 def recent_turns(
@@ -31,6 +33,10 @@ def recent_turns(
             continue
         metadata = load_object(directory / METADATA_JSON)
         if metadata.get("session_id") == session and metadata.get("status") in SAVED_STATUSES:
-            record = load_turn(TurnPaths(directory), number)
-            found.append((number, record.summary or record.query))
+            found.append((number, _summary(directory) or str(metadata.get("query") or "")))
     return found[::-1]
+
+
+def _summary(directory: Path) -> str:
+    path = directory / INDEX_SUMMARY_JSON
+    return str(load_object(path).get("summary") or "") if path.is_file() else ""

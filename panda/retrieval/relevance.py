@@ -1,22 +1,28 @@
 """Which candidates are relevant: what the model says and what the index says, taken together. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from panda.retrieval.candidates import Candidate
+from panda.retrieval.overlap import share_of_words
 
-_INDEX_WEIGHT = 1.0
-"""What the index's best candidate is worth, in units of the likelihood (nats a token)."""
-_JUDGED_WEIGHT = 1.5
-"""What certainty about a candidate is worth, in the same units."""
-_BAR = 1.5
-"""Least sum that counts as relevant."""
-_WITHIN = 0.6
+_INDEX_WEIGHT = 0.3
+"""What being the index's best candidate is worth, in units of the likelihood (nats a token)."""
+_WORDS_WEIGHT = 0.6
+"""What holding all words of the query is worth."""
+_JUDGED_WEIGHT = 0.8
+"""What certainty by a fit is worth, beside no opinion."""
+_BAR = 0.32
+"""Least sum with which the only candidate of its kind is relevant."""
+_BAR_PER_LOG = 0.2
+"""The best of many irrelevant candidates scores higher: the bar grows with the logarithm of their number."""
+_WITHIN = 0.4
 """How far below the best of its kind a candidate may lie."""
 _MOST: Mapping[str, int] = {"turn": 3, "memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
 
-By = Literal["model", "index", "always_include"]
+By = Literal["model", "always_include"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +36,13 @@ class Judged:
     chosen: bool
     """Whether it is relevant."""
     by: By
-    """Who decided."""
+    """Who decided: the model with the index, or a rule."""
 
 
 def judge_candidates(
     candidates: Sequence[Candidate],
     *,
+    query: str,
     judged: Mapping[str, float],
     likelihoods: Mapping[str, float],
     written: Sequence[str],
@@ -46,6 +53,7 @@ def judge_candidates(
 
     Args:
         candidates: Best first by the index.
+        query: The user's query.
         judged: Probability that a candidate is relevant, by node id, from a fit; {} without one.
         likelihoods: How much likelier the query becomes by it, in nats a token; {} where none were asked.
         written: The ids that a model chose which gives no scores; taken as they are.
@@ -64,7 +72,7 @@ def judge_candidates(
     else:
         top = max((one.score for one in candidates), default=0.0)
         scores = {
-            one.node_id: _together(one, judged, likelihoods, top)
+            one.node_id: _together(one, query, judged, likelihoods, top)
             for one in candidates
             if one.node_id in judged or one.node_id in likelihoods
         }
@@ -74,31 +82,28 @@ def judge_candidates(
             one,
             scores.get(one.node_id),
             one.node_id in chosen or one.node_id in by_rule,
-            "always_include"
-            if one.node_id in by_rule
-            else "model"
-            if one.node_id in written
-            else "index"
-            if one.node_id in chosen and one.score > 0
-            else "model",
+            "always_include" if one.node_id in by_rule else "model",
         )
         for one in candidates
     ]
 
 
 def _together(
-    one: Candidate, judged: Mapping[str, float], likelihoods: Mapping[str, float], top: float
+    one: Candidate, query: str, judged: Mapping[str, float], likelihoods: Mapping[str, float], top: float
 ) -> float:
     by_index = max(0.0, one.score) / top if top > 0 else 0.0
     by_fit = judged.get(one.node_id, 0.5) - 0.5
-    return likelihoods.get(one.node_id, 0.0) + _INDEX_WEIGHT * by_index + _JUDGED_WEIGHT * by_fit
+    by_words = share_of_words(query, one.text)
+    found = likelihoods.get(one.node_id, 0.0) + _JUDGED_WEIGHT * by_fit
+    return found + _INDEX_WEIGHT * by_index + _WORDS_WEIGHT * by_words
 
 
 def _chosen(scores: Mapping[str, float]) -> set[str]:
     chosen: set[str] = set()
     for kind, most in _MOST.items():
         mine = {node_id: score for node_id, score in scores.items() if node_id.partition(":")[0] == kind}
-        bar = max([_BAR, *(score - _WITHIN for score in mine.values())])
+        least = _BAR + _BAR_PER_LOG * math.log(max(1, len(mine)))
+        bar = max([least, *(score - _WITHIN for score in mine.values())])
         ranked = sorted((node_id for node_id in mine if mine[node_id] >= bar), key=lambda one: -mine[one])
         chosen |= set(ranked[:most])
     return chosen

@@ -257,6 +257,13 @@ class TurnFolder:
             check_json(CALLS_JSONL, line, f"{self.paths / CALLS_JSONL}:{number}")
         return lines
 
+    def steps(self) -> list[dict[str, Any]]:
+        """The tool calls of the turn, in order (FileFormatError if one does not fit its schema)."""
+        found: list[dict[str, Any]] = []
+        while self.has(name := f"steps/step_{len(found) + 1:02d}.json"):
+            found.append(self.read_json(name))
+        return found
+
     def clear_temporary(self) -> None:
         """Removes what a killed process left half written; nobody else may be at work on the turn."""
         for path in self.paths.directory.rglob("*"):
@@ -265,12 +272,7 @@ class TurnFolder:
                     path.unlink(missing_ok=True)
 
     def superseded(self) -> list[ContextDocument]:
-        """
-        What supersede put away, oldest first; [] if nothing was.
-
-        Raises:
-            DocumentError: One of them is damaged.
-        """
+        """What supersede put away, oldest first (DocumentError if one is damaged)."""
         folders = (self.paths / "attempts").glob("*/")
         paths = [folder / CONTEXT_MD for folder in sorted(folders, key=lambda folder: int(folder.name))]
         return [parse_context(read_text(path), where=str(path)) for path in paths]

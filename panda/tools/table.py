@@ -24,6 +24,9 @@ TOOLS: dict[str, Tool] = {
 }
 """Every tool, by name."""
 
+REACHING_OUT: frozenset[str] = frozenset({"web.fetch"})
+"""Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
+
 STOPPED_BY_THEMSELVES: frozenset[str] = frozenset()
 """Tools that keep a limit of their own, longer than that of the context."""
 

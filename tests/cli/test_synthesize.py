@@ -8,6 +8,7 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.storage.layout import Layout
+from tests.builders import tree
 from tests.cli.programs import Ended, run_words
 from tests.scope_vectors import NOW_TEXT, VECTORS, Vector
 
@@ -110,19 +111,29 @@ def test_wrong_file(ask: Asking) -> None:
 
 
 def test_memory_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without --facts the user's memory.jsonl and conflicts.jsonl are asked."""
+    """Without --facts the user's memory is asked: log, conflict records, and what was just edited by hand."""
     layout = Layout(tmp_path)
     words = ["synthesize", "--scope", "local", "--root", str(tmp_path), "--user", "ann", "--json"]
     assert run_words(build_program(), words, capsys).code == 2
     layout.user("ann").mkdir(parents=True)
     assert run_words(build_program(), words, capsys).value["data"]["fact_count"] == 0
-    layout.memory_log("ann").write_text(f"{json.dumps(FACT)}\n{json.dumps(RIVAL)}\n", encoding="utf-8")
+    more = {"kind": "fact", "source_turn": 1, "asserted_at": NOW_TEXT, "content_type": "general_fact"}
+    lines = [json.dumps({**one, **more}) for one in (FACT, RIVAL)]
+    layout.memory_log("ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert run_words(build_program(), words, capsys).value["data"]["contradiction_count"] == 1
     settled = {"conflict_id": "k", "fact_a": "a", "fact_b": "b", "status": "resolved", "resolution_fact": "b"}
     layout.conflicts_log("ann").write_text(f"{json.dumps(settled)}\n", encoding="utf-8")
     (entry,) = run_words(build_program(), words, capsys).value["data"]["summary"]
     assert (entry["value"]["type"], entry["contradicted"]) == ("string", False)
+    before = tree(tmp_path)
+    layout.preferences("ann").write_text("---\ncup: blue\n---\n", encoding="utf-8")
+    summary = run_words(build_program(), words, capsys).value["data"]["summary"]
+    assert ("user:ann", "cup", "blue") in [
+        (one["entity"], one["relation"], one["value"]["v"]) for one in summary
+    ]
+    layout.preferences("ann").unlink()
+    assert tree(tmp_path) == before
     with layout.memory_log("ann").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**FACT, "id": "c", "scope": "world"}) + "\n")
+        file.write(json.dumps({**FACT, **more, "id": "c", "scope": "world"}) + "\n")
     ended = run_words(build_program(), words, capsys)
-    assert ended.value["error"]["where"] == f"{layout.memory_log('ann')}:3 (scope)"
+    assert ended.value["error"]["where"].startswith(f"{layout.memory_log('ann')}:3")

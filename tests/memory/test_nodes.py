@@ -93,6 +93,37 @@ def test_preferences(layout: Layout, reader: NodeReader) -> None:
     assert reader.load("memory:budget") == nodes["memory:budget"]
 
 
+def test_contradictions_are_never_plain(layout: Layout, reader: NodeReader) -> None:
+    """What another fact contradicts is quoted with both values and the mark; once settled, plainly again."""
+    fact = {
+        "entity": "user:ann",
+        "relation": "tea",
+        "source": "panda://h/user/bob",
+        "scope": "local",
+        "valid_until": None,
+        "kind": "preference",
+        "source_turn": None,
+        "asserted_at": "2026-01-03T10:00:00Z",
+        "content_type": "preference",
+    }
+    said = (
+        ("a", "string", "Assam", 0.9, "1.000"),
+        ("b", "string", "Sencha", 0.6, "1.001"),
+        ("c", "text", "Assam", 0.7, "1.002"),
+    )
+    lines = [
+        json.dumps({**fact, "id": i, "value": {"type": t, "v": v}, "confidence": c, "hlc": h})
+        for i, t, v, c, h in said
+    ]
+    log, pair = layout.memory_log("ann"), {"fact_a": "a", "fact_b": "b", "resolution_fact": "a"}
+    write(log, f"{lines[0]}\n{lines[1]}\n")
+    assert reader.load("memory:tea").text == "tea: Assam (CONTRADICTED: also Sencha)"
+    write(layout.conflicts_log("ann"), json.dumps({"conflict_id": "k", "status": "resolved", **pair}) + "\n")
+    assert reader.load("memory:tea").text == "tea: Assam"
+    write(log, "\n".join(lines) + "\n")
+    assert reader.load("memory:tea").text == "tea: Assam (CONTRADICTED: as string, also as text)"
+
+
 def test_broken_preferences_name_the_line(layout: Layout, reader: NodeReader) -> None:
     """Invalid YAML is an error with file and line."""
     write(layout.preferences("ann"), "---\nbudget: 1\nbrands: [a\n---\n")

@@ -1,18 +1,20 @@
 """Fits: heads on hidden states, found by what they were made for, and what they read."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from panda.errors import FileFormatError, RecipeKeyError
-from panda.recipes.choices import Choice, ChoiceInputs, Option, choose
+from panda.models.contract import ScoreCase
+from panda.recipes.choices import Choice, ChoiceInputs, Option, choose, prompt_sections
 from panda.recipes.fit_cases import build_texts
-from panda.recipes.fits import Fit, choice_hash, fit_to_json, load_fit
+from panda.recipes.fits import ANY, RANK, Fit, fit_name, fit_to_json, load_fit
+from panda.recipes.rivals import rival_values
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs
-from tests.recipes.books import CLASSES, schema_of
+from tests.recipes.books import CLASSES, EVIDENCE, schema_of
 
 FIT = """# shots
 Message: Stop.
@@ -85,14 +87,34 @@ def test_broken_file(tmp_path: Path, text: str) -> None:
     assert caught.value.where == str(path)
 
 
-def test_hash_follows_the_words() -> None:
-    """Another prompt makes another fit; a bar does not."""
-    step = VALUES.steps[0]
-    barred = spec_of(
-        {"scorer": "fit", "prompt": "fit.md", "at_least": 0.9}, {"scorer": "label"}, enum=["yes", "no"]
-    )
-    assert choice_hash(VALUES, step, FIT) == choice_hash(barred, barred.steps[0], FIT)
-    assert choice_hash(VALUES, step, FIT) != choice_hash(VALUES, step, FIT + ".")
+def test_name_follows_the_words() -> None:
+    """Another prompt or model makes another fit; nothing else does."""
+    name = fit_name("a/fit.md", FIT, "0" * 64)
+    assert name.startswith("fit-000000000000-")
+    assert fit_name("b/fit.md", FIT, "0" * 64) == name
+    assert len({name, fit_name("a/fit.md", FIT + ".", "0" * 64), fit_name("a/fit.md", FIT, "1" * 64)}) == 3
+
+
+def test_rivals_share_one_probability() -> None:
+    """The best of options has the probability that any answers, the others the share their rank leaves."""
+    head = Fit((RANK, ANY), np.array([[2.0, 0], [0, 1.0]], np.float32), np.zeros(2, np.float32), 1.0, "", 4)
+    low, high = np.exp(head.rival_logprobs([(0.0, 9.0), (1.0, 0.5)]))
+    assert high == pytest.approx(1 / (1 + np.exp(-0.5)))
+    assert low == pytest.approx(high * np.exp(-2.0))
+
+
+def test_values_of_rivals() -> None:
+    """An option is read alone and beside the others: a query that it makes likelier leads by that much."""
+
+    def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, ...]]:
+        return [(-1.0 if "tent" in case.context + case.continuation else -3.0, -9.0) for case in cases]
+
+    options = [Option("s1", "A tent."), Option("s2", "Bees.")]
+    first, second = rival_values(options, prompt_sections(EVIDENCE, "e.md"), "Which bag?", score)
+    assert first[0] == pytest.approx(2.0)
+    assert first[1] == pytest.approx(np.tanh(2.0))
+    assert (second[0], second[4]) == (0.0, -2.0)
+    assert rival_values([], prompt_sections(EVIDENCE, "e.md"), "Which bag?", score) == []
 
 
 def test_texts_of_values() -> None:
@@ -136,6 +158,17 @@ def test_own_bars() -> None:
     """A fit step's bars count when it decides, the property's own when another does."""
     assert decide(SUBSET, {"s1": 0.4, "s2": 0.6}).value == ("s2",)
     assert decide(SUBSET, {}).value == ("s1",)
+
+
+def test_a_stand_in_waits_for_a_missing_fit() -> None:
+    """A step that stands in for a fit decides without it, and never against it."""
+    steps = (
+        {"choose": "yes", "scorer": "fit", "prompt": "fit.md", "class": "yes", "at_least": 0.9},
+        {"choose": "yes", "scorer": "label", "at_least": 0.5, "unfitted": True},
+        {"choose": "no"},
+    )
+    assert decide(spec_of(*steps, enum=["yes", "no"]), {"no": 0.8, "yes": 0.2}).value == "no"
+    assert decide(spec_of(*steps, enum=["yes", "no"]), {}).value == "yes"
 
 
 def test_a_fit_is_never_last() -> None:

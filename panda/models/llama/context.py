@@ -148,34 +148,26 @@ class LlamaContext:
             self._decode(chunk, wanted, deadline)
         return self._logits(-1) if logits else np.empty(0, np.float32)
 
-    def compute_all(self, tokens: Sequence[int], deadline: Deadline) -> list[NDArray[np.float32]]:
+    def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline, *, first: int = 1) -> list[float]:
         """
-        Append tokens to the window; logits after each of them.
+        Append tokens but for the last to the window; the log-probability of each from index *first* on.
 
-        Raises:
-            ModelTimeoutError: The time is over. The window is then empty.
-        """
-        rows: list[NDArray[np.float32]] = []
-        for start in range(0, len(tokens), CHUNK_TOKENS):
-            chunk = tokens[start : start + CHUNK_TOKENS]
-            self._decode(chunk, range(len(chunk)), deadline)
-            rows += [self._logits(i) for i in range(len(chunk))]
-        return rows
-
-    def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline) -> list[float]:
-        """
-        Append tokens to the window; the log-probability of each but the first.
+        Args:
+            tokens: At least one.
+            deadline: Checked before each chunk.
+            first: At least 1.
 
         Raises:
             ModelTimeoutError: The time is over. The window is then empty.
         """
         found: list[float] = []
-        for start in range(0, len(tokens), CHUNK_TOKENS):
-            chunk = tokens[start : start + CHUNK_TOKENS]
-            following = tokens[start + 1 : start + 1 + len(chunk)]
-            self._decode(chunk, range(len(following)), deadline)
-            for i, token in enumerate(following):
-                row = self._row(i)
+        for start in range(0, len(tokens) - 1, CHUNK_TOKENS):
+            following = tokens[start + 1 : start + 1 + CHUNK_TOKENS]
+            chunk = tokens[start : start + len(following)]
+            wanted = range(max(0, first - 1 - start), len(chunk))
+            self._decode(chunk, wanted, deadline)
+            for i in wanted:
+                row, token = self._row(i), following[i]
                 top = row.max()
                 found.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
         return found

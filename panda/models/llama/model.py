@@ -19,7 +19,7 @@ from panda.models.grammar import compile_schema
 from panda.models.llama.chat import render_parts, tokenise_parts
 from panda.models.llama.context import CHUNK_TOKENS, LlamaContext
 from panda.models.llama.deadline import Deadline
-from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler, log_softmax
+from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler
 from panda.models.llama.weights import Weights
 
 
@@ -90,8 +90,7 @@ class LlamaCppModel:
         """
         Log-probability of each case's continuation after prefix + context.
 
-        Computed in three parts with fixed borders: the prefix but for its last token; that token and the
-        context; the continuation. Cases that follow each other with the same context share the first two.
+        Computed in two parts with a fixed border: the prefix but for its last token, and everything else.
         """
         self._check_scores()
         deadline = Deadline(params.timeout_seconds)
@@ -103,27 +102,21 @@ class LlamaCppModel:
             self._check_room(len(start) + len(before), len(after))
         context = self._load_context()
         reused = context.enter_prefix(kept, deadline) if cases else 0
-        logprobs: list[float] = []
-        prompt = len(start)
-        shared: list[int] | None = None
-        first = None
+        each: list[tuple[float, ...]] = []
         for before, after in tokens:
-            if first is None or before != shared:
-                context.cut(len(kept))
-                first = log_softmax(context.compute([*tail, *before], deadline))
-                shared = before
-                prompt += len(before)
-            else:
-                context.cut(len(kept) + 1 + len(before))
-            value = float(first[after[0]]) if after else 0.0
-            for row, token in zip(context.compute_all(after[:-1], deadline), after[1:], strict=True):
-                value += float(log_softmax(row)[token])
-            logprobs.append(value)
+            context.cut(len(kept))
+            found = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
+            each.append(tuple(found))
         return Scores(
-            logprobs=tuple(logprobs),
+            logprobs=tuple(float(sum(found)) for found in each),
             tokens=tuple(len(after) for _, after in tokens),
-            usage=Usage(prompt=prompt, reused=reused, output=sum(len(after) for _, after in tokens)),
+            usage=Usage(
+                prompt=len(start) + sum(len(before) for before, _ in tokens),
+                reused=reused,
+                output=sum(len(after) for _, after in tokens),
+            ),
             seconds=deadline.elapsed_seconds,
+            each=tuple(each),
         )
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:

@@ -1,0 +1,97 @@
+"""
+What a choice among pieces of evidence costs: ten of about 30 tokens, under worked examples of about 500.
+
+Prints the seconds of the embedded model for the choice by likelihood, calibration by foreign notes included,
+and by the fitted reading that also looks in reverse, each beside the bare prefill of 800 tokens, measured
+alternately in one run. Nothing that an earlier run computed is read.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from panda.models.contract import Model, ScoreCase, ScoreParams
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file
+from panda.recipes.choices import Option, forward_cases, prompt_sections
+from panda.recipes.rivals import rival_values
+
+ROOT = Path(__file__).parent.parent
+_LIMIT = ScoreParams(600)
+_QUERY = "How much is the {} that came in on the {}th?"
+_PREFIX_TOKENS, _SPAN_TOKENS, _BARE_TOKENS = 500, 30, 800
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5, help="how often each is measured")
+    runs = parser.parse_args().runs
+    models = load_models_file(ROOT / "models.yaml")
+    with tempfile.TemporaryDirectory() as cache, Layers(models, cache_dir=Path(cache), environ={}) as layers:
+        model = layers.model("REFLEX")
+        model.score("", [ScoreCase("start-up", " apart")], _LIMIT)
+        seconds: dict[str, list[float]] = {}
+        for run in range(runs):
+            for name, measure in (("bare", _bare), ("likelihood", _likelihood), ("fit", _fit)):
+                seconds.setdefault(name, []).append(measure(model, run))
+    bare = statistics.median(seconds["bare"])
+    for name, values in seconds.items():
+        middle = statistics.median(values)
+        print(f"{name:12}{middle:8.2f} s{middle / bare:8.2f} times the bare prefill")  # noqa: T201 - the result
+
+
+def _bare(model: Model, run: int) -> float:
+    text = _of_length(model, lambda n: f"run {run} " + "the boat came in late " * n, _BARE_TOKENS)
+    return _timed(lambda: model.score(text, [ScoreCase("", " x")], _LIMIT))
+
+
+def _likelihood(model: Model, run: int) -> float:
+    options, sections, query = _case(model, run)
+    return _timed(lambda: model.score(*forward_cases(options, sections, query), _LIMIT))
+
+
+def _fit(model: Model, run: int) -> float:
+    options, sections, query = _case(model, run + 1000)
+
+    def score(prefix: str, cases: list[ScoreCase]) -> list[tuple[float, ...]]:
+        return list(model.score(prefix, cases, _LIMIT).each)
+
+    return _timed(lambda: rival_values(options, sections, query, score))
+
+
+def _case(model: Model, run: int) -> tuple[list[Option], dict[str, str], str]:
+    shared = (ROOT / "prompts" / "shared" / "evidence.md").read_text(encoding="utf-8")
+    sections = prompt_sections(shared, "evidence.md")
+    example = (
+        "Evidence: Boat {n} of {run} came in with {n} crates.\nQuestion: How many crates had boat {n}?\n\n"
+    )
+    sections["shots"] = _of_length(
+        model, lambda n: "".join(example.format(n=i, run=run) for i in range(n)), _PREFIX_TOKENS
+    )
+    texts = [
+        _of_length(model, lambda n, i=i: f"Crate {i} of {run}:" + " fresh herring and cod" * n, _SPAN_TOKENS)
+        for i in range(10)
+    ]
+    return [Option(str(i), text) for i, text in enumerate(texts)], sections, _QUERY.format("herring", run)
+
+
+def _of_length(model: Model, make: Callable[[int], str], tokens: int) -> str:
+    """The longest text of at most that many tokens."""
+    count = 1
+    while model.count_model_tokens(make(count + 1)) <= tokens:
+        count += 1
+    return make(count)
+
+
+def _timed(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()
