@@ -1,9 +1,11 @@
 """What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from panda.documents.questions import named_turns
+from panda.memory.items import claim_type
+from panda.phases.pages import read_anew
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
@@ -11,10 +13,29 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 
 def gathered_spans(turn: Turn) -> list[Option]:
-    """The lines of §2, without the constraints, each with the nodes that it cites."""
+    """
+    The lines of §2, without the constraints, each with the nodes that it cites.
+
+    Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
+    nor what turns and research told of prices and stock: that was then.
+    """
     sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    lines = [item for section in sections if section["title"] != "Constraints" for item in section["items"]]
+    anew = read_anew(turn.steps())
+    lines = [
+        item
+        for section in sections
+        if section["title"] != "Constraints"
+        for item in section["items"]
+        if not anew or not _is_outdated(item, anew)
+    ]
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), turn) for n, item in enumerate(lines, 1)]
+
+
+def _is_outdated(item: Mapping[str, Any], anew: Set[str]) -> bool:
+    told = item["node_ids"][0].startswith(("turn:", "research:"))
+    return bool(anew & set(item["node_ids"])) or (
+        told and claim_type(item["text"]) in ("price", "availability")
+    )
 
 
 def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:
@@ -35,6 +56,31 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
             node_id = claim["node_id"] or own
             found.append(_span(f"t{len(found) + 1}", claim["text"], (node_id,), turn))
     return found
+
+
+def step_texts(turn: Turn, node_id: str) -> str:
+    """
+    What the tools of this turn told of a node; of a step, everything that it gave.
+
+    Args:
+        turn: The running turn.
+        node_id: Of a node, or "step:2".
+    """
+    texts: list[str] = []
+    for step in turn.steps():
+        own = node_id == f"step:{step['step']}" and step["status"] == "success"
+        texts += [claim["text"] for claim in step["claims"] if own or claim["node_id"] == node_id]
+        texts += [step["text"], *_strings(step["data"])] if own else []
+    return "\n".join(texts)
+
+
+def _strings(value: Any) -> list[str]:
+    """Every text and number inside a value."""
+    if isinstance(value, Mapping):
+        return [text for part in value.values() for text in _strings(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in _strings(part)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
 
 
 def title_of(node_id: str, query: str) -> str:
