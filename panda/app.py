@@ -239,6 +239,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
     limit = settings.tool_seconds
     tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web, limit_seconds=limit)
+    tools = replace(tools, search_provider=settings.search_provider)
 
     def open_project(*, dry: bool) -> Project:
         return Project(
@@ -259,7 +260,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         QueryAnalyzer(executor, reader),
         Reflection(executor),
         gatherer,
-        Planner(executor),
+        Planner(executor, tools_of),
         Coordinator(executor, tools_of),
         Synthesizer(executor, reader),
         Validator(executor, reader),

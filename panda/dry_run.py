@@ -74,6 +74,8 @@ def plan_turn(app: App, query: str, mode: str) -> list[dict[str, object]]:
     check_query(query)
     plan = []
     for entry in app.book.registry():
+        if STEPS[entry.step].tool is not None:
+            continue  # asked only while a tool runs
         recipe = app.book.recipe_for(entry.step, mode)
         model = app.layers.model(recipe.model_layer)
         plan.append(_call(app, entry.step, recipe, model, query, mode))

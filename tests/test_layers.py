@@ -35,6 +35,7 @@ SIDEWAYS = {
     ("panda.retrieval", "panda.memory"),  # candidates are nodes
     ("panda.tools", "panda.memory"),  # memory.query and memory.create
     ("panda.tools", "panda.retrieval"),  # doc.search
+    ("panda.tools", "panda.recipes"),  # the options that a research chooses from
 }
 """Imports within a tier; never both ways."""
 

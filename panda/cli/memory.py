@@ -1,5 +1,6 @@
 """`panda memory list`, `get`, `set`, `retract`, `history` and `merge`."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from panda.cli.memory_texts import (
     remembered_data,
 )
 from panda.errors import LockHeldError, NotFoundError, StoreError, UsageError
+from panda.memory.assertions import Assertion, Statement
 from panda.memory.keys import memory_key
 from panda.memory.merging import merge_files
 from panda.memory.projection import Projection
@@ -26,6 +28,7 @@ from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.remembering import Memory
 
 _READER_WAIT_SECONDS = 2.0
+_AT_ONCE = 20
 
 Kind = Annotated[str | None, typer.Option(help="preference or fact.", metavar="KIND")]
 Scope = Annotated[str | None, typer.Option(help="local, team, company or public.", metavar="SCOPE")]
@@ -157,15 +160,23 @@ def set_value(
     else:
         words = [read_argument(word, invocation.stdin) for word in value or ()]
         statements = [make_statement(key, read_value(words, type_), given, user)]
+    appended = _assert_all(invocation, statements)
+    invocation.reporter.step(f"remembered: {len(statements)}")
+    return Result({"user": user, "appended": [assertion_data(one, user) for one in appended]})
+
+
+def _assert_all(invocation: Invocation, statements: Sequence[Statement]) -> list[Assertion]:
+    """Assert some at a time, so that others who wait for the memory come in between."""
     memory = memory_of(invocation)
     appended = []
     with invocation.reporter.progress("remembering", len(statements)) as advance:
-        for statement in statements:
+        for start in range(0, len(statements), _AT_ONCE):
+            some = statements[start : start + _AT_ONCE]
             with memory.held():
-                appended += memory.assert_all([statement])
-            advance()
-    invocation.reporter.step(f"remembered: {len(statements)}")
-    return Result({"user": user, "appended": [assertion_data(one, user) for one in appended]})
+                appended += memory.assert_all(some)
+            for _ in some:
+                advance()
+    return appended
 
 
 def retract(invocation: Invocation, key: Key, scope: Scope = None, entity: Entity = None) -> Result:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -19,7 +20,7 @@ class FrontMatterText:
     """A text cut into its front matter and its body."""
 
     values: Mapping[str, Any]
-    """Keys of the front matter; dates and unusual numbers stay the text that was typed."""
+    """Keys of the front matter, not to be changed; dates and unusual numbers stay the text that was typed."""
     yaml_text: str
     """The front matter between its two boundaries; "" if there is none."""
     yaml_start: int
@@ -34,6 +35,7 @@ class FrontMatterText:
     """Whether there are boundaries at all."""
 
 
+@lru_cache(maxsize=8)
 def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     """
     Cut a text into front matter and body.

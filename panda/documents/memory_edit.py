@@ -1,4 +1,4 @@
-"""Changing one entry of preferences.md or facts.md as text: every other byte stays (design §3)."""
+"""Changing single entries of preferences.md or facts.md as text: every other byte stays (design §3)."""
 
 import json
 import re
@@ -8,16 +8,10 @@ from typing import Any
 
 import yaml
 
-from panda.documents.front_matter import FrontMatterText, load_mapping, split_front_matter
-from panda.documents.memory_list import listed, listed_line, says_otherwise, set_listed, shown_key
+from panda.documents.front_matter import load_mapping, split_front_matter
+from panda.documents.memory_list import MemoryList
 from panda.documents.times import render_time
-from panda.documents.yaml_entries import (
-    as_read,
-    compose_mapping,
-    read_plain,
-    render_scalar,
-    split_entries,
-)
+from panda.documents.yaml_entries import as_read, compose_mapping, read_plain, render_scalar, split_entries
 from panda.errors import DocumentError
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -25,40 +19,22 @@ _RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "
 _FIELDS = ("value", "confidence", "source_turn", "updated_at")
 
 
-def set_entry(
-    text: str,
-    *,
-    key: str,
-    value: object,
-    confidence: float,
-    source_turn: int | None,
-    updated_at: datetime,
-    title: str,
-    where: str,
-) -> str:
-    """
-    The text of a memory file with one key set.
+class MemoryText:
+    r"""
+    The text of a memory file, to be changed entry by entry.
 
     Args:
         text: The whole file; "" makes one.
-        key: Key as in the front matter; one line.
-        value: str, bool, int, float, None, or a list of these.
-        confidence: 0 to 1.
-        source_turn: Turn in which it was said; None if none.
-        updated_at: When it was said.
         title: Heading of a file that is made.
         where: File name for errors.
 
-    Returns:
-        The text in which only the entry of that key and its line between the `<!-- panda -->` markers
-        differ. Of an entry that is there only the changed values do: spacing, order and comments stay.
-
     Raises:
-        DocumentError: The front matter is broken, or written so that the entry cannot be changed alone.
+        DocumentError: The front matter is broken.
 
     >>> at = datetime.fromisoformat("2026-01-04T10:00:00+00:00")
-    >>> print(set_entry("", key="pet", value="cat", confidence=0.95, source_turn=3, updated_at=at,
-    ...                 title="Preferences", where="preferences.md"))
+    >>> file = MemoryText("", title="Preferences", where="preferences.md")
+    >>> file.set("pet", "cat", confidence=0.95, source_turn=3, updated_at=at)
+    >>> print(file.text)
     ---
     pet: {value: "cat", confidence: 0.95, source_turn: 3, updated_at: "2026-01-04T10:00:00Z"}
     ---
@@ -69,53 +45,115 @@ def set_entry(
     - pet: cat (turn 3)
     <!-- panda -->
     <BLANKLINE>
+    >>> file = MemoryText("---\na: 1\nb: 2  # two\n# c\n---\n", title="Facts", where="facts.md")
+    >>> file.remove("b")
+    >>> file.text
+    '---\na: 1\n# c\n---\n'
     """
-    fields = dict(zip(_FIELDS, (value, confidence, source_turn, render_time(updated_at)), strict=True))
-    entry = f"{_render_key(key)}: {_render_fields(fields)}"
-    line = listed_line(key, value, source_turn)
-    if not text.strip("\ufeff \t\r\n"):
-        return f"---\n{entry}\n---\n\n# {title}\n\n<!-- panda -->\n{line}\n<!-- panda -->\n"
-    newline = _newline(text)
-    front = split_front_matter(text, where=where)
-    body = set_listed(front.body, key, line, newline)
-    if not front.present:
-        mark = "\ufeff" if text.startswith("\ufeff") else ""
-        return f"{mark}---{newline}{entry}{newline}---{newline}{body[len(mark) :]}"
-    start, end, first_line = _region(front, key)
-    region = front.yaml_text[start:end]
-    if start == end:
-        edited = f"{entry}{newline}"
-    else:
-        edited = _set_in(region, key, entry, fields, newline, f"{where}:{first_line}")
-    wanted = {**_values(region, where), key: {"value": as_read(value)}}
-    _check(edited, wanted, key, where)
-    return _joined(text, front, (start, end), edited) + body
+
+    def __init__(self, text: str, *, title: str, where: str) -> None:
+        self._where = where
+        if not text.strip("\ufeff \t\r\n"):
+            text = f"---\n---\n\n# {title}\n\n<!-- panda -->\n<!-- panda -->\n"
+        self._newline = "\r\n" if "\r\n" in text.split("\n", 1)[0] + "\n" else "\n"
+        front = split_front_matter(text, where=where)
+        body = front.body
+        start = front.yaml_start
+        self._before, self._between = text[:start], text[start + len(front.yaml_text) : len(text) - len(body)]
+        self._is_bare = not front.present
+        if self._is_bare:
+            self._before, self._between = "\ufeff" if text.startswith("\ufeff") else "", ""
+            body = body[len(self._before) :]
+        self._list = MemoryList(body, self._newline)
+        entries = split_entries(front.yaml_text)
+        whole = front.yaml_text
+        if entries is None:
+            self._chunks = [whole]
+            self._places = {key: [0] for key in front.values}
+            self._lines = [front.yaml_line]
+        else:
+            self._chunks = [whole[: entries[0].start] if entries else whole]
+            self._chunks += [whole[one.start : one.end] for one in entries]
+            self._lines = [front.yaml_line, *(front.yaml_line + one.line for one in entries)]
+            self._places = {}
+            for place, one in enumerate(entries, 1):
+                self._places.setdefault(one.key, []).append(place)
+        self._is_whole = entries is None
+
+    @property
+    def text(self) -> str:
+        """The file as it has become."""
+        return self._before + "".join(self._chunks) + self._between + self._list.body
+
+    def set(
+        self, key: str, value: object, *, confidence: float, source_turn: int | None, updated_at: datetime
+    ) -> None:
+        """
+        Set one key: its entry, and its line between the `<!-- panda -->` markers. Of an entry that is there
+        only the changed values differ: spacing, order and comments stay.
+
+        Args:
+            key: Key as in the front matter.
+            value: str, bool, int, float, None, or a list of these.
+            confidence: 0 to 1.
+            source_turn: Turn in which it was said; None if none.
+            updated_at: When it was said.
+
+        Raises:
+            DocumentError: The entry is written so that it cannot be changed alone.
+        """
+        fields = dict(zip(_FIELDS, (value, confidence, source_turn, render_time(updated_at)), strict=True))
+        entry = f"{_render_key(key)}: {_render_fields(fields)}"
+        places = self._places.get(key)
+        if places or self._is_whole:
+            place = places[-1] if places else 0
+            chunk, where = self._chunks[place], f"{self._where}:{self._lines[place]}"
+            edited = _set_in(chunk, key, entry, fields, self._newline, where)
+            _check(edited, {**self._values(chunk), key: {"value": as_read(value)}}, key, self._where)
+            self._chunks[place] = edited
+        else:
+            self._add(key, entry, value)
+        self._list.set(key, value, source_turn)
+
+    def _add(self, key: str, entry: str, value: object) -> None:
+        _check(entry + "\n", {key: {"value": as_read(value)}}, key, self._where)
+        if self._is_bare:
+            self._before, self._between = f"{self._before}---{self._newline}", f"---{self._newline}"
+            self._is_bare = False
+        last = self._chunks[-1]
+        if last and not last.endswith("\n"):
+            self._chunks[-1] = last + self._newline
+        self._places[key] = [len(self._chunks)]
+        self._chunks.append(entry + self._newline)
+        self._lines.append(self._lines[-1] + 1)
+
+    def remove(self, key: str) -> None:
+        """
+        Take one key away: its lines in the front matter and in the list.
+
+        Raises:
+            DocumentError: The entry is written so that it cannot be removed alone.
+        """
+        for place in self._places.pop(key, []):
+            chunk = self._chunks[place]
+            edited = _without(chunk, key)
+            wanted = self._values(chunk)
+            del wanted[key]
+            _check(edited, wanted, key, self._where)
+            self._chunks[place] = edited
+        self._list.remove(key)
+
+    def relist(self, key: str, value: object, source_turn: int | None) -> None:
+        """Bring the line of a key in the list up to date, if it has one and that says something else."""
+        if self._list.says_otherwise(key, value):
+            self._list.set(key, value, source_turn)
+
+    def _values(self, chunk: str) -> dict[str, Any]:
+        return dict(load_mapping(chunk, where=self._where, first_line=1))
 
 
-def remove_entry(text: str, *, key: str, where: str) -> str:
-    """
-    The text of a memory file without a key: without its lines in the front matter and in the list.
-
-    Args:
-        text: The whole file.
-        key: Key as in the front matter.
-        where: File name for errors.
-
-    Returns:
-        The text; all other lines stay byte for byte.
-
-    Raises:
-        DocumentError: The front matter is broken, or written so that the entry cannot be removed alone.
-
-    >>> remove_entry("---\\na: 1\\nb: 2  # two\\n# c\\n---\\n", key="b", where="facts.md")
-    '---\\na: 1\\n# c\\n---\\n'
-    """
-    front = split_front_matter(text, where=where)
-    body = set_listed(front.body, key, None, _newline(text))
-    if key not in front.values:
-        return text[: len(text) - len(front.body)] + body
-    start, end, _ = _region(front, key)
-    region = front.yaml_text[start:end]
+def _without(region: str, key: str) -> str:
+    """Some entries without those of a key."""
     mapping = compose_mapping(region)
     assert mapping is not None  # it holds the key
     edited = region
@@ -124,67 +162,12 @@ def remove_entry(text: str, *, key: str, where: str) -> str:
         line_end = region.find("\n", max(stop, name.end_mark.index))
         rest = edited[line_end + 1 :] if line_end >= 0 else ""
         edited = edited[: name.start_mark.index] + rest
-    wanted = _values(region, where)
-    del wanted[key]
-    _check(edited, wanted, key, where)
-    changed = _joined(text, front, (start, end), edited) + body
-    return remove_entry(changed, key=key, where=where)  # a key may be there twice
-
-
-def relist_entry(text: str, *, key: str, value: object, source_turn: int | None, where: str) -> str:
-    """
-    The text of a memory file whose list shows a value that the front matter has already.
-
-    Args:
-        text: The whole file.
-        key: Key as in the front matter.
-        value: As for set_entry.
-        source_turn: Turn in which it was said; None if none.
-        where: File name for errors.
-
-    Returns:
-        The text; it differs only if the list has a line of the key that says something else.
-
-    Raises:
-        DocumentError: The front matter is broken.
-    """
-    body = split_front_matter(text, where=where).body
-    said = listed(body).get(shown_key(key))
-    if said is None or not says_otherwise(said, value):
-        return text
-    line = listed_line(key, value, source_turn)
-    return text[: len(text) - len(body)] + set_listed(body, key, line, _newline(text))
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text.split("\n", 1)[0] + "\n" else "\n"
-
-
-def _region(front: FrontMatterText, key: str) -> tuple[int, int, int]:
-    """What of the front matter must be read as YAML to change a key: from, to, and the line of the file."""
-    entries = split_entries(front.yaml_text)
-    if entries is None:
-        return 0, len(front.yaml_text), front.yaml_line
-    own = [one for one in entries if one.key == key]
-    if not own:
-        end = len(front.yaml_text)
-        return end, end, front.yaml_line
-    return own[-1].start, own[-1].end, front.yaml_line + own[-1].line
-
-
-def _values(region: str, where: str) -> dict[str, Any]:
-    return dict(load_mapping(region, where=where, first_line=1))
-
-
-def _joined(text: str, front: FrontMatterText, place: tuple[int, int], edited: str) -> str:
-    """The text up to its body, with a stretch of the front matter replaced."""
-    start, end = (front.yaml_start + offset for offset in place)
-    return text[:start] + edited + text[end : len(text) - len(front.body)]
+    return edited
 
 
 def _check(edited: str, wanted: Mapping[str, Any], key: str, where: str) -> None:
     """Raises DocumentError unless a stretch of front matter says what it must."""
-    found = _values(edited, where)
+    found = dict(load_mapping(edited, where=where, first_line=1))
     if key in wanted:
         found = {**found, key: {"value": found[key]["value"]}} if isinstance(found.get(key), dict) else {}
     if found != wanted:

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from panda.memory.assertions import Assertion
 from panda.memory.projection import KINDS, Projection
-from panda.memory.showing import show
-from panda.memory.staging import Kind
+from panda.memory.showing import Showing
 from panda.storage.files import write_atomic
 from panda.storage.layout import Layout
 
@@ -33,11 +32,12 @@ def set_memory_back(layout: Layout, past: Layout, user: str, *, turn: int, at: d
         _write_lines(past, user, state, earlier)
     then = Projection(past, user)
     then.refresh()
-    texts: dict[Kind, str | None] = dict(state.texts)
+    showing = Showing(state)
     for triple in state.log.triples("local"):
         is_, was = (next(iter(one.log.contenders(triple, now=at)), None) for one in (state, then))
         if is_ != was:
-            show(state, texts, triple, was, None)
+            showing.show(triple, was)
+    texts = showing.texts()
     for kind in KINDS:
         text = texts[kind]
         if text is not None and state.texts[kind] is not None:

@@ -91,10 +91,10 @@ def resolve(
         Scope synthesis, "Resolved".
     """
     with memory.held() as log:
-        found = _named(find_contradictions(log, now), name, memory.user)
+        found, is_key = _named(find_contradictions(log, now), name, memory.user)
         first = found[0]
         facts = {one.fact.id: one for pair in found for one in (pair.winner, pair.rival)}
-        if len(found) > 1:  # a key: whoever says otherwise loses, those that agree with the winner too
+        if is_key:  # whoever says otherwise loses, those that agree with the winner too
             facts |= {one.fact.id: one for one in log.contenders(first.triple, now=now)}
         if value is not None:
             settled = value(first)
@@ -140,7 +140,8 @@ def _pairs(
     return pairs
 
 
-def _named(found: Sequence[Contradiction], name: str, user: str) -> list[Contradiction]:
+def _named(found: Sequence[Contradiction], name: str, user: str) -> tuple[list[Contradiction], bool]:
+    """The contradictions that a name means, and whether it is a key."""
     by_id = [one for one in found if one.conflict_id.startswith(name)]
     exact = [one for one in by_id if one.conflict_id == name]
     by_key = [one for one in found if memory_key(one.triple[1], one.triple[2], user) == name]
@@ -153,7 +154,7 @@ def _named(found: Sequence[Contradiction], name: str, user: str) -> list[Contrad
         raise UsageError(
             f"{len(chosen)} contradictions begin with {name!r}", where="CONFLICT", fix="give the whole id"
         )
-    return list(chosen)
+    return list(chosen), not exact and bool(by_key)
 
 
 def _winner(facts: Sequence[Assertion], name: str) -> Assertion:

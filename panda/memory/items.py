@@ -62,7 +62,8 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
 
 def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     """
-    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)".
+    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)"; claims that contradict
+    each other are one line that names them all.
 
     Args:
         research: A research file.
@@ -75,9 +76,16 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
         items.append(
             Item(one_line(research.summary), "default", confidence_at(start, "default", at, now), at)
         )
+    contested = set()
+    for conflict in research.conflicts:
+        values = [claim for claim in conflict.get("claims") or () if isinstance(claim, Mapping)]
+        contested |= {one_line(str(claim.get("claim") or "")) for claim in values}
+        sure = min((float(claim.get("confidence") or 0.0) for claim in values), default=MISSING)
+        text = one_line(str(conflict.get("text") or ""))
+        items.append(Item(text, "price", confidence_at(sure, "price", at, now), at))
     for claim in research.claims:
         text = one_line(str(claim.get("claim") or ""))
-        if not text:
+        if not text or text in contested:
             continue
         given = claim.get("confidence")
         start = float(given) if isinstance(given, int | float) and 0 <= given <= 1 else MISSING

@@ -87,7 +87,9 @@ class MemoryLog:
         begins_anew, found = self._tails[0].read()
         if begins_anew:
             self._facts, self.reading = _Facts(), None
-        for number, offset, raw in found:
+        found.reverse()
+        while found:  # each is let go as it is read: a large log is not held twice
+            number, offset, raw = found.pop()
             where = f"{path}:{number}"
             one = parse_assertion(raw, where=where)
             known = self.get(one.fact.id)

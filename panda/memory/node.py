@@ -31,6 +31,8 @@ class Node:
     """When its maker wanted it refreshed; None if never said."""
     warnings: tuple[str, ...] = ()
     """What was assumed while loading, as a missing confidence."""
+    url: str | None = None
+    """Of a visit, its page."""
     source_turn: int | None = None
     """Turn in which a preference or fact was said."""
 

@@ -213,6 +213,7 @@ class NodeReader:
                 if record.quality is None
                 else ()
             ),
+            url=record.url or None,
         )
 
     def _knowledge(self, node_id: str, name: str) -> Node:

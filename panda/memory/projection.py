@@ -136,7 +136,7 @@ class Projection:
         """What the log says of one scope, entity and relation."""
         past = tuple(self.log.contenders(triple, now=now, include_expired=True, extent=extent))
         live = (one for one in past if one.fact.valid_until is None or one.fact.valid_until >= now)
-        return Standing(triple, tuple(live), past)
+        return Standing(triple, tuple(live), past, self.log.of(triple))
 
     def compare(self, now: datetime) -> list[Comparison]:
         """

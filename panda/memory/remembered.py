@@ -1,16 +1,14 @@
 """What a user's memory says now, edits by hand included, whether or not they are in the log yet."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from panda.documents.memory_file import render_value
-from panda.memory.assertions import Assertion
 from panda.memory.confidence import confidence_at
 from panda.memory.keys import file_value, is_system, memory_key, split_key, typed_value
 from panda.memory.projection import Projection
 from panda.memory.scope_facts import Fact
-from panda.memory.shown import Comparison
+from panda.memory.shown import Comparison, Standing
 from panda.memory.staging import Kind
 from panda.memory.synthesis import CONTRADICTED, find_alternative
 from panda.memory.values import FactValue
@@ -99,18 +97,16 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
             standing = state.standing(triple, now)
             if standing.winner is not None:
                 key = memory_key(triple[1], triple[2], state.user)
-                found.append(_of_log(standing.winner, key, standing.live))
+                found.append(_of_log(standing, standing.winner.kind, key))
     return [one for one in found if one is not None]
 
 
 def _of_file(state: Projection, one: Comparison) -> Remembered | None:
-    winner = one.standing.winner if one.standing else None
-    live = one.standing.live if one.standing else ()
-    entry = one.entry
+    standing, entry = one.standing, one.entry
     if one.verdict == "stale" or entry is None:
-        return _of_log(winner, one.key, live) if winner is not None else None
-    if one.verdict == "same" and winner is not None:
-        known = _of_log(winner, entry.key, live)
+        return _of_log(standing, one.kind, one.key) if standing else None
+    known = _of_log(standing, one.kind, entry.key) if standing and one.verdict == "same" else None
+    if known is not None:
         if entry.is_bare:
             return known
         given = {"start": entry.confidence, "at": entry.updated_at, "source_turn": entry.source_turn}
@@ -135,13 +131,17 @@ def _of_file(state: Projection, one: Comparison) -> Remembered | None:
     )
 
 
-def _of_log(winner: Assertion, key: str, live: Sequence[Assertion]) -> Remembered:
-    fact = winner.fact
+def _of_log(standing: Standing, kind: Kind, key: str) -> Remembered | None:
+    winner = standing.winner
+    if winner is None:
+        return None
+    scope, entity, relation = standing.triple
+    fact, live = winner.fact, standing.live
     return Remembered(
-        kind=winner.kind,
-        scope=fact.scope,
-        entity=fact.entity,
-        relation=fact.relation,
+        kind=kind,
+        scope=scope,
+        entity=entity,
+        relation=relation,
         key=key,
         value=fact.value,
         start=fact.confidence,

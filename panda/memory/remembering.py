@@ -12,7 +12,7 @@ from panda.memory.keys import memory_key, split_key, typed_value
 from panda.memory.log import MemoryLog, Triple
 from panda.memory.projection import KINDS, Projection
 from panda.memory.scope_facts import Conflict
-from panda.memory.showing import show
+from panda.memory.showing import Showing
 from panda.memory.shown import Comparison
 from panda.storage.files import append_json_lines, held_lock, write_atomic
 from panda.storage.layout import FACTS_MD, PREFERENCES_MD, Layout
@@ -178,13 +178,14 @@ class Memory:
         triples = [*(one.triple for one in new), *(self._triple(one) for one in also)]
         triples += [*state.log.settled_by(settled), *self._settled_among(new, settled)]
         typed = {self._triple(one): one for one in also if one.verdict == "typed"}
-        texts = dict(state.texts)
+        showing = Showing(state)
         coming = _by_triple(new, {one.resolution_fact for one in settled})
         for triple in dict.fromkeys(triples):
             if triple[0] == "local":
                 more = [*coming.get(triple, ()), *coming.get(_EVERYWHERE, ())]
                 winner = next(iter(state.log.contenders(triple, now=now, more=more, settled=settled)), None)
-                show(state, texts, triple, winner, typed.get(triple))
+                showing.show(triple, winner, typed.get(triple))
+        texts = showing.texts()
         if state.mark is None:
             state.write_mark()
         if new:

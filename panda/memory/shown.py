@@ -1,6 +1,6 @@
 """What the memory files say against what the log says: edits by hand, and what is not shown yet. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,8 @@ class Standing:
     """What competes now, the winner first; empty if nothing lives."""
     past: tuple[Assertion, ...]
     """The same with what has expired."""
+    said: Sequence[Assertion]
+    """All that was ever said of it."""
 
     @property
     def winner(self) -> Assertion | None:
@@ -93,7 +95,8 @@ def compare(
         former: What it said when the file was last known to show it, for keys of which that differs.
 
     Returns:
-        The keys of the file in its order, then those that it lacks, in the order of the log.
+        The keys of the file in its order, then those that it lacks, in the order of the log; a file need not
+        show what has expired.
     """
     by_key = entries or {}
     found = []
@@ -101,7 +104,7 @@ def compare(
         entry, standing = by_key.get(key), standings.get(key)
         before = former.get(key, standing)
         verdict = _verdict(entry, standing, before, key in former, is_file=entries is not None)
-        if entry is not None or verdict != "same":
+        if entry is not None or verdict != "same" or (standing and standing.expired):
             found.append(Comparison(kind, key, entry, standing, verdict))
     return found
 
@@ -118,7 +121,7 @@ def _verdict(
         return "same" if not went_on or _dated(entry, standing) else "stale"
     if entry is not None and standing is not None and _was(entry, standing):
         return "stale"
-    if went_on and _shows(entry, before):
+    if went_on and (_shows(entry, before) or _was_said(entry, standing or before)):
         return "stale"
     if entry is not None:
         return "typed"
@@ -131,6 +134,14 @@ def _shows(entry: MemoryEntry | None, standing: Standing | None) -> bool:
     if winner is None or entry is None:
         return entry is None and (winner is None or (standing is not None and standing.expired))
     return says(entry.value, winner.fact.value)
+
+
+def _was_said(entry: MemoryEntry | None, standing: Standing | None) -> bool:
+    """Whether an entry shows something that the log holds with the same date."""
+    return entry is not None and any(
+        entry.updated_at == one.asserted_at and says(entry.value, one.fact.value)
+        for one in (standing.said if standing else ())
+    )
 
 
 def _dated(entry: MemoryEntry | None, standing: Standing | None) -> bool:

@@ -1,6 +1,7 @@
 """How a phase asks a recipe: the documents that the recipe names, taken from the turn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from panda.documents.sentences import one_line
 from panda.phases.carry_document import carry_document
@@ -12,6 +13,11 @@ from panda.recipes.pack import Request
 from panda.recipes.steps import CARRY
 
 _QUOTED_CHARS = 80
+
+
+def recipe_asker(executor: RecipeExecutor, turn: Turn) -> Callable[..., Mapping[str, Any]]:
+    """What a tool asks recipes with: maps a step and what goes with it to the values of the reply."""
+    return lambda step, **given: ask(executor, step, turn, **given).values
 
 
 def ask(

@@ -7,10 +7,11 @@ from typing import Any
 
 from panda.compression.sections import fit_section
 from panda.compression.tokens import count_tokens
-from panda.phases.asking import ask
+from panda.phases.asking import ask, recipe_asker
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.goals import goals_progress, ready_goals
+from panda.phases.pages import live_pages
 from panda.phases.tool_section import render_results, render_section
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -85,7 +86,8 @@ class _Loop:
         self, executor: RecipeExecutor, context: ToolContext, turn: Turn, plan: Mapping[str, Any]
     ) -> None:
         self._executor = executor
-        self._context = context
+        pages = tuple(page.text for page in live_pages(turn, context.reader))
+        self._context = replace(context, pages=pages, ask=recipe_asker(executor, turn))
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
@@ -143,6 +145,7 @@ class _Loop:
                 "tool": [Option(name, name) for name in (*waiting, _DONE)],
                 "goal": [Option(goal["id"], goal["goal"]) for goal in self._plan["goals"]],
                 "results": tool_spans(self._turn, self.steps),
+                "pages": live_pages(self._turn, self._context.reader),
             },
             variables={"tools": describe_tools(self._recipe.tools_available)},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},

@@ -1,9 +1,11 @@
 """What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from panda.documents.questions import named_turns
+from panda.memory.items import claim_type
+from panda.phases.pages import read_anew
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
@@ -11,10 +13,29 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 
 def gathered_spans(turn: Turn) -> list[Option]:
-    """The lines of §2, without the constraints, each with the nodes that it cites."""
+    """
+    The lines of §2, without the constraints, each with the nodes that it cites.
+
+    Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
+    nor what turns and research told of prices and stock: that was then.
+    """
     sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    lines = [item for section in sections if section["title"] != "Constraints" for item in section["items"]]
+    anew = read_anew(turn.steps())
+    lines = [
+        item
+        for section in sections
+        if section["title"] != "Constraints"
+        for item in section["items"]
+        if not anew or not _is_outdated(item, anew)
+    ]
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), turn) for n, item in enumerate(lines, 1)]
+
+
+def _is_outdated(item: Mapping[str, Any], anew: Set[str]) -> bool:
+    told = item["node_ids"][0].startswith(("turn:", "research:"))
+    return bool(anew & set(item["node_ids"])) or (
+        told and claim_type(item["text"]) in ("price", "availability")
+    )
 
 
 def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:

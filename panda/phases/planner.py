@@ -1,7 +1,7 @@
 """Phase 3: answer from what is gathered, or use tools first (S3 §16.2)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.documents.context import Meta, Section, Text
@@ -10,12 +10,14 @@ from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
 from panda.phases.goals import plan_goals
+from panda.phases.pages import live_pages
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
-from panda.tools.table import TOOLS, describe_tools
+from panda.tools.contract import ToolContext
+from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
 _AFTER_TOOLS = 5
 _RECENT = 3
@@ -27,26 +29,35 @@ class Planner:
 
     Args:
         executor: Asks the recipe.
+        context_of: Gives what the tools of a turn may touch.
     """
 
     number = 3
     name = "planner"
     layer = "MIND"
 
-    def __init__(self, executor: RecipeExecutor) -> None:
+    def __init__(self, executor: RecipeExecutor, context_of: Callable[[Turn], ToolContext]) -> None:
         self._executor = executor
+        self._context_of = context_of
 
     def run(self, turn: Turn) -> Outcome:
         """Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn."""
         recipe = self._executor.book.recipe_for("phase3_planner", turn.mode)
-        names = [name for name in recipe.tools_available if name in TOOLS]
+        context = self._context_of(turn)
+        missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
+        names = [name for name, reason in missing.items() if reason is None]
+        told = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
         failures = _failures(turn)
         reply = ask(
             self._executor,
             "phase3_planner",
             turn,
-            options={"tools": [Option(name, name) for name in names], "evidence": gathered_spans(turn)},
-            variables={"tools": describe_tools(names), "quoted": quote(turn.query)},
+            options={
+                "tools": [Option(name, name) for name in names],
+                "evidence": gathered_spans(turn),
+                "pages": live_pages(turn, context.reader),
+            },
+            variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
             guidance="\n".join([turn.reason, *failures]) if turn.reason else None,
         )

@@ -91,7 +91,8 @@ class Validator:
             node = self._reader.load(node_id)
         except MemoryNodeError:
             return ""
-        return f"{node.title}\n{node.text}"
+        seen = f"\nlast seen {node.at:%Y-%m-%d}" if node.at else ""
+        return f"{node.title}\n{node.text}{seen}"
 
 
 _REASONS = {

@@ -38,6 +38,8 @@ class StepInputs:
     """Names of its variables, besides BASE_VARIABLES."""
     documents: tuple[str, ...] = ()
     """Documents that are no files of the turn."""
+    tool: str | None = None
+    """Tool that asks it, and only while it runs; None for a phase."""
 
 
 STEPS: Mapping[str, StepInputs] = {
@@ -46,8 +48,23 @@ STEPS: Mapping[str, StepInputs] = {
     "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
-    "phase3_planner": StepInputs(("tools", "evidence"), ("tools", "quoted"), ("turn_summaries",)),
-    "phase4_coordinator": StepInputs(("tool", "goal", "results"), ("tools",), ("progress",)),
+    "phase3_planner": StepInputs(("tools", "evidence", "pages"), ("tools", "quoted"), ("turn_summaries",)),
+    "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
+    **{
+        f"phase4_{step}": StepInputs(options, variables, documents, "internet.research")
+        for step, options, variables, documents in (
+            ("research_strategy", (), (), ()),
+            ("research_phrases", ("phrases",), (), ()),
+            ("source_quality", ("results",), (), ()),
+            ("source_choice", ("sources",), (), ()),
+            ("page_relevance", ("pages",), (), ()),
+            ("extraction_check", ("accepted",), (), ()),
+            ("page_zones", ("zones",), (), ()),
+            ("research_claims", ("claims",), (), ()),
+            ("research_conflicts", ("same",), (), ()),
+            ("research_report", (), ("counted",), ("findings",)),
+        )
+    },
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer",)),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),

@@ -5,6 +5,7 @@ import hmac
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +124,8 @@ class Guard:
         if isinstance(body, Refusal):
             await body.send(send)
         elif body is not None:
-            await self._application(scope, _replayed(body, receive), send)
+            with suppress(asyncio.CancelledError):  # the server stops and waits for it no longer
+                await self._application(scope, _replayed(body, receive), send)
 
     def _refusal(self, path: str, headers: Mapping[bytes, bytes]) -> Refusal | None:
         host = headers.get(b"host", b"localhost").decode("latin-1")

@@ -61,15 +61,20 @@ class LineTail:
         return known
 
     def _parse(self, data: bytes) -> list[tuple[int, int, Any]]:
-        whole, _, torn = data.rpartition(b"\n")
+        whole_bytes = data.rfind(b"\n") + 1
+        torn = data[whole_bytes:]
         found = []
-        number, offset = self.lines, self.size_bytes
-        for line in whole.split(b"\n") if data.count(b"\n") else []:
+        number, start, offset = self.lines, 0, self.size_bytes
+        while start < whole_bytes:  # line by line: of a large file there is no second copy
+            line = data[start : data.index(b"\n", start)]
+            start += len(line) + 1
             number, offset = number + 1, offset + len(line) + 1
             if line.strip():
                 found.append((number, offset, self._value(line, number)))
         self.lines, self.size_bytes = number, offset
-        self._last = (self._last + data[: len(data) - len(torn)])[-_REMEMBERED_BYTES:]
+        self._last = (self._last + data[max(0, whole_bytes - _REMEMBERED_BYTES) : whole_bytes])[
+            -_REMEMBERED_BYTES:
+        ]
         if torn.strip():
             try:
                 found.append((number + 1, offset + len(torn), self._value(torn, number + 1)))

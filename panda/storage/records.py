@@ -73,6 +73,8 @@ class ResearchRecord:
     """Claims as in the file: claim, source, confidence."""
     visit_ids: tuple[str, ...]
     """Visits it rests on."""
+    conflicts: tuple[dict[str, Any], ...] = ()
+    """Claims that cannot all hold: text, and the claims."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,7 @@ def load_research(path: Path) -> ResearchRecord:
         summary=_text(raw, "summary", path),
         claims=tuple(claims),
         visit_ids=_texts(raw, "webpage_cache", path),
+        conflicts=tuple(conflict for conflict in raw.get("conflicts") or () if isinstance(conflict, dict)),
     )
 
 

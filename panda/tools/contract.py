@@ -84,6 +84,9 @@ class ToolResult:
         }
 
 
+Ask = Callable[..., Mapping[str, Any]]
+"""Asks the recipe of a step: maps its name, options, variables and documents to the values of the reply."""
+
 Draft = Callable[[str, str], str]
 """Writes a draft: maps its kind and what it should say to its text."""
 
@@ -120,6 +123,12 @@ class ToolContext:
     """Told of the result by a tool that is about to change a file, before it does."""
     web: "Callable[[], WebClient] | None" = None
     """Gives what reads pages; None where the web is not to be reached."""
+    search_provider: str | None = None
+    """Who searches the web, as the setting names it; None if nobody."""
+    pages: tuple[str, ...] = ()
+    """Pages that were read before and should be looked at again for this query."""
+    ask: Ask | None = None
+    """Asks recipes on behalf of a tool; None if there is no turn."""
 
 
 class Tool(Protocol):

@@ -36,6 +36,8 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
             {"kind": "preference", "relation": key, "value": value, "text": said}
             for key, value in statement_values(context.query)
         ]
+    if tool.name == "internet.research" and context.search_provider is None:
+        return []
     required = list(tool.argument_schema.get("required", ()))
     if not set(required) <= set(_SOURCES):
         return []
@@ -44,7 +46,9 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
 
 
 def _urls(query: str, context: ToolContext) -> list[str]:
-    return list(dict.fromkeys(c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text))
+    """Addresses that the query names, then pages that were read before and should be looked at again."""
+    named = [c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text]
+    return list(dict.fromkeys([*named, *context.pages]))
 
 
 def _paths(query: str, context: ToolContext) -> list[str]:

@@ -12,6 +12,7 @@ from panda.errors import PandaError, UsageError
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.deadline import deadline
 from panda.tools.doc_search import DocSearch
+from panda.tools.internet_research import InternetResearch
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
 from panda.tools.web_fetch import WebFetch
@@ -20,15 +21,22 @@ if TYPE_CHECKING:  # imported with the first check: completion in a shell must n
     from jsonschema import Draft202012Validator
 
 TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch())
+    tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch())
 }
 """Every tool, by name."""
 
-REACHING_OUT: frozenset[str] = frozenset({"web.fetch"})
+REACHING_OUT: frozenset[str] = frozenset({"web.fetch", "internet.research"})
 """Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
 
-STOPPED_BY_THEMSELVES: frozenset[str] = frozenset()
+STOPPED_BY_THEMSELVES: frozenset[str] = frozenset({"internet.research"})
 """Tools that keep a limit of their own, longer than that of the context."""
+
+
+def why_unavailable(name: str, context: ToolContext) -> str | None:
+    """Why a tool cannot be used as things are; None if it can."""
+    if name == "internet.research" and context.search_provider is None:
+        return "no search provider is configured (setting search_provider)"
+    return None
 
 
 def describe_tools(names: Iterable[str]) -> str:

@@ -2,13 +2,20 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, WebError
+from panda.memory.items import Item, visit_items
+from panda.memory.nodes import Node
+from panda.retrieval.query_words import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
+from panda.storage.page_zones import read_zones
+from panda.storage.records import VisitRecord
 from panda.storage.visits import Visit, find_visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
-from panda.tools.found_nodes import best_items, claims_of, entities_of
+from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of
 from panda.web.client import Page, Validators, WebClient, parse_url
 from panda.web.extracting import extract_page
 
@@ -59,14 +66,16 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
         StoreError: The visit cannot be written.
     """
     page = client_of(context).fetch(url, _validators(known))
-    visit_id, directory = place_visit(context.layout.turn(context.user, context.turn), url)
+    paths = context.layout.turn(context.user, context.turn)
+    visit_id, directory = place_visit(paths, url)
     if page.text is None and known is not None:
         visit = replace(
             known, visit_id=visit_id, visited_at=context.clock(), refreshes=known.visit_id, unchanged=True
         )
     else:
         visit = _new_visit(visit_id, page, known, context)
-    write_visit(directory, visit)
+    if context.folder is not None:  # a tool that is run by hand has no turn to keep anything in
+        write_visit(directory, visit)
     return visit, "unchanged" if visit.unchanged else "server"
 
 
@@ -91,28 +100,61 @@ def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResu
         context: Of the running turn.
         origin: "server", "unchanged" or "cache".
     """
+    if context.folder is None and origin != "cache":
+        return ToolResult("success", data=_data(visit, origin), claims=_claims_by_hand(visit, context))
     node = context.reader.load(f"visit:{visit.visit_id}")
     directory = node.provenance.rpartition("/")[0].rpartition("webpage_cache/")[2]
     names = () if origin == "cache" else (CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON)
-    shown = {key: value for key, value in visit.fields.items() if key != "zones"}
     return ToolResult(
         "success",
-        data={
-            "visit_id": visit.visit_id,
-            "url": visit.url,
-            "final_url": visit.final_url,
-            "visited_at": render_time(visit.visited_at),
-            "from": origin,
-            "refreshes": visit.refreshes,
-            "page_type": visit.page_type,
-            "extraction_quality": visit.extraction_quality,
-            "title": visit.title,
-            "fields": shown,
-        },
-        claims=tuple(claims_of(node, best_items(node, context.query, limit=_MOST_LINES))),
+        data=_data(visit, origin),
+        claims=tuple(claims_of(node, _telling_items(node, visit.url, context.query))),
         entities=entities_of([node]),
         artifacts=tuple(f"webpage_cache/{directory}/{name}" for name in names),
     )
+
+
+def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -> list[Item]:
+    """The lines that share most words with the query; its own address tells it nothing."""
+    own = url in query
+    found = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
+    return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
+
+
+def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[ToolClaim, ...]:
+    """The first lines of a page that no turn keeps; its address is their source."""
+    record = VisitRecord(
+        directory=Path(),
+        visit_id=visit.visit_id,
+        url=visit.url,
+        visited_at=visit.visited_at,
+        page_type=visit.page_type,
+        quality=visit.extraction_quality,
+        title=visit.title,
+        fields={key: value for key, value in visit.fields.items() if key != "zones"},
+        zones=read_zones(visit.fields.get("zones"), Path()),
+    )
+    words = find_query_words(context.query) if context.query else []
+    items = sorted(
+        visit_items(record, context.clock()), key=lambda item: -count_shared_words(item.text, words)
+    )[:_MOST_LINES]
+    return tuple(ToolClaim(item.text, round(item.confidence, 2), visit.url, None) for item in items)
+
+
+def _data(visit: Visit, origin: str) -> dict[str, Any]:
+    shown = {key: value for key, value in visit.fields.items() if key != "zones"}
+    return {
+        "visit_id": visit.visit_id,
+        "url": visit.url,
+        "final_url": visit.final_url,
+        "visited_at": render_time(visit.visited_at),
+        "from": origin,
+        "refreshes": visit.refreshes,
+        "page_type": visit.page_type,
+        "extraction_quality": visit.extraction_quality,
+        "title": visit.title,
+        "fields": shown,
+    }
 
 
 def _validators(known: Visit | None) -> Validators | None:
@@ -145,7 +187,7 @@ def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResul
     try:
         node = context.reader.load(f"visit:{known.visit_id}")
         day = known.visited_at.strftime("%Y-%m-%d")
-        for item in best_items(node, context.query, limit=_MOST_LINES, expired=True):
+        for item in _telling_items(node, known.url, context.query, expired=True):
             claims += [
                 replace(claim, text=f"{claim.text} (last seen {day})") for claim in claims_of(node, [item])
             ]

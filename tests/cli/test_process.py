@@ -16,7 +16,20 @@ from panda.storage.importing import import_turns
 from panda.storage.layout import Layout
 
 PANDA = str(Path(sys.executable).with_name("panda"))
-HEAVY = ("rich", "llama_cpp", "numpy", "tiktoken", "jsonschema", "sqlite3", "yaml", "httpx", "llguidance")
+HEAVY = (
+    "mcp",
+    "starlette",
+    "uvicorn",
+    "rich",
+    "llama_cpp",
+    "numpy",
+    "tiktoken",
+    "jsonschema",
+    "sqlite3",
+    "yaml",
+    "httpx",
+    "llguidance",
+)
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "TERM": "xterm", "COLUMNS": "100"}
 
 

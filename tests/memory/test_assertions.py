@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panda.documents.memory_edit import set_entry
+from panda.documents.memory_edit import MemoryText
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.times import Clock
 from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageError
@@ -61,6 +61,13 @@ def staged(
         text=f"my {relation} is {value}",
         source_turn=turn,
     )
+
+
+def set_entry(text: str, key: str, value: object, turn: int | None = 1) -> str:
+    """The text of a memory file with one key set."""
+    file = MemoryText(text, title="T", where="f")
+    file.set(key, value, confidence=0.9, source_turn=turn, updated_at=NOW)
+    return file.text
 
 
 def apply(layout: Layout, *values: StagedValue, at: Clock = clock) -> int:
@@ -147,18 +154,14 @@ def test_hand_made_file_keeps_all_other_lines(layout: Layout) -> None:
 def test_windows_line_ends_stay(layout: Layout) -> None:
     """A file with CRLF gets CRLF lines."""
     text = "---\r\na: 1\r\n---\r\nhello\r\n<!-- panda -->\r\n<!-- panda -->\r\n"
-    changed = set_entry(
-        text, key="b", value="x", confidence=0.95, source_turn=1, updated_at=NOW, title="T", where="f"
-    )
+    changed = set_entry(text, "b", "x")
     assert "\n" not in changed.replace("\r\n", "")
     assert "- b: x (turn 1)\r\n<!-- panda -->" in changed
 
 
 def test_text_without_front_matter_gets_one(layout: Layout) -> None:
     """Notes without front matter are kept below a new one."""
-    changed = set_entry(
-        "notes\n", key="b", value=None, confidence=0.5, source_turn=None, updated_at=NOW, title="T", where="f"
-    )
+    changed = set_entry("notes\n", "b", None, None)
     assert changed.endswith("---\nnotes\n")
     assert parse_memory_file(changed, where="f")[0].value is None
 
@@ -167,16 +170,7 @@ def test_text_without_front_matter_gets_one(layout: Layout) -> None:
 def test_unsafe_front_matter_is_refused(entry: str) -> None:
     """Where one entry cannot be changed alone, the file is left as it is."""
     with pytest.raises(DocumentError):
-        set_entry(
-            f"---\n{entry}\n---\n",
-            key="b" if "b" in entry and not entry.startswith("{") else "new",
-            value="x",
-            confidence=0.5,
-            source_turn=1,
-            updated_at=NOW,
-            title="T",
-            where="f",
-        )
+        set_entry(f"---\n{entry}\n---\n", "b" if "b" in entry and not entry.startswith("{") else "new", "x")
 
 
 VALUES: st.SearchStrategy[Value] = st.one_of(
@@ -195,9 +189,7 @@ def test_any_values_read_back(changes: list[tuple[str, Value]]) -> None:
     text = HAND_MADE
     for key, value in changes:
         plain = list(value) if isinstance(value, tuple) else value
-        text = set_entry(
-            text, key=key, value=plain, confidence=0.9, source_turn=1, updated_at=NOW, title="T", where="f"
-        )
+        text = set_entry(text, key, plain)
         entries = {entry.key: entry.value for entry in parse_memory_file(text, where="f")}
         assert entries[key] == plain
     assert "# what I like" in text

@@ -364,8 +364,9 @@ def test_stray_files_and_names(project: Project) -> None:
 
 
 def asks() -> Iterator[tuple[str, set[str], set[str], set[str]]]:
-    """Step, options, variables and documents of every `ask(…)` in panda/phases; documents may be unpacked."""
-    for path in (Path(__file__).parents[2] / "panda" / "phases").glob("*.py"):
+    """Step, options, variables and documents of every `ask(…)` in phases and tools."""
+    package = Path(__file__).parents[2] / "panda"
+    for path in (*(package / "phases").glob("*.py"), *(package / "tools").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ask":
                 given = {
@@ -377,7 +378,10 @@ def asks() -> Iterator[tuple[str, set[str], set[str], set[str]]]:
                     for keyword in node.keywords
                     if isinstance(keyword.value, ast.Dict)
                 }
-                step = ast.literal_eval(node.args[1])
+                named = [argument for argument in node.args if isinstance(argument, ast.Constant)]
+                if not named:
+                    continue  # the step is another caller's
+                step = ast.literal_eval(named[0])
                 yield step, *(given.get(name, set()) for name in ("options", "variables", "extra"))
 
 

@@ -45,9 +45,10 @@ def context(layout: Layout, site: Site) -> Iterator[Context]:
 
         web = WebClient(AddressRules((parse_allowed(site.place),)), timeout_seconds=5)
         write_turn(layout, turn, query=query, response="", status="running")
+        folder = layout.turn("ann", turn).directory
         reader = NodeReader(layout, "ann", clock)
         return ToolContext(
-            layout, "ann", turn, query, reader, Retriever(index, "ann"), clock, web=lambda: web
+            layout, "ann", turn, query, reader, Retriever(index, "ann"), clock, web=lambda: web, folder=folder
         )
 
     yield make

@@ -1,0 +1,82 @@
+"""Pages that a turn's gathered context rests on, and what of them this turn has read anew."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from panda.errors import MemoryNodeError
+from panda.memory.nodes import Node, NodeReader
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.retrieval.overlap import share_of_words
+from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
+
+_MOST_PAGES = 2
+_LEAST_SHARE = 0.25
+
+
+def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
+    """
+    Pages to look at again: the query needs to know how things are now, and they were read before.
+
+    Args:
+        turn: With its gathered context.
+        reader: Loads the visits.
+
+    Returns:
+        At most two, those that share most words with the query first, each with its address as text; those
+        that this turn has asked for already are left out.
+    """
+    if not turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"]:
+        return []
+    asked = {step["arguments"].get("url") for step in turn.steps() if step["tool"] == "web.fetch"}
+    newest: dict[str, Node] = {}
+    for node in _visits(turn, reader):
+        if node.url is None or node.url in asked:
+            continue
+        held = newest.get(node.url)
+        if held is None or (held.at and node.at and node.at > held.at):
+            newest[node.url] = node
+    rated = sorted(((share_of_words(turn.query, n.title), n) for n in newest.values()), key=lambda r: -r[0])
+    return [
+        Option(f"w{n}", str(node.url), (node.id,), share, node.title)
+        for n, (share, node) in enumerate(rated[:_MOST_PAGES], 1)
+        if share >= _LEAST_SHARE
+    ]
+
+
+def read_anew(steps: Sequence[dict[str, Any]]) -> set[str]:
+    """
+    Nodes of visits that this turn has looked at again: refreshed, or found to be away.
+
+    Args:
+        steps: The tool steps of the turn.
+    """
+    found = set()
+    for step in steps:
+        if step["tool"] == "web.fetch":
+            data = step["data"] or {}
+            found |= {f"visit:{data['refreshes']}"} if data.get("refreshes") else set()
+            if step["status"] != "success":
+                found |= {claim["node_id"] for claim in step["claims"] if claim["node_id"]}
+    return found
+
+
+def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
+    """Visits among the gathered nodes, and those that gathered turns and research lead to."""
+    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
+    waiting = list(dict.fromkeys(node_id for section in sections for node_id in section["node_ids"]))
+    seen: set[str] = set()
+    visits: list[Node] = []
+    while waiting:
+        node_id = waiting.pop(0)
+        if node_id in seen or not node_id.startswith(("visit:", "research:", "turn:")):
+            continue
+        seen.add(node_id)
+        try:
+            node = reader.load(node_id)
+        except MemoryNodeError as exc:
+            turn.warn(exc.message)
+            continue
+        waiting += node.links
+        visits += [node] if node_id.startswith("visit:") else []
+    return visits

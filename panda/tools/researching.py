@@ -1,0 +1,254 @@
+"""A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from panda.documents.evidence import check_evidence
+from panda.errors import UsageError, WebError
+from panda.memory.confidence import EXPIRED_BELOW
+from panda.memory.nodes import Node
+from panda.recipes.choices import Option
+from panda.retrieval.overlap import share_of_words
+from panda.storage.files import read_json
+from panda.storage.layout import RESEARCH_JSON
+from panda.storage.visits import Visit, find_visit
+from panda.tools.conflicts import Conflict, FoundClaim, differing_pairs, join_conflicts
+from panda.tools.contract import Ask, Entity, ToolClaim, ToolContext, ToolResult
+from panda.tools.research_files import Research, Source, write_research
+from panda.tools.source_choice import choose_sources, make_phrases
+from panda.tools.source_quality import site_of
+from panda.tools.visiting import client_of, refresh_visit
+from panda.web.client import parse_url
+from panda.web.search import open_provider
+
+_MOST_LINES = 40
+_LONG_PAGE_LINES = 60
+
+
+@dataclass
+class _ReadPage:
+    """A page that was read for the research."""
+
+    id: str
+    """p1, p2, …"""
+    visit: Visit
+    """As written."""
+    node: Node
+    """Its node."""
+    lines: list[FoundClaim] = field(default_factory=list)
+    """What may be quoted of it."""
+
+
+def research(query: str, context: ToolContext) -> ToolResult:
+    """
+    Research a query and write what was found.
+
+    Args:
+        query: What to look for.
+        context: Of the running turn.
+
+    Raises:
+        UsageError: No search provider is configured, or the turn has another research already.
+        WebError: The search fails.
+    """
+    paths = context.layout.turn(context.user, context.turn)
+    if (paths / RESEARCH_JSON).is_file():
+        done = read_json(paths / RESEARCH_JSON)
+        if done.get("query") != query:
+            raise UsageError("this turn has its research already", where=str(paths / RESEARCH_JSON))
+        return result_of(Research.from_json(done), context)
+    provider = open_provider(context.search_provider, client_of(context))
+    ask = _asker(context)
+    kind = str(ask("phase4_research_strategy")["kind"])
+    phrases = make_phrases(query, kind, ask)
+    results = [result for phrase in phrases for result in provider.search(phrase)]
+    sources = choose_sources(results, query, kind, context, ask)
+    pages, failed = _read(sources, context)
+    pages = _usable(pages, query, ask)
+    claims = _choose_claims(pages, query, kind, ask)
+    conflicts = _conflicts(claims, ask)
+    made = Research.of(
+        query,
+        kind=kind,
+        phrases=phrases,
+        provider=provider.name,
+        sources=sources,
+        visits=[page.visit for page in pages],
+        claims=claims,
+        conflicts=conflicts,
+        failed=failed,
+        now=context.clock(),
+    )
+    made = made.with_summary(_summary(made, ask))
+    write_research(paths, made)
+    return result_of(made, context)
+
+
+def result_of(made: Research, context: ToolContext) -> ToolResult:
+    """
+    A research as a result: one claim for every conflict, one for every line that is in none.
+
+    Args:
+        made: As written.
+        context: Of the running turn.
+    """
+    file = context.layout.turn(context.user, context.turn) / RESEARCH_JSON
+    source = file.relative_to(context.layout.user(context.user)).as_posix()
+    node_id = f"research:{made.topic}"
+    contested = {claim.text for conflict in made.conflicts for claim in conflict.claims}
+    claims = [
+        ToolClaim(c.text, min(m.confidence for m in c.claims), source, node_id, made.expires)
+        for c in made.conflicts
+    ]
+    claims += [
+        ToolClaim(c.text, round(c.confidence, 2), c.provenance, f"visit:{c.visit_id}", made.expires)
+        for c in made.claims
+        if c.text not in contested
+    ]
+    if not claims:
+        tried = f"; {len(made.failed)} could not be read: {made.failed[0]}" if made.failed else ""
+        message = f"internet.research: nothing on the query in {len(made.visit_ids)} pages{tried}"
+        return ToolResult("error", error=message)
+    return ToolResult(
+        "success",
+        data={
+            "topic": made.topic,
+            "summary": made.summary,
+            "quality_score": made.quality,
+            "visits": list(made.visit_ids),
+            "conflicts": [conflict.text for conflict in made.conflicts],
+            "failed": list(made.failed),
+        },
+        claims=tuple(claims),
+        entities=tuple(
+            Entity(node, "visit", subject)
+            for node, subject in dict.fromkeys((f"visit:{c.visit_id}", c.subject) for c in made.claims)
+        ),
+        artifacts=(RESEARCH_JSON, "research.md"),
+    )
+
+
+def _asker(context: ToolContext) -> Ask:
+    if context.ask is None:
+        raise UsageError("a research needs a turn: its steps are chosen by recipes", fix="use panda turn")
+    return context.ask
+
+
+def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_ReadPage], list[str]]:
+    pages: list[_ReadPage] = []
+    failed: list[str] = []
+    for source in sources:
+        if not source.chosen:
+            continue
+        try:
+            url = str(parse_url(source.url))
+            known = find_visit(context.layout, context.user, url, up_to_turn=context.turn)
+            visit, _ = refresh_visit(url, known, context)
+        except WebError as exc:
+            failed.append(f"{source.url}: {exc.message}")
+            continue
+        node = context.reader.load(f"visit:{visit.visit_id}")
+        page = _ReadPage(f"p{len(pages) + 1}", visit, node)
+        page.lines = [
+            FoundClaim(
+                text=item.text,
+                subject=node.title,
+                source=site_of(visit.url),
+                url=visit.url,
+                visit_id=visit.visit_id,
+                provenance=node.provenance,
+                confidence=item.confidence,
+                content_type=item.content_type,
+            )
+            for item in node.items
+            if item.confidence >= EXPIRED_BELOW
+        ]
+        pages.append(page)
+    return pages, failed
+
+
+def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]:
+    """The pages that are about the query and were read well enough."""
+    if not pages:
+        return []
+    about = [Option(p.id, f"{p.node.title}. {_sample(p)}"[:300], (), _overlap(query, p)) for p in pages]
+    relevant = ask("phase4_page_relevance", options={"pages": about})["pages"]
+    rated = [
+        Option(p.id, f"{p.visit.extraction_quality:.2f} {p.node.title}", (), p.visit.extraction_quality)
+        for p in pages
+        if p.id in relevant
+    ]
+    accepted = ask("phase4_extraction_check", options={"accepted": rated})["accepted"] if rated else ()
+    return [page for page in pages if page.id in accepted]
+
+
+def _sample(page: _ReadPage) -> str:
+    return " ".join(line.text.removeprefix(f"{page.node.title}: ") for line in page.lines[:3])
+
+
+def _overlap(query: str, page: _ReadPage) -> float:
+    return share_of_words(query, f"{page.node.title} {_sample(page)}")
+
+
+def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
+    """Lines that speak of the query; where prices are asked for, the price and stock of every product too."""
+    lines = [line for page in pages for line in _lines_of_page(page, query, ask)]
+    ranked = sorted(lines, key=lambda line: -share_of_words(query, line.text))[:_MOST_LINES]
+    options = [
+        Option(f"c{n}", line.text, (f"visit:{line.visit_id}",), share_of_words(query, line.text))
+        for n, line in enumerate(ranked, 1)
+    ]
+    chosen = ask("phase4_research_claims", options={"claims": options})["claims"] if options else ()
+    found = [line for n, line in enumerate(ranked, 1) if f"c{n}" in chosen]
+    if kind in ("prices", "comparison"):
+        told = [line for line in lines if _is_offer(line)]
+        found = [*told, *(line for line in found if line not in told)]
+    return list(dict.fromkeys(found))
+
+
+def _is_offer(line: FoundClaim) -> bool:
+    start = line.text.removeprefix(f"{line.subject}: ")
+    return start.startswith(("price ", "availability ", "lowest_price "))
+
+
+def _lines_of_page(page: _ReadPage, query: str, ask: Ask) -> list[FoundClaim]:
+    """All lines of a page; of a long one those of the zones that the query needs."""
+    zones: Any = page.visit.fields.get("zones") or []
+    if len(page.lines) <= _LONG_PAGE_LINES or len(zones) < 2:
+        return page.lines
+    options = [
+        Option(f"z{n}", f"{zone['type']}: {' '.join(zone['items'][:4])}"[:300], (), float(zone["confidence"]))
+        for n, zone in enumerate(zones, 1)
+        if zone["type"] != "navigation" and zone["confidence"] >= 0.5
+    ]
+    chosen = ask("phase4_page_zones", options={"zones": options})["zones"] if options else ()
+    left_out = {
+        item for n, zone in enumerate(zones, 1) if f"z{n}" not in chosen for item in zone["items"]
+    } - {item for n, zone in enumerate(zones, 1) if f"z{n}" in chosen for item in zone["items"]}
+    return [line for line in page.lines if line.text.removeprefix(f"{page.node.title}: ") not in left_out]
+
+
+def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
+    pairs = {f"x{n}": pair for n, pair in enumerate(differing_pairs(claims), 1)}
+    if not pairs:
+        return []
+    options = [
+        Option(
+            id_, f"{claims[i].text} ({claims[i].source}) / {claims[j].text} ({claims[j].source})", (), alike
+        )
+        for id_, (i, j, alike) in pairs.items()
+    ]
+    same = ask("phase4_research_conflicts", options={"same": options})["same"]
+    return join_conflicts(claims, [pairs[id_][:2] for id_ in same])
+
+
+def _summary(made: Research, ask: Ask) -> str:
+    """The report of a model that writes, if all of it stands in the findings; else what code counts."""
+    findings = [f"{claim.text} ({claim.source})" for claim in made.claims]
+    findings += [conflict.text for conflict in made.conflicts]
+    counted = made.counted
+    listed = "\n".join(findings) or "nothing was found"
+    reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
+    said = str(reply["summary"])
+    return counted if check_evidence(said, [*findings, counted]) else said

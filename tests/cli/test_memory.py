@@ -1,0 +1,188 @@
+"""`panda memory`: as a user types it."""
+
+import json
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.documents.times import render_time
+from panda.storage.layout import Layout
+from tests.cli.programs import Ended, run_words
+from tests.stores import NOW
+
+
+class Shell:
+    """Runs `panda memory …` on a store of its own."""
+
+    def __init__(
+        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.layout = Layout(root)
+        self.layout.user("ann").mkdir(parents=True)
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *words: str, stdin: str = "") -> Ended:
+        self._monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(stdin.encode())))
+        options = ["--root", str(self.layout.root), "--user", "ann"]
+        environ = {"PANDA_NOW": render_time(NOW)}
+        end = words.index("--") if "--" in words else len(words)
+        arguments = ["memory", *words[:end], *options, *words[end:]]
+        return run_words(build_program(), arguments, self._capsys, environ)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(tmp_path / "store", capsys, monkeypatch)
+
+
+def test_set_get_list_history_retract(shell: Shell) -> None:
+    """What is set can be got, listed, looked up in the history and taken back."""
+    assert shell("set", "budget", "$500").code == 0
+    assert shell("set", "budget", "$900").code == 0
+    assert shell("get", "budget").out == "$900\n"
+    rows = [line.split("\t") for line in shell("list").out.splitlines()]
+    assert rows == [
+        ["budget", "$900", "0.95", "HIGH", "2026-01-04T14:30:00Z", "user:ann", "preference", "local", ""]
+    ]
+    history = [line.split("\t")[1:3] for line in shell("history", "budget").out.splitlines()]
+    assert history == [["$500", "0.95"], ["$500", "retracted"], ["$900", "0.95"]]
+    assert (shell("retract", "budget").code, shell("get", "budget").code) == (0, 2)
+    assert shell("list").out == ""
+    assert "budget" not in shell.layout.preferences("ann").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["900"], {"type": "string", "v": "900"}),
+        (["--type", "number", "--", "-1.5e3"], {"type": "number", "v": -1500.0}),
+        (["true", "--type", "boolean"], {"type": "boolean", "v": True}),
+        (["--type", "null"], {"type": "null"}),
+        (["a", "b"], {"type": "list", "v": ["a", "b"]}),
+        (["a", "--type", "list"], {"type": "list", "v": ["a"]}),
+        (["Acme Corp", "--type", "ref"], {"type": "ref", "v": "Acme Corp"}),
+        (["2026-01-04", "--type", "datetime"], {"type": "datetime", "v": "2026-01-04"}),
+    ],
+)
+def test_types(shell: Shell, words: list[str], value: dict[str, object]) -> None:
+    """A value is a string unless a type is given, or there are several."""
+    appended = shell("set", "k", "--json", *words).value["data"]["appended"]
+    assert [one["value"] for one in appended] == [value]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["k"],
+        ["k", " "],
+        [" ", "x"],
+        ["panda:k", "x"],
+        ["k", "x", "--type", "number"],
+        ["k", "nan", "--type", "number"],
+        ["k", "x", "--type", "boolean"],
+        ["k", "x", "--type", "thing"],
+        ["k", "x", "--type", "null"],
+        ["k", "1", "2", "--type", "number"],
+        ["k", "x", "--scope", "world"],
+        ["k", "x", "--entity", " "],
+        ["k", "x", "--entity", "acme", "--kind", "preference"],
+        ["k", "x", "--kind", "wish"],
+        ["k", "x", "--valid-until", "tomorrow"],
+    ],
+)
+def test_wrong_usage(shell: Shell, words: list[str]) -> None:
+    """What cannot be remembered is refused with 2 and a fix, and nothing is written."""
+    ended = shell("set", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert "error: " in ended.err
+    assert not shell.layout.memory_log("ann").exists()
+
+
+def test_scopes_and_entities(shell: Shell) -> None:
+    """Scopes are apart; the files show the local one, facts of others with their entity."""
+    shell("set", "ceo", "Ada", "--entity", "Acme Corp")
+    shell("set", "ceo", "Bob", "--entity", "acme corp", "--scope", "team")
+    shell("set", "acme-corp#cfo", "Cy", "--valid-until", "2026-01-01")
+    assert (shell("get", "acme-corp#ceo").out, shell("get", "acme-corp#cfo").code) == ("Ada\n", 2)
+    assert shell("get", "ceo", "--entity", "Acme Corp", "--scope", "team").out == "Bob\n"
+    listed = [line.split("\t") for line in shell("list", "--entity", "acme corp").out.splitlines()]
+    assert [(row[0], row[1], row[7], row[8]) for row in listed] == [
+        ("acme-corp#ceo", "Ada", "local", ""),
+        ("acme-corp#cfo", "Cy", "local", "expired"),
+        ("acme-corp#ceo", "Bob", "team", ""),
+    ]
+    assert len(shell("list", "--scope", "team").out.splitlines()) == 1
+    assert shell("list", "--kind", "preference").out == ""
+
+
+def test_many_from_standard_input(shell: Shell) -> None:
+    """JSON lines are remembered in order; a line that is impossible is named before any is kept."""
+    lines = [{"key": f"k{n}", "value": n} for n in range(45)]
+    lines.append({"key": "ceo", "value": {"type": "ref", "v": "Ada"}, "entity": "acme", "scope": "team"})
+    ended = shell("set", "-", stdin="".join(json.dumps(line) + "\n" for line in lines))
+    assert (ended.code, len(shell("list").out.splitlines())) == (0, 46)
+    before = shell.layout.memory_log("ann").read_bytes()
+    for junk in ("{", "[]", '{"key": "x"}', '{"key": "x", "value": " "}', '{"key": "x", "value": 1, "a": 2}'):
+        ended = shell("set", "-", stdin='{"key": "new", "value": 1}\n\n' + junk)
+        assert (ended.code, "stdin:3" in ended.err) == (2, True)
+    assert shell.layout.memory_log("ann").read_bytes() == before
+
+
+def test_edit_by_hand(shell: Shell) -> None:
+    """A value typed into the file is listed with .50 and its date; what happened is told on stderr."""
+    shell.layout.preferences("ann").write_text("---\ncity:  Salem # here\n---\n", encoding="utf-8")
+    ended = shell("list")
+    assert ended.out.split("\t")[:5] == ["city", "Salem", "0.50", "MEDIUM", "2026-01-04T14:30:00Z"]
+    assert "taken in: city, typed by hand" in ended.err
+    assert "taken in" not in shell("list").err
+
+
+def test_store_that_cannot_be_written(shell: Shell) -> None:
+    """A store marked as read-only is read, edits by hand included, and nothing is written."""
+    shell.layout.read_only_mark.touch()
+    shell.layout.preferences("ann").write_text("---\ncity: Salem\n---\n", encoding="utf-8")
+    assert shell("get", "city").out == "Salem\n"
+    assert "not taken in yet" in shell("list").out
+    assert shell("set", "city", "Rome").code == 2
+    assert [path.name for path in shell.layout.user("ann").iterdir()] == ["preferences.md"]
+
+
+def test_contradictions(shell: Shell, tmp_path: Path) -> None:
+    """Another machine's fact contradicts, is shown with both values, and is settled."""
+    shell("set", "pet", "cat")
+    fact = {
+        "id": "o1",
+        "entity": "user:ann",
+        "relation": "pet",
+        "value": {"type": "string", "v": "dog"},
+        "source": "agent:x",
+        "confidence": 0.6,
+        "scope": "local",
+        "hlc": "5.000",
+        "valid_until": None,
+    }
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"facts": [fact], "conflicts": []}, indent=1), encoding="utf-8")
+    assert shell("merge", str(other)).code == 0
+    assert "contradicted: dog (0.60, agent:x)" in shell("list").out
+    assert (shell("lint").code, shell("lint").out.split("\t")[0]) == (3, "contradiction")
+    conflict = shell("conflicts").out.split("\t")[0]
+    assert shell("resolve", conflict).code == 2
+    assert shell("resolve", conflict, "--winner", "nobody").code == 2
+    assert shell("resolve", conflict[:12], "--winner", "o1").code == 0
+    assert (shell("get", "pet").out, shell("conflicts").out, shell("lint").code) == ("dog\n", "", 0)
+    assert shell("resolve", conflict, "--winner", "o1").code == 2
+    records = shell.layout.conflicts_log("ann").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["status"] for line in records] == ["resolved"]
+
+
+def test_merge_of_junk(shell: Shell, tmp_path: Path) -> None:
+    """A file that holds no facts is refused with its line; one that is not there with 74."""
+    junk = tmp_path / "junk.jsonl"
+    junk.write_text('\n{"id": 1}\n', encoding="utf-8")
+    ended = shell("merge", str(junk), "--json")
+    assert (ended.code, f"{junk}:2" in ended.value["error"]["where"]) == (2, True)
+    assert shell("merge", str(tmp_path / "none")).code == 74
