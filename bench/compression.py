@@ -30,6 +30,7 @@ from panda.compression.nerves import NervesReader
 from panda.compression.tokens import count_tokens
 from panda.documents.sentences import split_sentences
 from panda.documents.stemming import split_terms
+from panda.models.contract import Model, ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings, process_environment
@@ -111,6 +112,29 @@ def kept_shares(cases: list[Case], output: Callable[[Case], str]) -> tuple[float
     return answers / len(cases), turns / len(cases)
 
 
+def show_speed(model: Model, document: str) -> None:
+    """Rung 3 beside a bare prefill of the same text, and what a document within budget adds to a call."""
+    size = model.count_model_tokens(document)
+    params = ScoreParams(600.0)
+    model.score("Warm.", [ScoreCase("", " x")], params)
+    rates: dict[str, list[float]] = {"prefill": [], "rung 3": []}
+    for n in range(3):
+        start = time.monotonic()
+        model.score(f"{n} {document}", [ScoreCase("", " x")], params)
+        rates["prefill"].append(size / (time.monotonic() - start))
+        start = time.monotonic()
+        reader = NervesReader(model)
+        budget = count_tokens(document) // 4
+        compress(document, kind="generic", budget_tokens=budget, count=count_tokens, surprise=reader)
+        rates["rung 3"].append(size / (time.monotonic() - start))
+    bare, third = (sorted(found)[1] for found in rates.values())
+    print(f"rung 3: {third:.0f} tokens a second, {third / bare:.0%} of a bare prefill ({bare:.0f})")  # noqa: T201
+    start = time.monotonic()
+    compress(document, kind="generic", budget_tokens=10**6, count=count_tokens)
+    share = (time.monotonic() - start) / (size / bare)
+    print(f"within budget: {share:.2%} of the prefill of the same text")  # noqa: T201
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser()
@@ -164,6 +188,7 @@ def main() -> None:
         for name, output in rows:
             answer, turn = kept_shares(cases, output)
             print(f"{name:32}{answer:18.1%}  {turn:8.1%}", flush=True)  # noqa: T201
+        show_speed(layers.model("NERVES"), max(documents.values(), key=len))
     total = sum(map(count_tokens, documents.values()))
     rate = total / seconds["model"]
     print(f"model: {seconds['model']:.0f} seconds for {total} tokens ({rate:.0f} a second)")  # noqa: T201

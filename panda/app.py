@@ -32,7 +32,7 @@ from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.session.closing import check_open
 from panda.session.session_file import load_session, open_session
-from panda.settings import Settings
+from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
@@ -247,6 +247,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
             (*guarded_files(settings.project_dir), settings.models_file, layout.root),
             commands=settings.test_commands,
             command_seconds=settings.test_seconds,
+            environ=process_environment(),
             dry=dry,
         )
 

@@ -53,7 +53,8 @@ def run(
     data: dict[str, object] = {"tool": name, "arguments": arguments, **result.to_json()}
     if result.status == "success":
         return Result(data, _body(result))
-    return Result(data, error=CheckError(f"{result.status}: {result.error}", where=name))
+    message = result.error if result.status == "error" else f"blocked: {result.error}"
+    return Result(data, error=CheckError(str(message), where=name))
 
 
 def _arguments(text: str) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phase
     from panda.phases.turn import Turn
 
 _CLARIFY = 21
+_MODES = ("chat", "code")
 
 
 def turn(
@@ -28,7 +29,7 @@ def turn(
     session: Annotated[
         str | None, typer.Option(help="Session of the turn.", metavar="ID", autocompletion=complete_sessions)
     ] = None,
-    mode: Annotated[str, typer.Option(help="chat; code comes with its recipes.", metavar="MODE")] = "chat",
+    mode: Annotated[str, typer.Option(help="chat, or code to work on the project.", metavar="MODE")] = "chat",
     seed: Annotated[int | None, typer.Option(help="Seed of every model call.", metavar="N")] = None,
     resume: Annotated[
         int | None,
@@ -39,7 +40,9 @@ def turn(
             autocompletion=complete_unfinished_turns,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what would be done; in code mode, show the diff.")
+    ] = False,
 ) -> Result:
     """
     Answer a query from the store.
@@ -48,16 +51,17 @@ def turn(
     """
     from panda.app import build
 
-    _check_usage(query, resume, dry_run=dry_run)
-    store = invocation.store() if dry_run else invocation.store_for_writing()
+    _check_usage(query, resume, mode, dry_run=dry_run)
+    only_plan = dry_run and mode == "chat"
+    store = invocation.store() if only_plan else invocation.store_for_writing()
     app = build(invocation.settings, store, invocation.environ, invocation.layers)
     if resume is not None:
         return _resume(invocation, app, resume)
     text = read_query(query or "", invocation.stdin)
-    if dry_run:
+    if only_plan:
         return _show_plan(app, text, mode)
     with app.hold_session(invocation.settings.session, waiting(invocation)):
-        return run_turn(invocation, app, app.start_turn(text, mode))
+        return run_turn(invocation, app, app.start_turn(text, mode, dry_run=dry_run))
 
 
 def read_query(argument: str, stdin: BinaryIO) -> str:
@@ -66,7 +70,9 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
 
 
-def _check_usage(query: str | None, resume: int | None, *, dry_run: bool) -> None:
+def _check_usage(query: str | None, resume: int | None, mode: str, *, dry_run: bool) -> None:
+    if mode not in _MODES:
+        raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=f"use {' or '.join(_MODES)}")
     if (query is None) == (resume is None):
         raise UsageError(
             "give a query or --resume TURN, one of the two", where="QUERY|-", fix='as in panda turn "What …?"'
@@ -132,10 +138,19 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
             for item in meta.get("items", ())
             for node_id in item["node_ids"]
         ],
+        "changes": file_changes(folder),
         "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
         "reason": metadata.reason,
         "intervention": metadata.intervention,
     }
+
+
+def file_changes(folder: TurnFolder) -> list[dict[str, Any]]:
+    """The files of the project that a turn changed, with the diff of each change, in order."""
+    paths = sorted((folder.paths.directory / "steps").glob("step_*.json"))
+    steps = [folder.read_json(f"steps/{path.name}") for path in paths]
+    made = [step["data"] for step in steps if step["kind"] == "write" and step["status"] == "success"]
+    return [{key: one[key] for key in ("path", "diff", "dry_run")} for one in made if "diff" in one]
 
 
 def _not_approved(data: Mapping[str, Any]) -> NotApprovedError:
@@ -155,5 +170,9 @@ def _result(invocation: Invocation, data: dict[str, Any], error: PandaError | No
     if data["status"] == "failed":
         for source in data["sources"]:
             invocation.reporter.step(f"evidence: {source['quote']} [{source['node_id']}]")
+        for change in data["changes"]:
+            invocation.reporter.step(
+                f"{'would change' if change['dry_run'] else 'changed'}: {change['path']}"
+            )
         return Result(data, error=_not_approved(data))
     return Result(data, Markdown(data["response"]))

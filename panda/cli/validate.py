@@ -12,6 +12,7 @@ from panda.cli.contract import Invocation, Result
 from panda.cli.plain_text import one_line
 from panda.documents.problems import Problem
 from panda.errors import CheckError
+from panda.memory.checking import check_memory
 from panda.memory.judging import judge_gathered
 from panda.settings import Settings
 from panda.storage.checking import check_store
@@ -42,6 +43,12 @@ def validate(
     places = [_place(path, layout, invocation.settings.user) for path in paths or ()]
     problems = check_store(layout, places)
     problems += judge_gathered(layout.root, places)
+    told = {(problem.path, problem.line) for problem in problems}
+    problems += [
+        one
+        for one in check_memory(layout.root, places, invocation.settings.clock())
+        if (one.path, one.line) not in told
+    ]
     problems += _recipe_problems(invocation.settings, places)
     data = {"problems": [asdict(problem) for problem in problems]}
     if not problems:

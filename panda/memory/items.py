@@ -1,13 +1,12 @@
 """Quotable one-line items of turns, visits, research and knowledge documents. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.documents.front_matter import FrontMatterText
 from panda.documents.memory_file import render_value
-from panda.documents.passages import split_passages
+from panda.documents.passages import Passage, split_passages
 from panda.documents.sentences import one_line, strip_citations
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
 from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
@@ -204,21 +203,21 @@ def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 
 def knowledge_items(
-    document: FrontMatterText, start: float, at: datetime | None, now: datetime
+    passages: Sequence[Passage], start: float, at: datetime | None, now: datetime
 ) -> tuple[Item, ...]:
     """
     One item a sentence or list item; the nearest heading stands in front of a list item too short to be
     understood alone.
 
     Args:
-        document: A knowledge document, cut at its front matter.
+        passages: Passages of a knowledge document, all or those of a section.
         start: Confidence of the document when it was written.
         at: When it was written; None if unknown.
         now: The instant that confidence is computed for.
     """
     confidence = confidence_at(start, "general_fact", at, now)
     items = []
-    for passage in split_passages(document.body):
+    for passage in passages:
         text = passage.text
         if passage.is_list_item and passage.headings and len(text.split()) < _SHORT_ITEM_WORDS:
             text = f"{passage.headings[-1]}: {text}"

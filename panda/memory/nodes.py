@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from panda.documents.front_matter import read_number, split_front_matter
+from panda.documents.knowledge_sections import split_knowledge
 from panda.documents.sentences import one_line
 from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
@@ -15,7 +16,7 @@ from panda.memory.node import Node, SourceType
 from panda.memory.projection import Projection
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.staging import Kind
-from panda.storage.files import read_text
+from panda.storage.files import read_text, store_errors
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,
@@ -217,10 +218,12 @@ class NodeReader:
         )
 
     def _knowledge(self, node_id: str, name: str) -> Node:
-        parts = PurePosixPath(name).parts
-        if PurePosixPath(name).is_absolute() or ".." in parts:
-            raise NotFoundError(f"{name!r} leads out of the knowledge directory", where=node_id)
-        path = self._layout.knowledge(self._user).joinpath(*parts)
+        path, anchor = self._knowledge_path(name), None
+        with store_errors(path, "read"):
+            is_section = "#" in name and not path.exists()
+        if is_section:
+            name, _, anchor = name.rpartition("#")
+            path = self._knowledge_path(name)
         document = split_front_matter(read_text(path), where=str(path))
         given = document.values.get("confidence")
         start = KNOWLEDGE if given is None else read_number(given)
@@ -235,14 +238,28 @@ class NodeReader:
                 at = parse_time(raw_date)
             except ValueError as exc:
                 raise FileFormatError(f"{raw_date!r} is no date", where=f"{path} (front matter)") from exc
+        sections = split_knowledge(document.body)
+        if anchor is not None:
+            sections = [section for section in sections if section.anchor == anchor]
+            if not sections:
+                raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
+        title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
+        heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title
+        passages = [passage for section in sections for passage in section.passages]
         return Node(
             id=node_id,
             source_type="fact",
-            title=one_line(str(document.values.get("title") or PurePosixPath(name).stem)),
+            title=title if heading == title else f"{title}: {heading}",
             provenance=self._relative(path),
             at=at,
-            items=knowledge_items(document, start, at, self._clock()),
+            items=knowledge_items(passages, start, at, self._clock()),
         )
+
+    def _knowledge_path(self, name: str) -> Path:
+        parts = PurePosixPath(name).parts
+        if PurePosixPath(name).is_absolute() or ".." in parts:
+            raise NotFoundError(f"{name!r} leads out of the knowledge directory", where=name)
+        return self._layout.knowledge(self._user).joinpath(*parts)
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self._layout.user(self._user)).as_posix()

@@ -58,6 +58,31 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     return found
 
 
+def step_texts(turn: Turn, node_id: str) -> str:
+    """
+    What the tools of this turn told of a node; of a step, everything that it gave.
+
+    Args:
+        turn: The running turn.
+        node_id: Of a node, or "step:2".
+    """
+    texts: list[str] = []
+    for step in turn.steps():
+        own = node_id == f"step:{step['step']}" and step["status"] == "success"
+        texts += [claim["text"] for claim in step["claims"] if own or claim["node_id"] == node_id]
+        texts += [step["text"], *_strings(step["data"])] if own else []
+    return "\n".join(texts)
+
+
+def _strings(value: Any) -> list[str]:
+    """Every text and number inside a value."""
+    if isinstance(value, Mapping):
+        return [text for part in value.values() for text in _strings(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in _strings(part)]
+    return [] if value is None or isinstance(value, bool) else [str(value)]
+
+
 def title_of(node_id: str, query: str) -> str:
     """What a scorer is told of where a line comes from: the turn's number, if the query names turns."""
     number = node_id.removeprefix("turn:")

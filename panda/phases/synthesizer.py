@@ -13,6 +13,7 @@ from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import gathered_spans, tool_spans
+from panda.phases.tool_outcome import attachments, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -63,15 +64,17 @@ class Synthesizer:
         )  # what is said again is refused again: it may not pass as nothing
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
-        body = render_answer(items, node_ids, provenance) if items else self._nothing(turn)
+        attached = attachments(turn)
+        said = render_answer(items, node_ids, provenance) if items else self._nothing(turn)
+        body = "\n\n".join([said, *shortfall(turn)])
         meta = {
-            "answered": bool(items),
+            "answered": bool(items or attached),
             "items": [{"text": item.text, "node_ids": list(item.node_ids)} for item in items],
             "node_ids": node_ids,
             "provenance": provenance,
         }
-        turn.folder.write_text(RESPONSE_MD, body + "\n")
-        return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items))
+        turn.folder.write_text(RESPONSE_MD, "\n\n".join([body, *attached]) + "\n")
+        return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items or attached))
 
     def _spans(self, turn: Turn) -> list[Option]:
         """Evidence on offer; of prices that a turn told, those that a visit or research still confirms."""
@@ -91,6 +94,8 @@ class Synthesizer:
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
             return "§0.raw_query"
+        if node_id.startswith("step:"):
+            return f"turns/{turn.folder.paths.directory.name}/steps/step_{int(node_id[5:]):02d}.json"
         try:
             return self._reader.load(node_id).provenance
         except MemoryNodeError as exc:

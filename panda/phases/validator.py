@@ -10,6 +10,7 @@ from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
+from panda.phases.evidence_spans import step_texts
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -87,12 +88,15 @@ class Validator:
     def _text_of(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
             return turn.query
+        told = step_texts(turn, node_id)
+        if node_id.startswith("step:"):
+            return told
         try:
             node = self._reader.load(node_id)
         except MemoryNodeError:
-            return ""
+            return told
         seen = f"\nlast seen {node.at:%Y-%m-%d}" if node.at else ""
-        return f"{node.title}\n{node.text}{seen}"
+        return f"{node.title}\n{node.text}{seen}\n{told}"
 
 
 _REASONS = {

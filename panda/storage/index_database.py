@@ -12,7 +12,7 @@ from panda.storage.index_files import Identity, IndexFiles
 from panda.storage.index_tables import Execute, create_tables
 from panda.storage.layout import Layout
 
-_VERSION = 2
+_VERSION = 3
 _BUSY_SECONDS = 30.0
 
 _T = TypeVar("_T")

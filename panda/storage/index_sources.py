@@ -4,13 +4,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from panda.documents.front_matter import split_front_matter
+from panda.documents.knowledge_sections import KnowledgeSection, split_knowledge
 from panda.documents.memory_file import parse_memory_file, render_value
-from panda.documents.passages import split_passages
 from panda.documents.sentences import one_line, strip_citations
 from panda.errors import FileFormatError
 from panda.storage.files import read_text
@@ -186,14 +185,12 @@ def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
     document = split_front_matter(read_text(path), where=str(path))
     title = one_line(str(document.values.get("title") or path.stem))
     tags = render_value(document.values.get("tags") or "")
-    sections = [
-        (headings, "\n".join(passage.text for passage in passages))
-        for headings, passages in groupby(split_passages(document.body), key=lambda passage: passage.headings)
-    ]
-    for part, (headings, text) in enumerate(sections or [((), "")]):
-        place = " > ".join([title, *(one_line(one) for one in headings if one_line(one) != title)])
+    sections = split_knowledge(document.body) or [KnowledgeSection(None, (), ())]
+    for part, section in enumerate(sections):
+        headings = (one_line(one) for one in section.headings)
+        place = " > ".join([title, *(one for one in headings if one != title)])
         yield IndexRow(
-            node_id=f"knowledge:{name}",
+            node_id=f"knowledge:{name}" + (f"#{section.anchor}" if section.anchor else ""),
             source_type="fact",
             header=clip_header(f"Knowledge {name}: {place}"),
             at=None,
@@ -204,7 +201,7 @@ def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
             topics=f"{name.replace('_', ' ').replace('/', ' ')} {tags}",
             names="",
             query="",
-            response=text,
+            response=section.text,
         )
 
 

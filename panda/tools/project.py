@@ -30,6 +30,8 @@ class Project:
     """What test.run may run, by name."""
     command_seconds: float = 600.0
     """How long such a command may take."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Environment of what is run."""
     dry: bool = False
     """Whether changes are only shown."""
     overlay: dict[str, bytes] = field(default_factory=dict)
@@ -141,8 +143,14 @@ class Project:
         prefix = "" if top == self.root.resolve() else self.name_of(top) + "/"
         yield from sorted(found | {name for name in self.overlay if name.startswith(prefix)})
 
+    def store_names(self) -> list[str]:
+        """The store, if it lies in the project, as a path of it."""
+        root = self.root.resolve()
+        stores = [one.resolve() for one in self.guarded if (one / "users").is_dir()]
+        return [self.name_of(one) for one in stores if root in one.parents]
+
     def _walk(self, top: Path) -> Iterator[Path]:
-        stores = {one.resolve() for one in self.guarded if (one / "users").is_dir()}
+        stores = {self.root.resolve() / name for name in self.store_names()}
         for directory, names, files in os.walk(top):
             here = Path(directory)
             names[:] = sorted(n for n in names if n not in _HIDDEN and here / n not in stores)

@@ -9,9 +9,17 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from panda.errors import PandaError, UsageError
+from panda.tools.command_run import CommandRun
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.deadline import deadline
 from panda.tools.doc_search import DocSearch
+from panda.tools.file_edit import FileEdit
+from panda.tools.file_list import FileList
+from panda.tools.file_read import FileRead
+from panda.tools.file_search import FileSearch
+from panda.tools.file_write import FileWrite
+from panda.tools.git_diff import GitDiff
+from panda.tools.git_status import GitStatus
 from panda.tools.internet_research import InternetResearch
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
@@ -20,15 +28,24 @@ from panda.tools.web_fetch import WebFetch
 if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
     from jsonschema import Draft202012Validator
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch())
-}
+_ALL: tuple[Tool, ...] = (
+    *(MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch()),
+    *(FileList(), FileRead(), FileSearch(), FileEdit(), FileWrite(), GitStatus(), GitDiff(), CommandRun()),
+)
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
 """Every tool, by name."""
 
-REACHING_OUT: frozenset[str] = frozenset({"web.fetch", "internet.research"})
+REACHING_OUT: frozenset[str] = frozenset(
+    {
+        "web.fetch",
+        "internet.research",
+        "test.run",
+        *(name for name in TOOLS if name.startswith(("file.", "git."))),
+    }
+)
 """Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
 
-STOPPED_BY_THEMSELVES: frozenset[str] = frozenset({"internet.research"})
+STOPPED_BY_THEMSELVES = frozenset({"test.run", "internet.research"})
 """Tools that keep a limit of their own, longer than that of the context."""
 
 

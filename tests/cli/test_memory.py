@@ -24,12 +24,12 @@ class Shell:
         self._capsys = capsys
         self._monkeypatch = monkeypatch
 
-    def __call__(self, *words: str, stdin: str = "") -> Ended:
+    def __call__(self, *words: str, stdin: str = "", group: str | None = "memory") -> Ended:
         self._monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(stdin.encode())))
         options = ["--root", str(self.layout.root), "--user", "ann"]
         environ = {"PANDA_NOW": render_time(NOW)}
         end = words.index("--") if "--" in words else len(words)
-        arguments = ["memory", *words[:end], *options, *words[end:]]
+        arguments = [*([group] if group else []), *words[:end], *options, *words[end:]]
         return run_words(build_program(), arguments, self._capsys, environ)
 
 
@@ -186,3 +186,30 @@ def test_merge_of_junk(shell: Shell, tmp_path: Path) -> None:
     ended = shell("merge", str(junk), "--json")
     assert (ended.code, f"{junk}:2" in ended.value["error"]["where"]) == (2, True)
     assert shell("merge", str(tmp_path / "none")).code == 74
+
+
+def test_validate_finds_what_was_typed_oddly(shell: Shell) -> None:
+    """Keys typed twice or in both files, keys of no memory, lists that say otherwise, records of nothing."""
+    shell("set", "pet", "cat")
+    preferences, facts = shell.layout.preferences("ann"), shell.layout.facts("ann")
+    assert shell("validate", str(shell.layout.users), group=None).out == ""
+    text = preferences.read_text(encoding="utf-8").replace("- pet: cat", "- pet: dog")
+    preferences.write_text(text.replace("---\n", "---\ntea: a\ntea: b\n'panda:x': 1\n", 1), encoding="utf-8")
+    facts.write_text("---\npet: fish\n---\n", encoding="utf-8")
+    record = {"conflict_id": "c1", "fact_a": "f1", "fact_b": "f2", "status": "open"}
+    lines = [json.dumps(record), json.dumps({**record, "status": "resolved"}), "{}"]
+    shell.layout.conflicts_log("ann").write_text(f"{lines[0]}\n", encoding="utf-8")
+    ended = shell("validate", str(shell.layout.users), group=None)
+    found = [line for line in ended.out.splitlines() if not line.startswith("  fix")]
+    assert (ended.code, len(found)) == (3, 5)
+    for part in (
+        "c1 names facts",
+        "'panda:x' is no key",
+        "tea is there more",
+        "pet is in pref",
+        "the list shows",
+    ):
+        assert sum(part in line for line in found) == 1
+    shell.layout.conflicts_log("ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ended = shell("validate", str(shell.layout.conflicts_log("ann")), group=None)
+    assert {line.split(":")[1] for line in ended.out.splitlines() if "conflicts.jsonl" in line} == {"2", "3"}

@@ -8,6 +8,8 @@ import pytest
 
 from panda.errors import MemoryNodeError
 from panda.memory.nodes import NodeReader
+from panda.retrieval.candidates import Retriever
+from panda.storage.index import Index
 from panda.storage.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
 
@@ -231,3 +233,27 @@ def test_corrupt_metadata(layout: Layout, reader: NodeReader) -> None:
     with pytest.raises(MemoryNodeError) as caught:
         reader.load("turn:1")
     assert "metadata.json" in str(caught.value.where)
+
+
+def test_long_document_by_section(tmp_path: Path) -> None:
+    """A long document is found, loaded and cited by section; a short one as a whole."""
+    layout = Layout(tmp_path)
+    path = layout.knowledge("ann") / "travel#1.md"
+    path.parent.mkdir(parents=True)
+    filler = "Bring warm clothes for the evening. " * 120
+    path.write_text(
+        f"---\ntitle: Travel\n---\n# Japan\n{filler}\n## Visa\nThe stamp is a crane.\n"
+        f"# Peru\n{filler}\n## Visa\nThe stamp is a llama.\n",
+        encoding="utf-8",
+    )
+    (path.parent / "short.md").write_text("# Visa\nA crane again.\n", encoding="utf-8")
+    found = [one.node_id for one in Retriever(Index(layout), "ann").find("llama stamp", before_turn=None)]
+    assert found[0] == "knowledge:travel#1.md#visa-2"
+    reader = NodeReader(layout, "ann", lambda: NOW)
+    node = reader.load(found[0])
+    assert (node.title, node.provenance) == ("Travel: Visa", "knowledge/travel#1.md")
+    assert [item.text for item in node.items] == ["The stamp is a llama."]
+    assert len(reader.load("knowledge:travel#1.md").items) > 100
+    assert [item.text for item in reader.load("knowledge:short.md").items] == ["A crane again."]
+    with pytest.raises(MemoryNodeError):
+        reader.load("knowledge:travel#1.md#nowhere")

@@ -1,0 +1,100 @@
+"""What is wrong with a user's memory beyond the syntax of its files, for `panda validate`."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from panda.documents.front_matter import split_front_matter
+from panda.documents.memory_file import parse_memory_file
+from panda.documents.memory_list import MemoryList
+from panda.documents.problems import Problem
+from panda.documents.yaml_entries import split_entries
+from panda.errors import PandaError
+from panda.memory.keys import canonical_key, file_value
+from panda.memory.projection import KINDS, Projection
+from panda.memory.staging import Kind
+from panda.storage.checking_files import problem_of
+from panda.storage.layout import CONFLICTS_JSONL, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, Layout
+
+_NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL})
+
+
+def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
+    """
+    Ids that are there twice, conflict records that name no fact, and lines of the memory files that do not
+    say what whoever typed them may think.
+
+    Args:
+        root: The store.
+        places: What to check, as for check_store; empty for all users.
+        now: The instant that expiry is judged by.
+    """
+    layout = Layout(root)
+    users = sorted(path.name for path in layout.users.iterdir()) if layout.users.is_dir() else []
+    found: list[Problem] = []
+    for user in users:
+        directory = layout.user(user)
+        if not places or any(_concerns(place.absolute(), directory.absolute()) for place in places):
+            found += _check_user(layout, user, now)
+    return found
+
+
+def _concerns(place: Path, directory: Path) -> bool:
+    return directory.is_relative_to(place) or (place.parent == directory and place.name in _NAMES)
+
+
+def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
+    state = Projection(layout, user)
+    paths = [layout.memory_log(user), layout.conflicts_log(user), *state.paths.values()]
+    try:
+        state.refresh()
+        return [*_records(layout, state), *_entries(state, now)]
+    except PandaError as exc:
+        path = next((one for one in paths if (exc.where or "").startswith(str(one))), paths[0])
+        return [problem_of(exc, path)]
+
+
+def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
+    for record in state.log.conflicts:
+        named = (record.fact_a, record.fact_b, record.resolution_fact)
+        missing = [name for name in named if name is not None and state.log.get(name) is None]
+        if missing:
+            yield Problem(
+                str(layout.conflicts_log(state.user)),
+                f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",
+                fix="merge the log that has them: panda memory merge FILE",
+            )
+
+
+def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
+    for kind in KINDS:
+        yield from _odd_keys(state, kind)
+    preferred = state.entries("preference") or {}
+    for key, entry in (state.entries("fact") or {}).items():
+        if key in preferred:
+            message = f"{entry.key} is in {PREFERENCES_MD} too, and that is what holds"
+            yield Problem(str(state.paths["fact"]), message, line=entry.line, fix="remove one of them")
+    for one in state.compare(now):
+        winner = one.standing.winner if one.standing else None
+        if one.verdict == "same" and one.entry is not None and winner is not None:
+            body = split_front_matter(state.texts[one.kind] or "", where=str(state.paths[one.kind])).body
+            if MemoryList(body, "\n").says_otherwise(one.entry.key, file_value(winner.fact.value)):
+                message = f"the list shows another value of {one.entry.key} than the front matter"
+                fix = "change it in the front matter: the list only shows it"
+                yield Problem(str(state.paths[one.kind]), message, line=one.entry.line, fix=fix)
+
+
+def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
+    text, where = state.texts[kind] or "", str(state.paths[kind])
+    for entry in parse_memory_file(text, where=where):
+        if canonical_key(entry.key, kind, state.user) is None:
+            message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
+            yield Problem(where, message, line=entry.line, fix="use a word such as budget")
+    front = split_front_matter(text, where=where)
+    found = split_entries(front.yaml_text) or ()
+    counts = Counter(one.key for one in found)
+    for one in found:
+        if counts.pop(one.key, 0) > 1:
+            message = f"{one.key} is there more than once; the last one holds"
+            yield Problem(where, message, line=front.yaml_line + one.line, fix="remove the others")

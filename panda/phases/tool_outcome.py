@@ -1,0 +1,38 @@
+"""What tools leave for the reader besides claims: changes, drafts, and what they could not do."""
+
+from panda.phases.turn import Turn
+from panda.storage.layout import PLAN_JSON
+
+
+def attachments(turn: Turn) -> list[str]:
+    """The drafts and the changes of files that this turn made, as they stand below its answer."""
+    steps = [step for step in turn.steps() if step["status"] == "success"]
+    drafts = [
+        f"### {path.rpartition('/')[2].removesuffix('.md')}\n\n{turn.file_text(path).rstrip()}"
+        for step in steps
+        if step["kind"] == "generate"
+        for path in step["artifacts"]
+    ]
+    diffs = [step["data"]["diff"] for step in steps if step["kind"] == "write" and "diff" in step["data"]]
+    if not diffs:
+        return drafts
+    would = "Would change" if turn.dry_run else "Changed"
+    fence = "`" * max(3, 1 + max(_longest_fence(diff) for diff in diffs))
+    return [*drafts, "\n".join([f"{would}:\n", f"{fence}diff", *diffs, fence])]
+
+
+def _longest_fence(text: str) -> int:
+    """The most backquotes in a row."""
+    return max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
+
+
+def shortfall(turn: Turn) -> list[str]:
+    """What the tools were to do and did not, one paragraph; [] if all was done or no tool ran."""
+    plan = turn.read(PLAN_JSON)
+    progress = plan["progress"]
+    if progress is None or plan["next_step"] != "coordinator" or progress["ending"] == "done":
+        return []
+    goals = {goal["id"]: goal["goal"] for goal in plan["goals"]}
+    open_goals = [one for one in progress["goals"] if one["status"] != "done"]
+    lines = [f"- {goals[one['id']]}: {one['reason'] or 'not reached'}" for one in open_goals]
+    return ["\n".join([f"Not finished, {progress['ending']}: {progress['reason']}.", *lines])]
