@@ -22,6 +22,7 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RES
 
 _CURRENT = ("visit:", "research:")
 _ALIKE = 0.8
+_MOST_CONTESTED = 2
 
 
 class Synthesizer:
@@ -59,6 +60,7 @@ class Synthesizer:
             for item in reply.values["items"]
             if (text := self._ungreeted(turn, one_line(item["text"])))
         ]
+        written = [*(one for one in _contested(turn) if one not in written), *written]
         fresh = [item for item in written if item not in rejected]
         items = without_doubles(
             fresh or written
@@ -116,6 +118,16 @@ class Synthesizer:
         names += [span.node_ids[0] for span in tool_spans(turn)]
         where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
         return f"Nothing that is saved answers this. Searched: {where}."
+
+
+def _contested(turn: Turn) -> list[GatheredItem]:
+    """Contradictions that this turn's research found: an answer shows them whatever else it says."""
+    return [
+        GatheredItem(text, (f"research:{step['data']['topic']}",))
+        for step in turn.steps()
+        if step["tool"] == "internet.research" and step["status"] == "success"
+        for text in step["data"]["conflicts"][:_MOST_CONTESTED]
+    ]
 
 
 def _sources(spans: Sequence[Option]) -> list[Option]:
