@@ -58,6 +58,7 @@ bench: $(STAMP)
 	@$(BIN)/python bench/importing.py "$(DATA)"
 	@$(BIN)/python bench/recall.py "$(DATA)"
 	@$(BIN)/python bench/compression.py "$(DATA)"
+	@$(BIN)/python bench/choosing.py
 	@$(BIN)/python bench/gathering.py "$(DATA)"
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
 

@@ -60,8 +60,10 @@ def _node_issues(section: GatheredSection, nodes: Mapping[str, Node]) -> list[st
     if not section.provenance:
         issues.append("has no provenance")
     if section.title == CONSTRAINTS:
-        missing = [one for one in (RAW_QUERY, *wanted) if one not in section.provenance]
-        foreign = [one for one in section.provenance if one not in (RAW_QUERY, *wanted)]
+        named = {node.id: node.provenance for node in known}  # S0 §4.2 names a node by its id
+        given = {named.get(one, one) for one in section.provenance}
+        missing = [one for one in (RAW_QUERY, *wanted) if one not in given]
+        foreign = sorted(given - {RAW_QUERY, *wanted})
         issues += [f"provenance lacks {one}" for one in dict.fromkeys(missing)] if section.provenance else []
         issues += [f"provenance {one} is that of none of its nodes" for one in foreign]
         return issues
@@ -96,14 +98,18 @@ def _item_issues(
         return [f"the line {item.text!r:.60} cites nothing"]
     if item.node_ids and not cited:
         return []  # said of the node already
+    if not cited:  # a constraint: from the query, or in the older form from a node of the section
+        others = [nodes[node_id].text for node_id in section.node_ids if node_id in nodes]
+        missing = check_evidence(item.text, [query, *others])
+        named = ", ".join(one.text for one in missing)
+        return [f"{named} in {item.text!r:.60} is not in the query"] if missing else []
     live = [line.text for node in cited for line in node.items if line.confidence >= EXPIRED_BELOW]
     known = [line.text for node in cited for line in node.items]
-    names = ", ".join(item.node_ids) or "the query"
-    missing = check_evidence(item.text, known if cited else [query])
+    names = ", ".join(item.node_ids)
+    missing = check_evidence(item.text, known)
     if missing:
         return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]
-    faded = check_evidence(item.text, live) if cited else []
-    if cited and (faded or not live or (item.text in known and item.text not in live)):
+    if check_evidence(item.text, live) or not live or (item.text in known and item.text not in live):
         return [f"{item.text!r:.60} is expired in {names}"]
     return []
 

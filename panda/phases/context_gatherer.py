@@ -124,6 +124,8 @@ class ContextGatherer:
             by_rule=ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
         )
         chosen = [one.candidate.node_id for one in judged if one.chosen]
+        if not chosen:
+            turn.warn("no saved source is relevant to the query")
         research = next((self._reader.load(one) for one in chosen if one.startswith("research:")), None)
         plan = build_plan(judged, research, self._clock(), reasoning=reply.values.get("reasoning"))
         turn.folder.write_json(RETRIEVAL_PLAN_JSON, plan)

@@ -14,12 +14,14 @@ _WORDS_WEIGHT = 0.6
 """What holding all words of the query is worth."""
 _JUDGED_WEIGHT = 0.8
 """What certainty by a fit is worth, beside no opinion."""
-_BAR = 0.32
+_BAR = 0.25
 """Least sum with which the only candidate of its kind is relevant."""
 _BAR_PER_LOG = 0.2
 """The best of many irrelevant candidates scores higher: the bar grows with the logarithm of their number."""
 _WITHIN = 0.4
 """How far below the best of its kind a candidate may lie."""
+_WITHIN_ALL = 0.8
+"""How far below the best of all kinds."""
 _MOST: Mapping[str, int] = {"turn": 3, "memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
 
 By = Literal["model", "always_include"]
@@ -100,10 +102,11 @@ def _together(
 
 def _chosen(scores: Mapping[str, float]) -> set[str]:
     chosen: set[str] = set()
+    best = max(scores.values(), default=0.0)
     for kind, most in _MOST.items():
         mine = {node_id: score for node_id, score in scores.items() if node_id.partition(":")[0] == kind}
         least = _BAR + _BAR_PER_LOG * math.log(max(1, len(mine)))
-        bar = max([least, *(score - _WITHIN for score in mine.values())])
+        bar = max([least, best - _WITHIN_ALL, *(score - _WITHIN for score in mine.values())])
         ranked = sorted((node_id for node_id in mine if mine[node_id] >= bar), key=lambda one: -mine[one])
         chosen |= set(ranked[:most])
     return chosen

@@ -50,8 +50,10 @@ class Conflict:
     @property
     def text(self) -> str:
         """One line that says what each source says."""
-        said = [f"{_written_price(claim)} ({claim.source})" for claim in self.claims]
-        return f"{self.about}: the sources disagree on the price: {', '.join(said)}"
+        sites = [claim.source for claim in self.claims]
+        places = sites if len(set(sites)) == len(sites) else [claim.url for claim in self.claims]
+        said = [f"{_written_price(c)} ({place})" for c, place in zip(self.claims, places, strict=True)]
+        return f"{self.about}: price {' or '.join(said)}; the sources disagree"
 
 
 def _written_price(claim: FoundClaim) -> str:

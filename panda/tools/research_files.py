@@ -34,20 +34,8 @@ _ASKING = frozenset(
             "available",
         ),
         *("best", "good", "better", "compare", "difference", "differences", "find", "tell", "show", "latest"),
-        *(
-            "now",
-            "today",
-            "current",
-            "currently",
-            "many",
-            "long",
-            "high",
-            "old",
-            "does",
-            "did",
-            "under",
-            "over",
-        ),
+        *("search", "web", "internet", "online", "website", "look", "please", "want", "know", "need", "does"),
+        *("now", "today", "current", "currently", "many", "long", "high", "old", "did", "under", "over"),
     }
 )
 
@@ -149,14 +137,15 @@ class Research:
         sites = dict.fromkeys(claim.source for claim in self.claims)
         if not sites:
             return f"Nothing was found on: {self.query}"
-        found = f"{len(self.claims)} findings from {len(sites)} sites ({', '.join(sites)}) on: {self.query}"
+        count = f"{len(sites)} site{'s' if len(sites) > 1 else ''}"
+        found = f"{len(self.claims)} findings from {count} ({', '.join(sites)}) on: {self.query}"
         return ". ".join([found, *(conflict.text for conflict in self.conflicts)])
 
     def to_json(self) -> dict[str, Any]:
         """The content of research.json."""
         return {
             "topic": self.topic,
-            "cache_key": "_".join(sorted(set(find_query_words(self.query))))[:80],
+            "cache_key": "_".join(word.lower() for word in subject_words(self.query))[:80],
             "created_at": render_time(self.created_at),
             "expires_at": self.expires,
             "quality_score": self.quality,

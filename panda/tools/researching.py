@@ -162,7 +162,7 @@ def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_ReadPa
                 content_type=item.content_type,
             )
             for item in node.items
-            if item.confidence >= EXPIRED_BELOW
+            if item.confidence >= EXPIRED_BELOW and item.content_type != "site_pattern"
         ]
         pages.append(page)
     return pages, failed

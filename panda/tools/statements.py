@@ -20,6 +20,10 @@ _NOT_A_VALUE = re.compile(
 _NOT_A_KEY = re.compile(
     r"\b(?:my|that|who|which|says?|said|thinks?|question|problem|point|guess)\b", re.IGNORECASE
 )
+_NOW = re.compile(r"^(?:now|currently)\s+|\s+(?:now|these days|last \w+|yesterday|today)$", re.IGNORECASE)
+_SOME = r"(?:an?|one|two|three|four|five|six|\d+)"
+_OWNED = r"(?:cat|dog|hamster|pet|kid|son|daughter|sister|brother|bike|car)s?"
+_SETTABLE = r"(?:(?:favou?rite|preferred) [\w' -]{1,40}?|budget|location|city|address|name)"
 _MOST_KEY_WORDS = 4
 _PATTERNS: tuple[tuple[re.Pattern[str], str | None], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), relation)
@@ -28,9 +32,16 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str | None], ...] = tuple(
             r"^my (?P<key>[a-z][\w' -]{0,40}?) (?:is|are|is now|are now|will be) (?P<value>.+)$",
             None,
         ),
+        (r"^my (?P<key>[a-z][\w' -]{0,40}?) (?:has |have )?(?:just )?changed to (?P<value>.+)$", None),
+        (rf"^(?:set|change|update) my (?P<key>{_SETTABLE}) to (?P<value>.+)$", None),
+        (r"^my (?P<key>[a-z][\w' -]{0,40}?): (?P<value>.+)$", None),
+        (r"^i(?:'m| am) (?:an? )?(?P<value>vegetarian|vegan|pescatarian|lactose intolerant)$", "diet"),
+        (rf"^i have (?P<value>{_SOME} (?:[\w-]+ )?{_OWNED})$", "has"),
+        (r"^i (?:mostly |mainly |usually )?use (?P<value>.+)$", "uses"),
+        (r"^i was born (?:in|on) (?P<value>.+)$", "born"),
         (r"^i (?:now |currently )?live in (?P<value>.+)$", "location"),
         (r"^i(?:'m| am) (?:now |currently )?(?:from|based in|located in) (?P<value>.+)$", "location"),
-        (r"^i(?:'ve| have)? (?:just )?moved to (?P<value>.+)$", "location"),
+        (r"^(?:i|we)(?:'ve| have)? (?:just )?moved to (?P<value>.+)$", "location"),
         (r"^(?:call me|my name's|i am called|i'm called) (?P<value>.+)$", "name"),
         (r"^i (?:really |would |'d )?prefer (?P<value>.+)$", "prefers"),
         (r"^i (?:really |absolutely )?(?:like|love|enjoy) (?P<value>.+)$", "likes"),
@@ -75,7 +86,7 @@ def statement_values(query: str) -> list[tuple[str, str]]:
             match = pattern.match(text.rstrip(" .!…"))
             if match is None:
                 continue
-            value = match["value"].strip(" ,;:\"'“”")
+            value = _NOW.sub("", match["value"]).strip(" ,;:\"'“”")
             key = relation or _key(match["key"])
             if value and key and not _NOT_A_VALUE.match(value):
                 found.append((key, value))
@@ -86,7 +97,7 @@ def statement_values(query: str) -> list[tuple[str, str]]:
 def _key(words: str) -> str:
     if _NOT_A_KEY.search(words) or len(words.split()) > _MOST_KEY_WORDS:
         return ""
-    return re.sub(r"\W+", "_", words.lower()).strip("_")
+    return re.sub(r"\W+", "_", re.sub(r"['’]", "", words.lower())).strip("_")
 
 
 def _clauses(query: str) -> list[str]:

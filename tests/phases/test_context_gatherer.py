@@ -203,7 +203,10 @@ def test_named_turn_that_does_not_exist(tmp_path: Path) -> None:
     """A turn that the query names and that does not exist is a warning."""
     script = Script(retrieval={"relevant": []}, answer={"items": []})
     ran = run_turn(laptop_store(tmp_path), "What was turn 77 about?", script)
-    assert ran.turn.warnings == ["the query names turn:77, which does not exist"]
+    assert ran.turn.warnings == [
+        "the query names turn:77, which does not exist",
+        "no saved source is relevant to the query",
+    ]
     assert ran.metadata.status == "approved"
 
 

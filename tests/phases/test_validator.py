@@ -65,11 +65,12 @@ def test_question_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_answer_without_a_source(tmp_path: Path) -> None:
-    """If nothing was gathered, a model that answers all the same is not approved."""
+    """If nothing was gathered, a model that answers all the same, citing nothing, halts the turn."""
     script = Script(retrieval={"relevant": []}, answer={"items": [{"text": "Paris.", "node_ids": []}]})
     ran = run_turn(laptop_store(tmp_path), "What is the capital of France?", script)
-    assert "Paris" not in ran.response
-    assert ran.metadata.answered is not True
+    assert ran.metadata.status == "halted"
+    assert "cites no node" in str(ran.error)
+    assert not (ran.folder.paths / "response.md").exists()
     assert ran.problems == []
 
 

@@ -122,8 +122,11 @@ def test_tools_and_resources(store: Path) -> None:
     run(act)
 
 
-def test_turn(store: Path) -> None:
-    """A turn tells of its phases on the way and gives the answer with its sources."""
+def test_turns(store: Path) -> None:
+    """
+    Context is gathered into a turn that can go on; a turn tells of its phases on the way and gives the answer
+    with its sources. Both with the models of one server.
+    """
     told: list[str | None] = []
 
     async def watch(progress: float, total: float | None, message: str | None) -> None:
@@ -132,6 +135,11 @@ def test_turn(store: Path) -> None:
 
     async def act() -> None:
         async with Client(stdio("--root", str(store), "--user", "demo")) as client:
+            context = await call(client, "gather_context", {"query": "Which brands do I prefer?"})
+            assert context["section"].startswith("## 2. Gathered Context")
+            assert "preferred_brands: Lenovo, ASUS" in context["section"]
+            page = await client.read_resource(f"panda://turns/{context['turn']}")
+            assert context["section"].splitlines()[0] in page.contents[0].model_dump()["text"]
             result = await client.call_tool(
                 "run_turn", {"query": "Which brands do I prefer?", "session": "mcp"}, progress_callback=watch
             )
@@ -146,22 +154,6 @@ def test_turn(store: Path) -> None:
     run(act)
     assert [text for text in told if text and text.startswith("phase 7")]
     assert len(told) >= 6
-
-
-def test_context(store: Path) -> None:
-    """A query's context is gathered into a turn that can go on."""
-
-    async def act() -> None:
-        async with Client(stdio("--root", str(store), "--user", "demo")) as client:
-            found = await call(
-                client, "gather_context", {"query": "Which brands do I prefer?", "session": "g"}
-            )
-            assert found["section"].startswith("## 2. Gathered Context")
-            assert "preferred_brands: Lenovo, ASUS" in found["section"]
-            page = await client.read_resource(f"panda://turns/{found['turn']}")
-            assert found["section"].splitlines()[0] in page.contents[0].model_dump()["text"]
-
-    run(act)
 
 
 def test_stdout_is_the_protocols(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""What is loaded for phase 2, and what goes when it does not fit."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from panda.errors import MemoryNodeError
+from panda.memory.items import Item
+from panda.memory.loading import LoadedDocument, fit_nodes, load_nodes
+from panda.memory.node import Node, SourceType
+from panda.memory.nodes import NodeReader
+from panda.storage.layout import Layout
+from tests.stores import NOW, write_research, write_turn, write_visit
+
+
+def node(
+    id_: str, kind: SourceType, *texts: str, confidence: float = 0.9, content_type: str = "default"
+) -> Node:
+    """A node with lines of one confidence."""
+    items = tuple(Item(text, content_type, confidence, NOW) for text in texts)
+    return Node(id_, kind, id_, f"{id_}.md", NOW, items)
+
+
+def fitted(*nodes: Node, budget: int) -> dict[str, LoadedDocument]:
+    """The documents by id; a token is a word, and a line fits as well as its first letter says."""
+    found = fit_nodes(
+        nodes,
+        count=lambda text: len(text.split()),
+        fit=lambda text: -ord(text[0]),
+        budget_tokens=budget,
+    )
+    return {one.node.id: one for one in found}
+
+
+def test_priority() -> None:
+    """Memory has room before research, visits, knowledge, newer turns and older turns."""
+    documents = fitted(
+        node("turn:1", "turn_summary", "a b"),
+        node("turn:20", "turn_summary", "a b"),
+        node("knowledge:x.md", "fact", "a b"),
+        node("visit:v", "visit_record", "a b"),
+        node("research:r", "research_cache", "a b"),
+        node("memory:m", "preference", "a b"),
+        budget=10,
+    )
+    assert list(documents) == ["memory:m", "research:r", "visit:v", "knowledge:x.md", "turn:20", "turn:1"]
+    assert [one.kept_tokens for one in documents.values()] == [2, 2, 2, 2, 2, 0]
+    assert [one.is_cut for one in documents.values()] == [False] * 5 + [True]
+
+
+def test_turn_has_its_own_limit() -> None:
+    """A turn keeps at most 1,500 tokens, the lines that fit best, in their order."""
+    far = [" ".join(["z"] * 400 + [str(n)]) for n in range(4)]
+    turn = node("turn:1", "turn_summary", "b b", *far, "a a")
+    (document,) = fitted(turn, budget=3_000).values()
+    assert [item.text for item in document.items] == ["b b", *far[:3], "a a"]
+    assert (document.tokens, document.kept_tokens, document.is_cut) == (1_608, 1_207, True)
+
+
+def test_research_keeps_its_best_claims() -> None:
+    """If documents do not fit together, research keeps its summary and five best claims; else everything."""
+    claims = [Item(f"claim {n}", "price", n / 10, NOW) for n in range(3, 10)]
+    summary = Item("found seven", "default", 0.5, NOW)
+    research = Node("research:r", "research_cache", "r", "r.json", NOW, (summary, *claims))
+    big = node("turn:1", "turn_summary", "x " * 100)
+    tight = fitted(research, big, budget=100)["research:r"]
+    assert [item.text for item in tight.items] == ["found seven", *(f"claim {n}" for n in range(5, 10))]
+    assert tight.is_cut
+    assert len(fitted(research, big, budget=200)["research:r"].items) == 8
+
+
+def test_what_is_never_shown() -> None:
+    """Expired lines, questions and lines too long to quote are no part of a document."""
+    items = (
+        Item("price $9", "price", 0.29, NOW),
+        Item("How much is it?", "default", 0.9, NOW),
+        Item("x" * 1_001, "default", 0.9, NOW),
+        Item("gpu RTX", "product_spec", 0.3, NOW),
+    )
+    (document,) = fitted(Node("visit:v", "visit_record", "v", "v", NOW, items), budget=100).values()
+    assert [item.text for item in document.items] == ["gpu RTX"]
+    assert not document.is_cut
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    """A turn leads to its research and that to its visits; one that is missing is an error."""
+    layout = Layout(tmp_path)
+    write_turn(layout, 1, query="laptops?", response="Two.", at=NOW - timedelta(days=1))
+    write_research(layout, 1, {"topic": "commerce.laptop", "webpage_cache": ["visit_a"]})
+    write_visit(layout, 1, "visit_a", {"title": "A"}, quality=0.9)
+    reader = NodeReader(layout, "ann", lambda: NOW)
+    found = load_nodes(reader, ["turn:1"])
+    assert [one.id for one in found] == ["turn:1", "research:commerce.laptop", "visit:visit_a"]
+    with pytest.raises(MemoryNodeError, match="visit_b"):
+        load_nodes(reader, ["visit:visit_b"])
