@@ -17,6 +17,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
+from panda.tools.statements import statement_values
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
 _AFTER_TOOLS = 5
@@ -56,6 +57,7 @@ class Planner:
                 "tools": [Option(name, name) for name in names],
                 "evidence": gathered_spans(turn),
                 "pages": live_pages(turn, context.reader),
+                "statements": _statements(turn.query),
             },
             variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
@@ -73,6 +75,11 @@ class Planner:
         if plan["next_step"] == "clarify":
             return Stop("clarify", section, files, question=plan["question"])
         return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
+
+
+def _statements(query: str) -> list[Option]:
+    """What the user states of themselves: to be remembered, which only phase 4 can do."""
+    return [Option(key, f"{key}: {value}", (), 1.0) for key, value in statement_values(query)]
 
 
 def _plan(

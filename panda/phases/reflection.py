@@ -7,6 +7,7 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
+from panda.tools.statements import statement_values
 
 _RECENT = 3
 
@@ -38,7 +39,8 @@ class Reflection:
         )
         unsure = reply.values["decision"] == "CLARIFY" and reply.below_threshold
         resolved = turn.read(QUERY_ANALYSIS_JSON)["reference_resolution"]["status"] == "resolved"
-        decision = "PROCEED" if unsure or resolved else reply.values["decision"]
+        stated = bool(statement_values(turn.query))  # there is something to remember
+        decision = "PROCEED" if unsure or resolved or stated else reply.values["decision"]
         question = reply.values["question"] if decision == "CLARIFY" else None
         reasoning = reply.values.get("reasoning") or _reason(decision, unsure, resolved)
         values = {
