@@ -40,6 +40,7 @@ _STEPS = {
     "items": "answer",
     "reason": "validator",
     "summary": "summary",
+    "history": "session",
     "question": "reflection",
     "reasoning": "retrieval",
 }
@@ -76,6 +77,7 @@ APPROVED: Mapping[str, Any] = {
     "answer": {"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
     "validator": {"verdict": "APPROVE"},
     "summary": {"summary": "Told the price of the Lenovo LOQ 15.", "topics": []},
+    "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
 }
 """What a model that writes replies at each step of a turn that is approved without tools."""
 

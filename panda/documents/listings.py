@@ -10,7 +10,10 @@ _ITEM = re.compile(r"^(?P<indent>\s*)(?P<mark>\d{1,3}[.)]|[-*+•])\s+(?P<text>.
 _ROW = re.compile(r"^\s*\|(?P<cells>.+)\|\s*$")
 _RULE = re.compile(r"^[\s|:-]+$")
 _CITATION = re.compile(r"\s*\[\d{1,3}\]")
-_HEAD = re.compile(r"\s+[–—-]\s+|:\s+|;\s+|\s*\(|,\s+|\.\s+|\s+(?:is|are|was|costs?|has|at|for|with|from)\s")
+_HEAD = re.compile(
+    r"\s+[–—-]\s+|:\s+|;\s+|\s*\(|,\s+|\.\s+|\s+(?:is|are|was|costs?|has)\s|\s+(?:at|for|@)\s+(?=[$€£\d])|"
+    r"\s+with\s+(?=an?\s|the\s|\d|[A-Z]{2})"
+)
 _NAME = r"(?:[Tt]he |[Aa]n? )?(?:[A-Z][\w'’+-]*|\d+)(?: (?:[A-Z0-9][\w'’+-]*|of|de|la))*(?: \([^()]{1,60}\))?"
 _NAMES = re.compile(rf"{_NAME}(?:, {_NAME})*,? (?:and|or) {_NAME}")
 _SPLIT = re.compile(r",?\s+(?:and|or)\s+|,\s+")

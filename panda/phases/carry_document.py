@@ -68,8 +68,7 @@ def shown_content(turn: Turn) -> str | None:
     """Path of the kept content that the query asks to see again, relative to the user's directory."""
     if turn.phase == 0 or not turn.folder.has(QUERY_ANALYSIS_JSON):
         return None
-    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
-    key = str(reference["node_id"]).removeprefix("archive:") if reference else ""
+    key = turn.read(QUERY_ANALYSIS_JSON).get("kept_content")
     return next((one.path for one in turn.carry.content_archive.entries if one.key == key), None)
 
 

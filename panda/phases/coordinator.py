@@ -8,14 +8,17 @@ from typing import Any
 from panda.compression.sections import fit_section
 from panda.compression.tokens import count_tokens
 from panda.phases.asking import ask, recipe_asker
+from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.goals import goals_progress, ready_goals
 from panda.phases.pages import live_pages
+from panda.phases.reusing import reused_step, reused_steps
 from panda.phases.tool_section import render_results, render_section
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
+from panda.session.curating import uses_excluded
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
 from panda.tools.changes import settle_change
 from panda.tools.contract import ToolContext, ToolResult
@@ -92,6 +95,7 @@ class _Loop:
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
         self._writes = executor.writes(self._recipe.key)
+        self._carry = present_carry(turn)
         self._query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
         on_disk = turn.steps()
         self.steps: list[Step] = [step for step in on_disk if step["plan"] < turn.round]
@@ -113,6 +117,7 @@ class _Loop:
             self.said_done = list(dict.fromkeys([*self.said_done, *reply.values.get("goals_done", ())]))
             for call in self._calls_of(reply, waiting):
                 if call.tool == _DONE:
+                    self._take_over()
                     return "done", None
                 if len(self.current) >= MOST_CALLS:
                     return "limited", f"{MOST_CALLS} tool calls"
@@ -164,8 +169,13 @@ class _Loop:
     def _make(self, call: _Call, reply: Reply) -> None:
         """Make one call, unless the same one was made before and nothing has changed since."""
         twin = self._twin(call.tool, call.arguments)
-        if twin is not None:
-            same = f"{call.tool} was called like that in step {twin['step']}; see what it gave"
+        excluded = uses_excluded(map(str, call.arguments.values()), self._carry) if self._writes else []
+        if twin is not None or excluded:
+            same = (
+                f"{call.tool} was called like that in step {twin['step']}; see what it gave"
+                if twin is not None
+                else f"{call.tool} would use what the user ruled out: {excluded[0].label}"
+            )
             self._notices.append(same)
             self._failures.append((call.tool, same))
             return
@@ -181,12 +191,22 @@ class _Loop:
             "note": values.get("note"),
             "conclusion": values.get("conclusion"),
         }
-        step = self._taken_up(step) or self._recorded(step) or {**step, **self._run(step).to_json()}
+        settled = self._taken_up(step) or reused_step(self._turn, step) or self._recorded(step)
+        step = settled or {**step, **self._run(step).to_json()}
         self._turn.write_step(len(self.steps) + 1, json.loads(json.dumps(step)))
         self.steps.append(step)
         self.current.append(step)
         self._failures.append((call.tool, None if step["status"] == "success" else step["error"]))
         self._append()
+
+    def _take_over(self) -> None:
+        """Without a call of its own, a turn that has enough rests on what the session's last calls gave."""
+        for step in reused_steps(self._turn) if not self.steps else []:
+            self._turn.write_step(step["step"], json.loads(json.dumps(step)))
+            self.steps.append(step)
+            self.current.append(step)
+        if self.steps:
+            self._append()
 
     def _run(self, step: Step) -> ToolResult:
         """Run the tool; what a tool is about to change is on disk before it does."""

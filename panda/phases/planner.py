@@ -6,7 +6,9 @@ from typing import Any
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.sentences import one_line
+from panda.errors import ReplyError
 from panda.phases.asking import ask, quote
+from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
 from panda.phases.goals import plan_goals
@@ -15,6 +17,7 @@ from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
+from panda.session.curating import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
 from panda.tools.statements import statement_values
@@ -42,13 +45,37 @@ class Planner:
         self._context_of = context_of
 
     def run(self, turn: Turn) -> Outcome:
-        """Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn."""
+        """
+        Choose the next step; `synthesis` skips phase 4, `clarify` ends the turn.
+
+        A plan that uses what the user ruled out, or asks what the user has just answered, is refused once;
+        the former twice is a halt.
+        """
+        plan = self._plan(turn, None)
+        refusal = _refusal(turn, plan)
+        if refusal is not None:
+            plan = self._plan(turn, refusal)
+            _check_excluded(turn, plan)
+        section = Section(
+            3,
+            (
+                Meta({key: plan[key] for key in ("next_step", "confidence", "round")}),
+                Text("\n\n".join(_lines(plan))),
+            ),
+        )
+        files = {PLAN_JSON: json.loads(json.dumps(plan))}
+        if plan["next_step"] == "clarify":
+            return Stop("clarify", section, files, question=plan["question"])
+        return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
+
+    def _plan(self, turn: Turn, refusal: str | None) -> dict[str, Any]:
         recipe = self._executor.book.recipe_for("phase3_planner", turn.mode)
         context = self._context_of(turn)
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
         names = [name for name, reason in missing.items() if reason is None]
         told = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
         failures = _failures(turn)
+        guidance = [turn.reason, *failures] if turn.reason else []
         reply = ask(
             self._executor,
             "phase3_planner",
@@ -61,20 +88,42 @@ class Planner:
             },
             variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
-            guidance="\n".join([turn.reason, *failures]) if turn.reason else None,
+            guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
-        plan = _plan(turn, reply.values, reply.confidence, failures)
-        section = Section(
-            3,
-            (
-                Meta({key: plan[key] for key in ("next_step", "confidence", "round")}),
-                Text("\n\n".join(_lines(plan))),
-            ),
+        return _plan(turn, reply.values, reply.confidence, failures)
+
+
+def _excluded(turn: Turn, plan: Mapping[str, Any]) -> list[str]:
+    """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
+    texts = [plan["goal"], plan["approach"], *plan["tasks"], *(goal["goal"] for goal in plan["goals"])]
+    query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
+    found = uses_excluded([text for text in texts if text and text not in query], present_carry(turn))
+    return [f"{one.ref} ({one.label}): {one.reason}" for one in found]
+
+
+def _refusal(turn: Turn, plan: Mapping[str, Any]) -> str | None:
+    """Why a plan is not taken, for the next attempt."""
+    excluded = _excluded(turn, plan)
+    if excluded:
+        return f"Your last plan was refused: it uses what the user ruled out: {'; '.join(excluded)}"
+    pending = present_carry(turn).pending_clarification
+    answered = turn.read(QUERY_ANALYSIS_JSON).get("pending") or {}
+    if plan["next_step"] == "clarify" and pending and answered.get("status") == "answered":
+        return f"The user has answered the question of turn {pending.asked_turn}: plan, do not ask again."
+    return None
+
+
+def _check_excluded(turn: Turn, plan: Mapping[str, Any]) -> None:
+    """Raises ReplyError if the second plan uses what the user ruled out."""
+    excluded = _excluded(turn, plan)
+    if excluded:
+        raise ReplyError(
+            f"the plan uses what the user ruled out: {excluded[0]}",
+            where=str(turn.folder.paths / PLAN_JSON),
+            fix="ask again, naming what may be used; `panda session show` lists what is excluded",
+            expected="a plan without excluded entities",
+            received="; ".join(excluded),
         )
-        files = {PLAN_JSON: json.loads(json.dumps(plan))}
-        if plan["next_step"] == "clarify":
-            return Stop("clarify", section, files, question=plan["question"])
-        return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
 
 
 def _statements(query: str) -> list[Option]:

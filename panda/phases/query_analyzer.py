@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from panda.documents.context import Meta, Section, Text
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
+from panda.phases.session_references import References, kept_content, references_of, target_of
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
-from panda.retrieval.query_words import find_names
+from panda.retrieval.query_words import find_names, find_query_words
 from panda.retrieval.recent import recent_turns
+from panda.session.limits_said import find_limits
+from panda.session.questions_open import agreed_query, answer_of
 from panda.storage.layout import QUERY_ANALYSIS_JSON
 
 _REFERENCES = re.compile(
@@ -42,8 +46,10 @@ class QueryAnalyzer:
     def run(self, turn: Turn) -> Advance:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
         recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
-        words = [match.group(0) for match in _REFERENCES.finditer(turn.query)]
-        targets = self._targets(recent) if words else []
+        references = references_of(turn)
+        words = references.words or [match.group(0) for match in _REFERENCES.finditer(turn.query)]
+        named = references.options()
+        targets = [*named, *self._targets(recent)] if words and not references.refs else []
         reply = ask(
             self._executor,
             "phase0_query_analyzer",
@@ -57,14 +63,20 @@ class QueryAnalyzer:
         )
         values = reply.values
         target = next((option for option in targets if option.id == values.get("content_reference")), None)
-        status = "not_needed" if not words else "resolved" if target else "failed"
+        if target in named and target is not None:
+            references = references.chosen(target.id)
+        content = self._content(references, target)
+        status = "not_needed" if not words else "resolved" if content else "failed"
+        pending = answer_of(turn.carry.pending_clarification, turn.query)
+        resolved = references.resolved_query(turn.query)
+        written = values["resolved_query"] if resolved == turn.query else None
         analysis = {
             "original_query": turn.query,
-            "resolved_query": values["resolved_query"] or turn.query,
+            "resolved_query": agreed_query(turn.carry, pending, turn.query) or written or resolved,
             "reference_resolution": {
                 "status": status,
                 "original_references": words,
-                "resolved_to": target.text if target else None,
+                "resolved_to": content["title"] if content else None,
             },
             "query_type": values["query_type"],
             "intent": values["intent"],
@@ -75,10 +87,9 @@ class QueryAnalyzer:
                 "needs_live_data": values["needs_live_data"],
                 "freshness": None,
             },
-            "content_reference": {"title": target.text, "node_id": target.id, "source_turn": None}
-            if target
-            else None,
+            "content_reference": content,
             "reasoning": values.get("reasoning"),
+            **self._session_part(turn, references, pending),
         }
         meta = {key: value for key, value in analysis.items() if key != "original_query"}
         if analysis["resolved_query"] == turn.query:
@@ -86,6 +97,28 @@ class QueryAnalyzer:
         provenance = {"source_type": "user_query", "node_ids": [], "provenance": ["§0.raw_query"]}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
         return Advance(section, {QUERY_ANALYSIS_JSON: analysis})
+
+    def _content(self, references: References, target: Option | None) -> dict[str, object] | None:
+        """What the references mean, as content_reference; the first of several leads."""
+        entities = references.entities
+        if entities:
+            node_id, source = target_of(entities[0], self._reader)
+            title = ", ".join(one.label for one in entities)
+            return {"title": title, "node_id": node_id, "source_turn": source}
+        return {"title": target.text, "node_id": target.id, "source_turn": None} if target else None
+
+    def _session_part(
+        self, turn: Turn, references: References, pending: dict[str, Any] | None
+    ) -> dict[str, object]:
+        """What the session learns from the query; nothing where there is nothing."""
+        terms = [word.lower() for word in find_query_words(turn.query)]
+        found = {
+            "references": list(references.refs),
+            "constraints": find_limits(turn.query, turn.carry.constraints),
+            "pending": pending,
+            "kept_content": kept_content(turn.query, turn.carry, terms),
+        }
+        return {name: value for name, value in found.items() if value}
 
     def _targets(self, recent: Sequence[tuple[int, str]]) -> list[Option]:
         found: dict[str, Option] = {}

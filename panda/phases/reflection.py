@@ -1,15 +1,23 @@
-"""Phase 1: is the query clear enough to go on (S1 §3.2)."""
+"""Phase 1: is the query clear enough to go on (S1 §3.2), and which of the session's entities count."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from panda.documents.context import Meta, Section, Text
 from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor
+from panda.recipes.choices import Option
+from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.recent import recent_turns
+from panda.session.curating import curate, with_written
+from panda.session.decoding import encode
+from panda.session.values import Curation
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 from panda.tools.statements import statement_values
 
-_RECENT = 3
+_RECENT, _OFFERED = 3, 24
 
 
 class Reflection:
@@ -35,20 +43,27 @@ class Reflection:
             "phase1_reflection",
             turn,
             variables={"quoted": quote(turn.query)},
+            options={"entities": _entities(turn)},
             extra={"turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent)},
         )
         unsure = reply.values["decision"] == "CLARIFY" and reply.below_threshold
-        resolved = turn.read(QUERY_ANALYSIS_JSON)["reference_resolution"]["status"] == "resolved"
+        analysis = turn.read(QUERY_ANALYSIS_JSON)
+        resolved = analysis["reference_resolution"]["status"] == "resolved"
+        answers = _answers(turn, analysis)
         stated = bool(statement_values(turn.query))  # there is something to remember
-        decision = "PROCEED" if unsure or resolved or stated else reply.values["decision"]
+        clear = unsure or resolved or answers or stated
+        decision = "PROCEED" if clear else reply.values["decision"]
         question = reply.values["question"] if decision == "CLARIFY" else None
-        reasoning = reply.values.get("reasoning") or _reason(decision, unsure, resolved)
+        reasoning = reply.values.get("reasoning") or answers or _reason(decision, unsure, resolved)
         values = {
             "decision": decision,
             "confidence": reply.confidence,
             "reasoning": reasoning,
             "question": question,
         }
+        curation = self._curate(turn, analysis, reply)
+        if curation != Curation():
+            values["entity_curation"] = encode(replace(curation, turn=turn.turn))
         body = f"**Decision:** {decision}\n\n{reasoning}" + (
             f"\n\n**Question:** {question}" if question else ""
         )
@@ -57,6 +72,29 @@ class Reflection:
         if decision == "CLARIFY":
             return Stop("clarify", section, {REFLECTION_JSON: values}, question=question)
         return Advance(section, {REFLECTION_JSON: values})
+
+    def _curate(self, turn: Turn, analysis: Mapping[str, Any], reply: Reply) -> Curation:
+        """What the query decides on the session's entities: rules first, then what a model adds."""
+        if not turn.carry.registry.records:
+            return Curation()
+        rules = curate(turn.query, turn.carry, analysis.get("references", ()))
+        return with_written(rules, reply.values.get("curation") or (), turn.carry, turn.query)
+
+
+def _entities(turn: Turn) -> list[Option]:
+    """The entities that a model may decide on: those that were touched last."""
+    records = sorted(turn.carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
+    return [Option(one.ref, f"{one.label} ({one.state})") for one in records[:_OFFERED]]
+
+
+def _answers(turn: Turn, analysis: Mapping[str, Any]) -> str | None:
+    """Why nothing is asked back whatever the query looks like: a question was asked already."""
+    pending = turn.carry.pending_clarification
+    if (analysis.get("pending") or {}).get("status") == "answered" and pending:
+        return f"The query answers the question of turn {pending.asked_turn}."
+    if pending and pending.status == "open" and pending.asked_by == 1 and pending.other_turns == 0:
+        return f"Turn {pending.asked_turn} asked back already; the query is taken as it stands."
+    return None
 
 
 def _reason(decision: str, unsure: bool, resolved: bool) -> str:

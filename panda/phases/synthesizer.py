@@ -17,6 +17,7 @@ from panda.phases.tool_outcome import attachments, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
+from panda.session.words import without_greeting
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD
 
 _CURRENT = ("visit:", "research:")
@@ -57,7 +58,7 @@ class Synthesizer:
         written = [
             GatheredItem(text, origin.get(text) or tuple(dict.fromkeys(item["node_ids"])))
             for item in reply.values["items"]
-            if (text := one_line(item["text"]))
+            if (text := self._ungreeted(turn, one_line(item["text"])))
         ]
         written = [*(one for one in _contested(turn) if one not in written), *written]
         fresh = [item for item in written if item not in rejected]
@@ -77,6 +78,10 @@ class Synthesizer:
         }
         turn.folder.write_text(RESPONSE_MD, "\n\n".join([body, *attached]) + "\n")
         return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items or attached))
+
+    def _ungreeted(self, turn: Turn, text: str) -> str:
+        """The text without a greeting, if the session was greeted before."""
+        return without_greeting(text) if turn.carry.flow.greeted else text
 
     def _spans(self, turn: Turn) -> list[Option]:
         """Evidence on offer; of prices that a turn told, those that a visit or research still confirms."""
@@ -106,7 +111,8 @@ class Synthesizer:
 
     def _nothing(self, turn: Turn) -> str:
         if turn.read(QUERY_ANALYSIS_JSON)["intent"] == "greeting":
-            return self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
+            text = self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
+            return without_greeting(text) if turn.carry.flow.greeted else text
         searched = turn.read(GATHERED_CONTEXT_JSON)["sections"]
         names = [node_id for section in searched for node_id in section["node_ids"]]
         names += [span.node_ids[0] for span in tool_spans(turn)]

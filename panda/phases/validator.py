@@ -16,6 +16,8 @@ from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_names
+from panda.session.step_records import step_type
+from panda.session.words import claims_done
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
@@ -78,6 +80,8 @@ class Validator:
             elif missing:
                 names = ", ".join(missing)
                 issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
+            elif item.text not in found and claims_done(item.text) and not _anything_written(turn):
+                issues.append(f"{item.text!r:.80} tells of something that no tool has done")
             elif is_question(item.text):
                 issues.append(f"{item.text!r:.80} asks instead of answering")
             else:
@@ -105,6 +109,11 @@ _REASONS = {
     "RETRY": "The plan did not lead to an answer.",
     "FAIL": "The query is not answered.",
 }
+
+
+def _anything_written(turn: Turn) -> bool:
+    """Whether a tool of this turn has changed, made or remembered something."""
+    return any(step["status"] == "success" and step_type(step) != "read" for step in turn.steps())
 
 
 def _within_limits(verdict: str, turn: Turn) -> str:

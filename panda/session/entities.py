@@ -14,6 +14,8 @@ from panda.session.values import Carry, Curation, Decision, Entity, Judged, Regi
 
 _MOST, _MOST_BYTES = 500, 90_000
 _LABEL_CHARS, _REASON_CHARS, _TURNS, _LOG = 100, 160, 4, 20
+CLEARED = "cleared"
+"""How the reason of an entity begins that went with everything else, not by itself."""
 _SCANNED_CHARS = 20_000
 _NAME = re.compile(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
 _RECORD_BYTES = 160
@@ -37,7 +39,7 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
     """
     records = list(registry.records)
     if curation.clear_all:
-        reason = clip(curation.reason or "the user starts over", _REASON_CHARS)
+        reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
         records = [replace(one, state="dropped", retained=False, reason=reason) for one in records]
     changes: dict[str, tuple[str, str]] = {}
     for state, judged in (
@@ -97,6 +99,8 @@ def carry_registry(
         _add_said(known, label, text, files, at)
         for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1)
     ]
+    resolved = [ref for ref in (files.analysis or {}).get("references") or () if ref in known]
+    mentioned = mentioned + resolved if listed else resolved + mentioned
     replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
     for one in list(known.values()):
         if one.ref not in mentioned and one.state == "active" and says(replied, one.label):

@@ -1,7 +1,7 @@
 """The one question to the user that a session may have open. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -49,6 +49,21 @@ def answer_of(pending: Pending | None, query: str) -> dict[str, Any] | None:
         "answer": clip(query, _PART_CHARS * 2) if answered else None,
         "agreed": answered and yes,
     }
+
+
+def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> str | None:
+    """
+    What a bare "yes" asks for: the question with the answer behind it; None if the query says it itself.
+
+    Args:
+        carry: Knows the question.
+        answer: As answer_of gives it.
+        query: The raw query.
+    """
+    pending = carry.pending_clarification
+    if pending is None or not answer or not answer["agreed"] or len(query.split()) > _SHORT_WORDS:
+        return None
+    return f"{clip(pending.message, _PART_CHARS)} {query}"
 
 
 def _fits(pending: Pending, query: str) -> bool:

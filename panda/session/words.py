@@ -28,6 +28,9 @@ _EXCLUDE = re.compile(
     r"cross off)\s+(?P<gone>[^,.;:!?\n]+)",
     re.IGNORECASE,
 )
+_ASKS = re.compile(
+    r"^(?:is|are|was|were|does|do|did|has|have|why|how|what|when|where|who|which)\b", re.IGNORECASE
+)
 _KEEP = re.compile(
     r"\b(?:keep|hold on to|stay with|stick with|don'?t (?:forget|drop|lose)|remember|save|bookmark|"
     r"still (?:want|like|considering|interested in))\s+(?P<what>[^,.;:!?\n]+)",
@@ -51,6 +54,15 @@ _NARROW = re.compile(
     r"\b(?:only|just the|cheaper|cheapest|lighter|smaller|bigger|larger|faster|better|under|below|at most|"
     r"less than|more than|over|above|with(?:out)?|instead|rather|narrow|shortlist|between|compare|which of|"
     r"the (?:first|second|third|fourth|fifth|last)|one of (?:them|these|those))\b",
+    re.IGNORECASE,
+)
+_DONE = (
+    r"(?:saved|stored|created|added|deleted|removed|updated|changed|remembered|recorded|booked|ordered|sent|"
+    r"scheduled|cancell?ed|written|wrote|edited|fixed)"
+)
+_CLAIMS_DONE = re.compile(
+    rf"\b(?:I|we)(?:'ve|’ve| have)?(?: just| now| already| also)? {_DONE}\b|"
+    rf"\b(?:has|have) (?:now |just |already )?been {_DONE}\b|\b(?:is|are) now {_DONE}\b",
     re.IGNORECASE,
 )
 _GREETING = re.compile(
@@ -93,14 +105,27 @@ def excluded_words(query: str) -> list[tuple[str, str, str]]:
 
     >>> excluded_words("Something light, no cod please")
     [('demote', 'cod please', 'no cod please')]
-    >>> excluded_words("no problem, save it")
-    []
+    >>> excluded_words("no problem, save it"), excluded_words("Why is the LOQ not in stock?")
+    ([], [])
     """
     found = []
+    asks = bool(_ASKS.match(query.strip()))
     for match in _EXCLUDE.finditer(_IDIOMS.sub(" ", query)):
+        if asks and (match["demote"] or "").lower() in ("no", "not", "without", "less"):
+            continue
         action = "demote" if match["demote"] else "drop"
         found.append((action, (match["what"] or match["gone"]).strip(), match.group(0).strip()))
     return found
+
+
+def without_exclusions(text: str) -> str:
+    """
+    A text without what it excludes.
+
+    >>> without_exclusions("Plan dinner without cod, with rice")
+    'Plan dinner , with rice'
+    """
+    return _EXCLUDE.sub("", text)
 
 
 def kept_words(query: str) -> list[tuple[str, str]]:
@@ -152,6 +177,16 @@ def without_greeting(text: str) -> str:
     ('The LOQ costs $697.', 'History is long.')
     """
     return _GREETING.sub("", text.lstrip(), count=1)
+
+
+def claims_done(text: str) -> bool:
+    """
+    Whether a text says that something was just saved, made, changed or sent.
+
+    >>> claims_done("I've saved your budget."), claims_done("The budget is $900.")
+    (True, False)
+    """
+    return bool(_CLAIMS_DONE.search(text))
 
 
 def greets(text: str) -> bool:

@@ -1,0 +1,104 @@
+"""What the references of a query mean: by rule, and else by a choice among what the session has listed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from panda.errors import MemoryNodeError
+from panda.memory.nodes import NodeReader
+from panda.phases.turn import Turn
+from panda.recipes.choices import Option
+from panda.session.references import Reference, find_references, replace_references
+from panda.session.values import Carry, Entity
+
+_NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of one query."""
+
+    found: tuple[Reference, ...]
+    """In order."""
+    carry: Carry
+    """What the session carries."""
+
+    @property
+    def words(self) -> list[str]:
+        """The words, in order."""
+        return [one.words for one in self.found]
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Everything that they mean."""
+        return tuple(dict.fromkeys(ref for one in self.found for ref in one.refs))
+
+    @property
+    def entities(self) -> list[Entity]:
+        """The same as entities."""
+        known = {one.ref: one for one in self.carry.registry.records}
+        return [known[ref] for ref in self.refs if ref in known]
+
+    def options(self) -> list[Option]:
+        """What the first reference that no rule resolves may mean; an ordinal is no matter of choice."""
+        open_ = [one for one in self.found if not one.refs and not one.ordinal]
+        if self.refs or not open_:
+            return []
+        labels = {one.ref: one.label for one in self.carry.registry.records}
+        size = max(1, len(open_[0].options))
+        return [
+            Option(ref, labels[ref], (), 1 - at / size)
+            for at, ref in enumerate(open_[0].options)
+            if ref in labels
+        ]
+
+    def chosen(self, ref: str) -> "References":
+        """The same with what a choice took for the first unresolved one."""
+        at = next(n for n, one in enumerate(self.found) if not one.refs and not one.ordinal)
+        found = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.found)]
+        return replace(self, found=tuple(found))
+
+    def resolved_query(self, query: str) -> str:
+        """The query with names for the references."""
+        return replace_references(query, self.found, self.carry)
+
+
+def references_of(turn: Turn) -> References:
+    """The references of a turn's query."""
+    return References(tuple(find_references(turn.query, turn.carry)), turn.carry)
+
+
+def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
+    """
+    The node that holds an entity, and the turn that it comes from.
+
+    Args:
+        one: The entity.
+        reader: Knows whether its node is there; the turn stands in for a node that is not.
+    """
+    source = int((one.source or "t0").removeprefix("t").partition("_")[0])
+    if one.target is not None and one.target.startswith(_NODES):
+        try:
+            reader.load(one.target)
+        except MemoryNodeError:
+            return f"turn:{source}", source
+        return one.target, source
+    return f"turn:{source}", source
+
+
+def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
+    """
+    Key of the kept content that a query asks to see again; None if it asks for none.
+
+    Args:
+        query: The raw query.
+        carry: What the session carries.
+        words: Terms of the query that matter.
+    """
+    entries = carry.content_archive.entries
+    named = [one.key for one in entries if one.key in query]
+    if named:
+        return named[-1]
+    wanted = set(words)
+    scores = {one.key: len(wanted & set(one.description.lower().split())) for one in entries}
+    found = [one for one in reversed(entries) if one.type.lower() in wanted or scores[one.key] > 1]
+    return max(found, key=lambda one: scores[one.key]).key if found else None

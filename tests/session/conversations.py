@@ -1,0 +1,91 @@
+"""Conversations of scripted turns: every turn opens the store anew, as a process of its own would."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from panda.session.decoding import encode
+from panda.session.session_file import load_session
+from panda.session.values import Carry
+from panda.session.verifying import verify_session
+from panda.storage.layout import Layout
+from tests.scripted_turns import PRICE_NODE, USER, Ran, Script, laptop_store, run_turn
+
+SESSION = "talk"
+TOOLS = {"tools": [], "next_step": "coordinator"}
+CALL = {"tool": "memory.query"}
+DONE = {"tool": "done"}
+
+
+class Talk:
+    """
+    A conversation.
+
+    Args:
+        root: Where the store is made.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.layout: Layout = laptop_store(root)
+
+    def say(self, query: str, script: Script | None = None, **replies: Any) -> Ran:
+        """One turn; afterwards the session says what its turns say, and the store is valid."""
+        ran = run_turn(self.layout, query, script or Script(**replies), session=SESSION)
+        assert ran.error is None, ran.error
+        assert verify_session(self.layout, USER, SESSION) == []
+        assert ran.problems == []
+        return ran
+
+    @property
+    def carry(self) -> Carry:
+        """What the next turn will know."""
+        session = load_session(self.layout, USER, SESSION)
+        assert session is not None
+        return session.carry
+
+
+def carried(ran: Ran, step: str, number: int = -1) -> str:
+    """The document `carry` that a step of a turn was shown; "" if there was none."""
+    text = ran.asked(step)[number].text
+    return text.partition("===== carry =====\n")[2].partition("\n\n=====")[0].partition("\n\nUser query:")[0]
+
+
+def summary(ran: Ran) -> dict[str, Any]:
+    """summary.json of a turn."""
+    return ran.folder.read_json("summary.json")
+
+
+def listing(*labels: str) -> dict[str, Any]:
+    """An answer that lists things, each citing the visit."""
+    return {"items": [{"text": label, "node_ids": [PRICE_NODE]} for label in labels]}
+
+
+def step_value(number: int, **changes: Any) -> dict[str, Any]:
+    """A steps/step_NN.json."""
+    return {
+        "step": number,
+        "plan": 0,
+        "round": 1,
+        "goal": None,
+        "tool": "memory.query",
+        "kind": "read",
+        "arguments": {"query": "laptops"},
+        "note": None,
+        "conclusion": None,
+        "status": "success",
+        "data": None,
+        "error": None,
+        "claims": [],
+        "entities": [],
+        "artifacts": [],
+        "text": "",
+        "seconds": None,
+        **changes,
+    }
+
+
+def markers(value: Any) -> list[str]:
+    """Every marker in a value, as in "MKflow1x"."""
+    return re.findall(r"MK[a-z]+\d+x", json.dumps(encode(value) if not isinstance(value, Mapping) else value))
