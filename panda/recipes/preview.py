@@ -12,6 +12,7 @@ from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.pack import Request, build_messages, render_options
 from panda.recipes.recipe import Recipe
+from panda.recipes.room import preserved
 from panda.recipes.steps import BASE_VARIABLES, STEPS
 from panda.recipes.templates import template_sources
 
@@ -72,11 +73,13 @@ def preview_recipe(
         variables |= {"query": query, "mode": turn.mode, "session_id": turn.session_id}
     names = dict.fromkeys(_option_names(recipe.output_schema, ""))
     options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
+    shown, keep = preserved(recipe, _documents(recipe, turn, given.documents if given else ()))
     documents, cuts = fit_documents(
-        _documents(recipe, turn, given.documents if given else ()),
+        shown,
         room_tokens=max(0, recipe.token_budget.input - count(query)),
         count=count,
         query=turn.query if turn else None,
+        keep=keep,
     )
     request = Request(query, documents, options, variables)
     sources = template_sources(recipe)

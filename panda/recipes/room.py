@@ -55,8 +55,7 @@ def fit_request(
     limits = limits or Limits()
     options = "\n".join(option.text for offered in request.options.values() for option in offered)
     taken = count(request.query + (request.guidance or "")) + count(options)
-    given = [replace(one, protected=_is_preserved(recipe, one)) for one in request.documents]
-    keep = [pattern for name, pattern in _KEPT_KINDS.items() if name in recipe.compression.preserve]
+    given, keep = preserved(recipe, request.documents)
     used = sum(count(document.text) for document in given)
     room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
     trigger: Trigger = "input"
@@ -96,6 +95,20 @@ def _fit(
         if aim == room:
             raise
     return fit_documents(given, room_tokens=room, count=count, query=query, keep=keep)
+
+
+def preserved(
+    recipe: Recipe, documents: Sequence[InputDocument]
+) -> tuple[list[InputDocument], list[re.Pattern[str]]]:
+    """
+    Documents with those protected that a recipe preserves, and patterns of what it preserves in the others.
+
+    Args:
+        recipe: Its compression.preserve counts.
+        documents: As the phase gives them.
+    """
+    given = [replace(one, protected=_is_preserved(recipe, one)) for one in documents]
+    return given, [pattern for name, pattern in _KEPT_KINDS.items() if name in recipe.compression.preserve]
 
 
 def _is_preserved(recipe: Recipe, document: InputDocument) -> bool:
