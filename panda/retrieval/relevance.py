@@ -20,7 +20,7 @@ _BAR_PER_LOG = 0.2
 """The best of many irrelevant candidates scores higher: the bar grows with the logarithm of their number."""
 _WITHIN = 0.4
 """How far below the best of its kind a candidate may lie."""
-_WITHIN_ALL = 1.5
+_WITHIN_ALL = 0.8
 """How far below the best of all kinds."""
 _MOST: Mapping[str, int] = {"turn": 3, "memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
 

@@ -57,15 +57,18 @@ def test_model_and_index_together() -> None:
 
 
 def test_at_most_three_turns() -> None:
-    """Of turns that are equally good three are chosen; other kinds are judged among themselves."""
+    """Of turns that are equally good three are chosen; another kind comes in if it is not far worse."""
     turns = [candidate(f"turn:{n}") for n in range(1, 9)]
-    likelihoods = {one.node_id: 2.0 for one in turns} | {"memory:budget": 0.5}
+    likelihoods = {one.node_id: 2.0 for one in turns} | {"memory:budget": 1.3}
     assert chosen(likelihoods, *turns, candidate("memory:budget")) == [
         "turn:1",
         "turn:2",
         "turn:3",
         "memory:budget",
     ]
+    assert "memory:budget" not in chosen(
+        likelihoods | {"memory:budget": 1.0}, *turns, candidate("memory:budget")
+    )
 
 
 def test_more_candidates_need_more() -> None:
