@@ -20,6 +20,7 @@ from panda.retrieval.recent import recent_turns
 from panda.session.curating import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
+from panda.tools.statements import statement_values
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
 _AFTER_TOOLS = 5
@@ -83,6 +84,7 @@ class Planner:
                 "tools": [Option(name, name) for name in names],
                 "evidence": gathered_spans(turn),
                 "pages": live_pages(turn, context.reader),
+                "statements": _statements(turn.query),
             },
             variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
@@ -122,6 +124,11 @@ def _check_excluded(turn: Turn, plan: Mapping[str, Any]) -> None:
             expected="a plan without excluded entities",
             received="; ".join(excluded),
         )
+
+
+def _statements(query: str) -> list[Option]:
+    """What the user states of themselves: to be remembered, which only phase 4 can do."""
+    return [Option(key, f"{key}: {value}", (), 1.0) for key, value in statement_values(query)]
 
 
 def _plan(

@@ -15,6 +15,7 @@ from panda.session.curating import curate, with_written
 from panda.session.decoding import encode
 from panda.session.values import Curation
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
+from panda.tools.statements import statement_values
 
 _RECENT, _OFFERED = 3, 24
 
@@ -49,7 +50,9 @@ class Reflection:
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         resolved = analysis["reference_resolution"]["status"] == "resolved"
         answers = _answers(turn, analysis)
-        decision = "PROCEED" if unsure or resolved or answers else reply.values["decision"]
+        stated = bool(statement_values(turn.query))  # there is something to remember
+        clear = unsure or resolved or answers or stated
+        decision = "PROCEED" if clear else reply.values["decision"]
         question = reply.values["question"] if decision == "CLARIFY" else None
         reasoning = reply.values.get("reasoning") or answers or _reason(decision, unsure, resolved)
         values = {

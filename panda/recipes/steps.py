@@ -48,7 +48,9 @@ STEPS: Mapping[str, StepInputs] = {
     "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
-    "phase3_planner": StepInputs(("tools", "evidence", "pages"), ("tools", "quoted"), ("turn_summaries",)),
+    "phase3_planner": StepInputs(
+        ("tools", "evidence", "pages", "statements"), ("tools", "quoted"), ("turn_summaries",)
+    ),
     "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
     **{
         f"phase4_{step}": StepInputs(options, variables, documents, "internet.research")

@@ -36,7 +36,8 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     """
     curation = curation_of(files)
     reply = reply_of(files)
-    registry, mentioned = carry_registry(previous, files, curation, reply)
+    told = "" if (files.summary or {}).get("answered") is False else reply
+    registry, mentioned = carry_registry(previous, files, curation, told)
     summary = summary_of(previous, files)
     recent = _recent_turn(files, reply, mentioned, summary.outcome)
     said = (files.analysis or {}).get("constraints")

@@ -102,7 +102,10 @@ def carry_registry(
     resolved = [ref for ref in (files.analysis or {}).get("references") or () if ref in known]
     mentioned = mentioned + resolved if listed else resolved + mentioned
     replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
+    spoken = {*replied, *asked}
     for one in list(known.values()):
+        if one.ref not in mentioned and not spoken.issuperset(_terms(one.label)):
+            continue
         if one.ref not in mentioned and one.state == "active" and says(replied, one.label):
             mentioned.append(one.ref)
         if one.ref in mentioned or says(asked, one.label):
@@ -123,9 +126,21 @@ def names(text: str, label: str) -> bool:
 def says(terms: Sequence[str], label: str) -> bool:
     """The same for a text whose terms are known."""
     wanted = _terms(label)
-    if not wanted or wanted[0] not in terms:
+    if not wanted or not terms:
         return False
-    return any(tuple(terms[at : at + len(wanted)]) == wanted for at in range(len(terms) - len(wanted) + 1))
+    first, size = wanted[0], len(wanted)
+    at = -1
+    while (at := _index(terms, first, at + 1)) >= 0:
+        if tuple(terms[at : at + size]) == wanted:
+            return True
+    return False
+
+
+def _index(terms: Sequence[str], term: str, start: int) -> int:
+    try:
+        return terms.index(term, start)
+    except ValueError:
+        return -1
 
 
 @lru_cache(maxsize=4096)
@@ -161,8 +176,11 @@ def _add_found(known: dict[str, Entity], raw: str | Mapping[str, str], turn: int
 def _add_said(known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int) -> str:
     """An entity that the reply lists; one with the same name is the same."""
     label = clip(label, _LABEL_CHARS)
+    terms = set(_terms(label))
     for one in known.values():
-        if one.label.lower() == label.lower() or _same(_terms(one.label), _terms(label)):
+        if one.label == label or (
+            not terms.isdisjoint(_terms(one.label)) and _same(_terms(one.label), _terms(label))
+        ):
             return one.ref
     nodes = next((node_ids for said, node_ids in files.statements if said == text), ())
     ref = f"t{files.turn}_item_{at}"
@@ -176,6 +194,8 @@ def _add_said(known: dict[str, Entity], label: str, text: str, files: TurnFiles,
 
 def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether of two names, the shorter one of several words, one stands in the other."""
+    if one == other:
+        return True
     short, long = sorted((one, other), key=len)
     starts = range(len(long) - len(short) + 1)
     return len(short) > 1 and any(long[at : at + len(short)] == short for at in starts)
@@ -188,10 +208,7 @@ def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
 def _limited(records: Iterable[Entity], evicted: int) -> Registry:
     """At most 500 records of 90,000 bytes; what goes first was touched longest ago and is not excluded."""
     kept = list(records)
-    sizes = {
-        one.ref: _RECORD_BYTES + len("".join((one.ref * 2, one.label, one.reason or "")).encode())
-        for one in kept
-    }
+    sizes = {one.ref: _size(one.ref, one.label, one.reason or "") for one in kept}
     over, room = len(kept) - _MOST, _MOST_BYTES - sum(sizes.values())
     if over <= 0 and room >= 0:
         return Registry(records=tuple(kept), evicted=evicted)
@@ -203,6 +220,11 @@ def _limited(records: Iterable[Entity], evicted: int) -> Registry:
         gone.add(one.ref)
         over, room = over - 1, room + sizes[one.ref]
     return Registry(records=tuple(one for one in kept if one.ref not in gone), evicted=evicted + len(gone))
+
+
+@lru_cache(maxsize=4096)
+def _size(ref: str, label: str, reason: str) -> int:
+    return _RECORD_BYTES + len("".join((ref * 2, label, reason)).encode())
 
 
 def is_active(one: Entity, carry: Carry) -> bool:

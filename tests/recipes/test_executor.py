@@ -325,7 +325,7 @@ def test_calls_are_written_down(tmp_path: Path) -> None:
     generate, choose = run.journal.calls
     assert (generate["phase"], generate["recipe"], generate["attempt"]) == (6, "tests/judge", 1)
     assert (generate["kind"], choose["kind"]) == ("generate", "choose")
-    assert set(generate["hashes"]) == {"recipe", "prompts", "schema", "model"}
+    assert set(generate["hashes"]) == {"recipe", "prompts", "schema", "model", "version"}
     assert (generate["output"], generate["finish_reason"]) == ('{"why": "So."}', "stop")
     assert generate["parameters"]["seed"] == 101
     assert generate["usage"]["output"] == 2
