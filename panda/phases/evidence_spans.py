@@ -1,15 +1,18 @@
 """What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from panda.documents.questions import named_turns
 from panda.memory.items import claim_type
-from panda.phases.pages import read_anew
+from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON
+
+_ADDRESS = re.compile(r"\burl https?://\S+\Z")
 
 
 def gathered_spans(turn: Turn) -> list[Option]:
@@ -17,8 +20,10 @@ def gathered_spans(turn: Turn) -> list[Option]:
     The lines of §2, without the constraints, each with the nodes that it cites.
 
     Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
-    nor what turns and research told of prices and stock: that was then.
+    nor what turns and research told of prices and stock: that was then. The address of another page says
+    nothing to a query that names one.
     """
+    names_page = bool(named_pages(turn.query))
     sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
     anew = read_anew(turn.steps())
     lines = [
@@ -26,7 +31,7 @@ def gathered_spans(turn: Turn) -> list[Option]:
         for section in sections
         if section["title"] != "Constraints"
         for item in section["items"]
-        if not anew or not _is_outdated(item, anew)
+        if not (anew and _is_outdated(item, anew)) and not (names_page and _ADDRESS.search(item["text"]))
     ]
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), turn) for n, item in enumerate(lines, 1)]
 

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from panda.documents.evidence import find_claims
 from panda.errors import MemoryNodeError
 from panda.memory.nodes import Node, NodeReader
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
+from panda.tools.statements import statement_values
 
 _MOST_PAGES = 2
 _LEAST_SHARE = 0.25
@@ -16,19 +18,23 @@ _LEAST_SHARE = 0.25
 
 def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     """
-    Pages to look at again: the query needs to know how things are now, and they were read before.
+    Pages to look at: those that the query names; else, if it needs to know how things are now, those that its
+    gathered context rests on.
 
     Args:
         turn: With its gathered context.
         reader: Loads the visits.
 
     Returns:
-        At most two, those that share most words with the query first, each with its address as text; those
-        that this turn has asked for already are left out.
+        Named ones, then at most two that share most words with the query; each with its address as text.
+        Those that this turn has asked for already are left out.
     """
-    if not turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"]:
-        return []
     asked = {step["arguments"].get("url") for step in turn.steps() if step["tool"] == "web.fetch"}
+    named = [
+        Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn.query), 1) if url not in asked
+    ]
+    if named or not turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"]:
+        return named
     newest: dict[str, Node] = {}
     for node in _visits(turn, reader):
         if node.url is None or node.url in asked:
@@ -42,6 +48,18 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
         for n, (share, node) in enumerate(rated[:_MOST_PAGES], 1)
         if share >= _LEAST_SHARE
     ]
+
+
+def named_pages(query: str) -> list[str]:
+    """
+    Addresses that a query asks about; one in something that the user states about himself is none.
+
+    >>> named_pages("What does http://a.example/x say?"), named_pages("My blog is http://a.example/x")
+    (['http://a.example/x'], [])
+    """
+    if statement_values(query):
+        return []
+    return list(dict.fromkeys(c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text))
 
 
 def read_anew(steps: Sequence[dict[str, Any]]) -> set[str]:
