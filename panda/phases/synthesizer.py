@@ -11,12 +11,14 @@ from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
+from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import gathered_spans, tool_spans
 from panda.phases.tool_outcome import attachments, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
+from panda.session.curating import uses_excluded
 from panda.session.words import without_greeting
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD
 
@@ -84,14 +86,15 @@ class Synthesizer:
         return without_greeting(text) if turn.carry.flow.greeted else text
 
     def _spans(self, turn: Turn) -> list[Option]:
-        """Evidence on offer; of prices that a turn told, those that a visit or research still confirms."""
+        """Evidence on offer, less what the user ruled out; of told prices those that are still confirmed."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         if analysis["intent"] == "greeting":
             return []
         found: dict[str, Option] = {}
         for span in [*gathered_spans(turn), *tool_spans(turn)]:
             found.setdefault(span.text, span)
-        spans = list(found.values())
+        carry = present_carry(turn)
+        spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
         if not analysis["data_requirements"]["needs_current_prices"]:
             return spans
         current = {p for span in spans if span.node_ids[0].startswith(_CURRENT) for p in _prices(span)}

@@ -295,3 +295,12 @@ def test_a_first_turn_has_no_carry(tmp_path: Path, step: str) -> None:
     ran = Talk(tmp_path).say("How much is the Lenovo LOQ 15?")
     assert carried(ran, step) == ""
     assert load_session(ran.layout, USER, SESSION) is not None
+
+
+def test_the_answer_leaves_out_what_is_excluded(tmp_path: Path) -> None:
+    """Evidence that names what the user ruled out is not offered to the synthesizer."""
+    talk = Talk(tmp_path)
+    talk.say("How much is the Lenovo LOQ 15?")
+    ran = talk.say("not the Lenovo, please", answer={"items": []})
+    assert [one.state for one in talk.carry.registry.records] == ["demoted"]
+    assert "Options: sources" not in ran.asked("answer")[0].text
