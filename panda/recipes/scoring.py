@@ -15,6 +15,9 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.rivals import compares_rivals, rival_values
 from panda.recipes.schemas import ChoiceSpec, Step
 
+_FAR_BELOW = 2.0
+"""Nats a token: an option that explains the query so much worse than the best one is not read further."""
+
 _Key = tuple[str, str, str, str]
 State = tuple[float, ...]
 """Values that a fit reads; of a hidden state mean and last token, one after the other."""
@@ -145,8 +148,11 @@ class ChoiceScorer:
             return self._judge(fit, spec.name, options, sections, inputs.query, attempt) if options else {}
         texts = build_texts(spec, step, inputs)
         gains = self._gains(spec.name, texts, inputs.query, attempt)
+        best = max((one[0] for one in gains if one), default=0.0)
         found = [
             self._classify(fit, spec.name, texts.shots, text.case, one, attempt)
+            if not one or best - one[0] <= _FAR_BELOW
+            else {YES: 0.0}
             for text, one in zip(texts.texts, gains, strict=True)
         ]
         if not judges_options(spec, step):
