@@ -53,6 +53,7 @@ def ask(
         options=options or {},
         variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
         guidance=guidance,
+        meant=turn.meant if turn.meant != turn.query else None,
     )
     turn.recipe = recipe.key
     reply = executor.execute(recipe.key, request, turn)

@@ -117,7 +117,7 @@ class ContextGatherer:
         ids = [candidate.node_id for candidate in candidates]
         judged = judge_candidates(
             candidates,
-            query=turn.query,
+            query=turn.meant,
             judged=relevant.scores if relevant and relevant.fitted else {},
             likelihoods=nearest.scores if nearest else {},
             written=reply.values["relevant"],
@@ -174,6 +174,7 @@ class ContextGatherer:
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
+        must += analysis.get("reference_nodes", ())
         query = " ".join(filter(None, [analysis["resolved_query"], reference and reference["title"]]))
         found = self._retriever.find(
             query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
@@ -194,7 +195,8 @@ class ContextGatherer:
             raise MemoryNodeError(
                 exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
             ) from exc
-        documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(turn.query, text))
+        meant = turn.meant
+        documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(meant, text))
         for document in documents:
             for warning in document.node.warnings:
                 turn.warn(warning)
@@ -213,7 +215,7 @@ class ContextGatherer:
         session = recent_turns(
             turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_SESSION_TURNS
         )  # fmt: skip
-        lines = line_options(turn.query, documents)
+        lines = line_options(turn.meant, documents)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
             self._executor,
@@ -224,7 +226,7 @@ class ContextGatherer:
             guidance=guidance,
         )
         scores = reply.choices["lines"].scores if "lines" in reply.choices else {}
-        return draft_of(turn.query, reply.values, lines, plan, scores)
+        return draft_of(turn.meant, reply.values, lines, plan, scores)
 
     def _build(
         self, turn: Turn, draft: Draft, nodes: Mapping[str, Node], plan: Mapping[str, Any]
@@ -242,7 +244,7 @@ class ContextGatherer:
             self._executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": evidence_of(turn.query, draft)},
+            options={"evidence": evidence_of(turn.meant, draft)},
             extra={"gathered_context": text},
             guidance=guidance,
         )

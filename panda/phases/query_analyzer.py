@@ -8,7 +8,7 @@ from panda.documents.context import Meta, Section, Text
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
-from panda.phases.session_references import References, kept_content, references_of, target_of
+from panda.phases.session_references import References, kept_content, nodes_of, references_of, target_of
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -68,11 +68,10 @@ class QueryAnalyzer:
         content = self._content(references, target)
         status = "not_needed" if not words else "resolved" if content else "failed"
         pending = answer_of(turn.carry.pending_clarification, turn.query)
-        resolved = references.resolved_query(turn.query)
-        written = values["resolved_query"] if resolved == turn.query else None
+        resolved = references.resolved_query(turn.query, values["resolved_query"])
         analysis = {
             "original_query": turn.query,
-            "resolved_query": agreed_query(turn.carry, pending, turn.query) or written or resolved,
+            "resolved_query": agreed_query(turn.carry, pending, turn.query) or resolved,
             "reference_resolution": {
                 "status": status,
                 "original_references": words,
@@ -114,6 +113,7 @@ class QueryAnalyzer:
         terms = [word.lower() for word in find_query_words(turn.query)]
         found = {
             "references": list(references.refs),
+            "reference_nodes": nodes_of(references, self._reader),
             "constraints": find_limits(turn.query, turn.carry.constraints),
             "pending": pending,
             "kept_content": kept_content(turn.query, turn.carry, terms),

@@ -13,7 +13,7 @@ from panda.errors import HaltError, QueryError
 from panda.recipes.recordings import Recordings
 from panda.session.session_file import Session
 from panda.session.values import EMPTY, Carry
-from panda.storage.layout import Layout
+from panda.storage.layout import QUERY_ANALYSIS_JSON, Layout
 from panda.storage.turn_folder import Metadata, TurnFolder
 
 MOST_EXECUTIONS = 25
@@ -95,6 +95,13 @@ class Turn:
     def turn(self) -> int:
         """Its number."""
         return self.folder.number
+
+    @property
+    def meant(self) -> str:
+        """The query with names for what it refers to, once phase 0 has found them; before, as it stands."""
+        if self.phase == 0 or not self.folder.has(QUERY_ANALYSIS_JSON):
+            return self.query
+        return str(self.read(QUERY_ANALYSIS_JSON)["resolved_query"])
 
     @property
     def carry(self) -> Carry:

@@ -29,6 +29,13 @@ class Request:
     """Values for {{name}}."""
     guidance: str | None = None
     """What an earlier judgement asks to do differently."""
+    meant: str | None = None
+    """The query with names for what it refers to, if it refers to anything; scorers read it."""
+
+    @property
+    def scored(self) -> str:
+        """The query as scorers read it."""
+        return self.meant or self.query
 
 
 def build_messages(
@@ -80,6 +87,8 @@ def build_messages(
     if error:
         user.append(f"===== Your last reply was refused =====\n{escape_prompt_lines(error)}")
     user.append(f"User query: {escape_prompt_lines(request.query)}")
+    if request.meant:
+        user.append(f"The query with names for what it refers to: {escape_prompt_lines(request.meant)}")
     if task.strip():
         user.append(fill(task.strip(), variables, where=place))
     return [

@@ -106,11 +106,11 @@ class ChoiceScorer:
         inputs = self._inputs(request, str)
         sections = self._sections(step)
         if compares_rivals(sections):
-            values = self._rivals(_options(spec, step, inputs), sections, request.query)[0]
+            values = self._rivals(_options(spec, step, inputs), sections, request.scored)[0]
             return [((), one) for one in values]
         texts = build_texts(spec, step, inputs)
         return [
-            (self._state(texts.shots, text.case)[0], self._gains(spec.name, texts, text, request.query, 1))
+            (self._state(texts.shots, text.case)[0], self._gains(spec.name, texts, text, request.scored, 1))
             for text in texts.texts
         ]
 
@@ -125,7 +125,7 @@ class ChoiceScorer:
 
     def _inputs(self, request: Request, pack: Callable[[], str]) -> ChoiceInputs:
         documents = {document.name: document.text for document in request.documents}
-        return ChoiceInputs(request.query, request.options, pack, self._prompt, documents)
+        return ChoiceInputs(request.scored, request.options, pack, self._prompt, documents)
 
     def _prompt(self, name: str) -> str:
         return self._book.load_prompt(name, where=str(self._recipe.path))
