@@ -38,6 +38,10 @@ class Layers(Protocol):
 
     def model(self, layer: str) -> Model: ...
 
+    def release(self, layer: str) -> None:
+        """Free what a layer holds that is loaded on demand."""
+        ...
+
 
 class RecipeExecutor:
     """
@@ -72,7 +76,11 @@ class RecipeExecutor:
 
     def writes(self, key: str) -> bool:
         """Whether the model of a recipe writes text."""
-        return self._layers.model(self.book.load_recipe(key).model_layer).info.writes
+        return self.model_of(self.book.load_recipe(key)).info.writes
+
+    def model_of(self, recipe: Recipe) -> Model:
+        """The model that runs a recipe."""
+        return self._layers.model(recipe.model_layer)
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
@@ -97,6 +105,8 @@ class RecipeExecutor:
         except HaltError as exc:
             self._write_log(execution, time.monotonic() - started, exc)
             raise
+        finally:
+            self._layers.release(recipe.model_layer)
         self._write_log(execution, time.monotonic() - started, reply)
         return reply
 

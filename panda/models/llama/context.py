@@ -13,6 +13,7 @@ from panda.errors import ModelFileError
 from panda.models.llama.deadline import Deadline
 from panda.models.llama.library import library_identity, load_library, take_error
 from panda.models.llama.prefixes import KeptPrefixes
+from panda.models.llama.projector import Seen
 from panda.models.llama.weights import Weights
 
 CHUNK_TOKENS = 512
@@ -147,6 +148,26 @@ class LlamaContext:
             wanted = (len(chunk) - 1,) if logits and is_last else ()
             self._decode(chunk, wanted, deadline)
         return self._logits(-1) if logits else np.empty(0, np.float32)
+
+    def compute_picture(self, seen: Seen, deadline: Deadline) -> None:
+        """
+        Append a picture to the window.
+
+        Args:
+            seen: The picture.
+            deadline: Checked before and after; one picture is not interrupted.
+
+        Raises:
+            ModelTimeoutError: The time is over. The window is then empty.
+        """
+        deadline.check()
+        take_error()
+        code, position = seen.decode_into(self._ctx, self._position, min(CHUNK_TOKENS, self.n_ctx))
+        if code != 0:
+            self._clear()
+            raise RuntimeError(f"computing a picture gave {code}: {take_error()}")
+        self._position = position
+        deadline.check()
 
     def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline, *, first: int = 1) -> list[float]:
         """

@@ -1,0 +1,113 @@
+"""Pictures for a language model: a projector file (mmproj) beside the weights, run by llama.cpp's mtmd."""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from panda.documents.pictures import Picture
+from panda.errors import ModelFileError
+from panda.models.llama.library import load_library, load_multimodal, take_error
+from panda.models.llama.weights import Weights
+
+
+class Projector:
+    """
+    A loaded projector.
+
+    Args:
+        path: Its GGUF.
+        weights: The language model that it belongs to.
+        threads: For computing a picture; None means all cores.
+
+    Raises:
+        ModelFileError: llama.cpp cannot load it, it is not for this model, or not for pictures.
+    """
+
+    def __init__(self, path: Path, weights: Weights, *, threads: int | None = None) -> None:
+        lib, self._mtmd = load_library(), load_multimodal()
+        self.path = path
+        params = self._mtmd.mtmd_context_params_default()
+        params.use_gpu = False
+        params.print_timings = False
+        params.warmup = False
+        params.n_threads = threads or len(os.sched_getaffinity(0))
+        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED  # repeatable, as for text
+        take_error()
+        self._ctx: Any = self._mtmd.mtmd_init_from_file(os.fsencode(path), weights.model, params)
+        if not self._ctx:
+            raise self._error(f"the projector file cannot be used with {weights.path.name}: {take_error()}")
+        if not self._mtmd.mtmd_support_vision(self._ctx):
+            self.close()
+            raise self._error("the projector file is not for pictures")
+
+    @contextmanager
+    def seen(self, picture: Picture) -> Iterator["Seen"]:
+        """
+        A picture as the model will read it, as long as the context lasts.
+
+        Raises:
+            ModelFileError: The picture cannot be decoded.
+        """
+        mtmd = self._mtmd
+        data = (ctypes.c_uint8 * len(picture.data)).from_buffer_copy(picture.data)
+        take_error()
+        bitmap = mtmd.mtmd_helper_bitmap_init_from_buf(self._ctx, data, len(picture.data), False)
+        if not bitmap:
+            raise ModelFileError(
+                f"the picture cannot be decoded: {take_error()}",
+                where=picture.file_name,
+                fix="save it again as PNG or JPEG",
+            )
+        chunks = mtmd.mtmd_input_chunks_init()
+        try:
+            marker = mtmd.mtmd_default_marker()
+            text = mtmd.mtmd_input_text(marker, len(marker), False, True)
+            bitmaps = (mtmd.mtmd_bitmap_p_ctypes * 1)(bitmap)
+            code = mtmd.mtmd_tokenize(self._ctx, chunks, ctypes.byref(text), bitmaps, 1)
+            if code != 0:
+                raise self._error(f"the picture cannot be prepared for the model ({code}): {take_error()}")
+            yield Seen(mtmd, self._ctx, chunks)
+        finally:
+            mtmd.mtmd_input_chunks_free(chunks)
+            mtmd.mtmd_bitmap_free(bitmap)
+
+    def close(self) -> None:
+        """Free the memory."""
+        if self._ctx:
+            self._mtmd.mtmd_free(self._ctx)
+            self._ctx = None
+
+    def _error(self, message: str) -> ModelFileError:
+        return ModelFileError(
+            message,
+            where=str(self.path),
+            fix="name the projector file (mmproj-….gguf) that comes with the model, under models.…projector",
+        )
+
+
+class Seen:
+    """A picture cut into what a context takes in."""
+
+    def __init__(self, mtmd: Any, ctx: Any, chunks: Any) -> None:
+        self._mtmd, self._ctx, self._chunks = mtmd, ctx, chunks
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens of the window it takes."""
+        return int(self._mtmd.mtmd_helper_get_n_tokens(self._chunks))
+
+    def decode_into(self, llama: Any, position: int, n_batch: int) -> tuple[int, int]:
+        """
+        Compute it in a llama.cpp context.
+
+        Returns:
+            llama.cpp's code, 0 for success, and the position behind it.
+        """
+        behind = load_library().llama_pos(position)
+        code = self._mtmd.mtmd_helper_eval_chunks(
+            self._ctx, llama, self._chunks, position, 0, n_batch, False, ctypes.byref(behind)
+        )
+        return int(code), int(behind.value)
