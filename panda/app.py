@@ -287,29 +287,13 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
         version = version_in_force(book, turn.recipe).digest if turn.recipe else None
+        number, name = turn.turn, turn.recipe
         return write_intervention(
-            layout,
-            clock,
-            error,
-            user=user,
-            turn=turn.turn,
-            phase=phase.number,
-            recipe=turn.recipe,
-            version=version,
+            layout, clock, error, user=user, turn=number, phase=phase.number, recipe=name, version=version
         )
 
     store = TurnStore(layout, user, clock)
+    pipeline = Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits)
     return App(
-        settings,
-        layout,
-        book,
-        layers,
-        executor,
-        store,
-        index,
-        Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits),
-        now,
-        gatherer,
-        tools,
-        open_project,
+        settings, layout, book, layers, executor, store, index, pipeline, now, gatherer, tools, open_project
     )

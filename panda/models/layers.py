@@ -58,7 +58,7 @@ class Layers:
         return self._seeing
 
     def release(self, layer: str) -> None:
-        """Free what EYES holds, the only layer loaded on demand; it is loaded again when it is asked again."""
+        """Free what EYES holds, the only layer loaded on demand; it is loaded again when asked again."""
         if layer == EYES:
             self._seeing_ggufs.close()
 

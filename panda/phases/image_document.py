@@ -7,8 +7,6 @@ from panda.recipes.executor import RecipeExecutor
 from panda.storage.layout import IMAGE_JSON
 from panda.storage.turn_images import load_picture
 
-_STEP = "phase0_describe_image"
-
 
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
     """
@@ -21,7 +19,7 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
     if turn.image is None:
         return
     if turn.folder.has(IMAGE_JSON):
-        turn.count_execution(executor.book.key_for(_STEP, turn.mode))
+        turn.count_execution(executor.book.key_for("phase0_describe_image", turn.mode))
         return
     path = turn.folder.paths / turn.image
     picture = load_picture(path)
@@ -33,8 +31,8 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             expected=f"bytes with the digest in its name, {path.name}",
             received=picture.sha256,
         )
-    reply = ask(executor, _STEP, turn, pictures=(picture,))
-    info = executor.model_of(reply.recipe).info
+    reply = ask(executor, "phase0_describe_image", turn, pictures=(picture,))
+    call = turn.calls[-1]
     turn.folder.write_json(
         IMAGE_JSON,
         {
@@ -47,7 +45,7 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
             "description": str(reply.values["text"]).strip(),
             "recipe": reply.recipe.key,
             "layer": reply.recipe.model_layer,
-            "model": info.name,
-            "model_digest": info.digest,
+            "model": call["model"],
+            "model_digest": call["hashes"]["model"],
         },
     )

@@ -34,13 +34,11 @@ __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
 
 class Layers(Protocol):
-    """Gives the model of a layer."""
+    """Gives the model of a layer, and frees what of it was loaded on demand."""
 
     def model(self, layer: str) -> Model: ...
 
-    def release(self, layer: str) -> None:
-        """Free what a layer holds that is loaded on demand."""
-        ...
+    def release(self, layer: str) -> None: ...
 
 
 class RecipeExecutor:
@@ -76,11 +74,7 @@ class RecipeExecutor:
 
     def writes(self, key: str) -> bool:
         """Whether the model of a recipe writes text."""
-        return self.model_of(self.book.load_recipe(key)).info.writes
-
-    def model_of(self, recipe: Recipe) -> Model:
-        """The model that runs a recipe."""
-        return self._layers.model(recipe.model_layer)
+        return self._layers.model(self.book.load_recipe(key).model_layer).info.writes
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """

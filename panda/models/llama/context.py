@@ -155,18 +155,22 @@ class LlamaContext:
 
         Args:
             seen: The picture.
-            deadline: Checked before and after; one picture is not interrupted.
+            deadline: Checked before and after each part of it, which is computed without a stop.
 
         Raises:
             ModelTimeoutError: The time is over. The window is then empty.
         """
-        deadline.check()
-        take_error()
-        code, position = seen.decode_into(self._ctx, self._position, min(CHUNK_TOKENS, self.n_ctx))
-        if code != 0:
-            self._clear()
-            raise RuntimeError(f"computing a picture gave {code}: {take_error()}")
-        self._position = position
+        for stretch in seen.stretches():
+            if isinstance(stretch, list):
+                self.compute(stretch, deadline, logits=False)
+                continue
+            deadline.check()
+            take_error()
+            n_batch = min(CHUNK_TOKENS, self.n_ctx)
+            code, self._position = seen.decode_into(self._ctx, stretch, self._position, n_batch)
+            if code != 0:
+                self._clear()
+                raise RuntimeError(f"computing a picture gave {code}: {take_error()}")
         deadline.check()
 
     def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline, *, first: int = 1) -> list[float]:

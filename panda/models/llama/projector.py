@@ -69,7 +69,10 @@ class Projector:
             code = mtmd.mtmd_tokenize(self._ctx, chunks, ctypes.byref(text), bitmaps, 1)
             if code != 0:
                 raise self._error(f"the picture cannot be prepared for the model ({code}): {take_error()}")
-            yield Seen(mtmd, self._ctx, chunks)
+            seen = Seen(mtmd, self._ctx, chunks)
+            if any(token < 0 for part in seen.stretches() if isinstance(part, list) for token in part):
+                raise self._error("the model has no tokens for what the projector puts around a picture")
+            yield seen
         finally:
             mtmd.mtmd_input_chunks_free(chunks)
             mtmd.mtmd_bitmap_free(bitmap)
@@ -99,15 +102,33 @@ class Seen:
         """How many tokens of the window it takes."""
         return int(self._mtmd.mtmd_helper_get_n_tokens(self._chunks))
 
-    def decode_into(self, llama: Any, position: int, n_batch: int) -> tuple[int, int]:
+    def stretches(self) -> Iterator[list[int] | Any]:
+        """What the window takes in, in order: tokens that frame the picture, and parts of the picture."""
+        mtmd = self._mtmd
+        for index in range(mtmd.mtmd_input_chunks_size(self._chunks)):
+            chunk = mtmd.mtmd_input_chunks_get(self._chunks, index)
+            if mtmd.mtmd_input_chunk_get_type(chunk) == mtmd.MTMD_INPUT_CHUNK_TYPE_TEXT:
+                count = ctypes.c_size_t()
+                tokens = mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(count))
+                yield list(tokens[: count.value])
+            else:
+                yield chunk
+
+    def decode_into(self, llama: Any, chunk: Any, position: int, n_batch: int) -> tuple[int, int]:
         """
-        Compute it in a llama.cpp context.
+        Compute one part of the picture in a llama.cpp context.
 
         Returns:
             llama.cpp's code, 0 for success, and the position behind it.
         """
+        mtmd = self._mtmd
+        code = int(mtmd.mtmd_encode_chunk(self._ctx, chunk))
+        if code != 0:
+            return code, position
+        found = mtmd.mtmd_get_output_embd(self._ctx)
+        no_callback = mtmd.mtmd_helper_post_decode_callback()
         behind = load_library().llama_pos(position)
-        code = self._mtmd.mtmd_helper_eval_chunks(
-            self._ctx, llama, self._chunks, position, 0, n_batch, False, ctypes.byref(behind)
+        code = mtmd.mtmd_helper_decode_image_chunk(
+            self._ctx, llama, chunk, found, position, 0, n_batch, ctypes.byref(behind), no_callback, None
         )
         return int(code), int(behind.value)
