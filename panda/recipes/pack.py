@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from panda.compression.fitting import InputDocument
 from panda.documents.escaping import escape_prompt_lines
+from panda.documents.pictures import Picture
 from panda.documents.sentences import one_line
 from panda.errors import RecipeKeyError
 from panda.models.contract import Message
@@ -31,6 +32,8 @@ class Request:
     """What an earlier judgement asks to do differently."""
     meant: str | None = None
     """The query with names for what it refers to, if it refers to anything; scorers read it."""
+    pictures: tuple[Picture, ...] = ()
+    """What the model is shown; only the layer EYES sees."""
 
     @property
     def scored(self) -> str:
@@ -93,7 +96,7 @@ def build_messages(
         user.append(fill(task.strip(), variables, where=place))
     return [
         Message("system", fill("\n\n".join(system), variables, where=place)),
-        Message("user", "\n\n".join(user)),
+        Message("user", "\n\n".join(user), request.pictures),
     ]
 
 
