@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from panda.documents.antecedents import has_antecedent
 from panda.documents.context import Meta, Section, Text
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
@@ -49,7 +50,7 @@ class QueryAnalyzer:
         describe_image(self._executor, turn)
         recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
         references = references_of(turn)
-        words = references.words or [match.group(0) for match in _REFERENCES.finditer(turn.query)]
+        words = references.words or _words_reaching_back(turn.query)
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         reply = ask(
@@ -134,3 +135,9 @@ class QueryAnalyzer:
                 if node_id.startswith("visit:"):
                     found.setdefault(node_id, Option(node_id, node.title, (node_id,)))
         return list(found.values())
+
+
+def _words_reaching_back(query: str) -> list[str]:
+    """Words that refer to something earlier, but not what the query itself has named before them."""
+    found = _REFERENCES.finditer(query)
+    return [match[0] for match in found if not has_antecedent(query[: match.start()])]

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from panda.documents.antecedents import has_antecedent
 from panda.documents.evidence import find_claims
 from panda.documents.listings import ListedItem, listed_items
 from panda.documents.stemming import split_terms
@@ -118,11 +119,15 @@ def find_references(query: str, carry: Carry) -> list[Reference]:
         if meant and not any(names(query, one.label) for one in meant):
             refs = (meant[0].ref,) if len(meant) == 1 else ()
             found.append(Reference(match[0], match.start(), refs, tuple(one.ref for one in meant)))
-    for match in filter(free, _SINGLE.finditer(query)):
+
+    def reaches_back(match: re.Match[str]) -> bool:
+        return free(match) and not has_antecedent(query[: match.start()])
+
+    for match in filter(reaches_back, _SINGLE.finditer(query)):
         options = _salient(carry, known)
         refs = tuple(options[:1]) if len(options) == 1 else ()
         found.append(Reference(match[0], match.start(), refs, tuple(options)))
-    for match in filter(free, _PLURAL.finditer(query)):
+    for match in filter(reaches_back, _PLURAL.finditer(query)):
         several = listing.refs or tuple(_salient(carry, known))
         whole = listing.is_newest and not match[0].lower().startswith("one")
         found.append(Reference(match[0], match.start(), listing.refs if whole else (), several))
