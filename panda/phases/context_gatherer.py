@@ -37,6 +37,7 @@ from panda.retrieval.candidates import Candidate, Retriever
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.plan import build_plan, planned_nodes
+from panda.retrieval.query_words import find_names
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import judge_candidates
 from panda.retrieval.rules import ruled_nodes
@@ -174,7 +175,10 @@ class ContextGatherer:
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
-        query = " ".join(filter(None, [analysis["resolved_query"], reference and reference["title"]]))
+        image = turn.described_image
+        shown = find_names(image["description"]) if image else []
+        asked = [analysis["resolved_query"], reference and reference["title"], *shown]
+        query = " ".join(dict.fromkeys(filter(None, asked)))
         found = self._retriever.find(
             query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
         )

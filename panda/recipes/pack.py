@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from panda.compression.fitting import InputDocument
 from panda.documents.escaping import escape_prompt_lines
+from panda.documents.pictures import Picture
 from panda.documents.sentences import one_line
 from panda.errors import RecipeKeyError
 from panda.models.contract import Message
@@ -29,6 +30,8 @@ class Request:
     """Values for {{name}}."""
     guidance: str | None = None
     """What an earlier judgement asks to do differently."""
+    pictures: tuple[Picture, ...] = ()
+    """What the model is shown; only the layer EYES sees."""
 
 
 def build_messages(
@@ -84,7 +87,7 @@ def build_messages(
         user.append(fill(task.strip(), variables, where=place))
     return [
         Message("system", fill("\n\n".join(system), variables, where=place)),
-        Message("user", "\n\n".join(user)),
+        Message("user", "\n\n".join(user), request.pictures),
     ]
 
 
