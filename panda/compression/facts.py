@@ -37,6 +37,9 @@ _BOILERPLATE_CHARS = 90
 _ERROR_CHARS = 1_200
 _DIGIT = re.compile(r"\d")
 _FACT_KINDS = ("price", "url", "date")
+_TIME = re.compile(r"(?<=\d)[T ,]+(?=\d\d?:\d)")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_WITHOUT_FACTS = ("navigation", "zone with confidence below 0.5", "says something else when it stands alone")
 _NGRAM = 3
 _KEY_FIELDS = (
     "name",
@@ -62,7 +65,10 @@ class Weights:
     reasons: dict[int, str]
     """Why each protected piece is so."""
     facts: dict[int, tuple[str, ...]]
-    """Prices, URLs and dates in a piece, as values."""
+    """
+    Prices, URLs and dates in a piece: each as a value, and as it is written, which begins with "as" and counts
+    for little. So do times of day, days without a year, and names of sites.
+    """
     low: dict[int, str]
     """Pieces that go first, with the reason."""
 
@@ -96,13 +102,14 @@ def weigh(
                 facts[i] = found
     _drop_first(pieces, kind, low)
     _drop_repeated(pieces, low)
-    for i in _misleading(pieces, source):
-        low[i] = "says something else when it stands alone"
+    wrong = _misleading(pieces, source)
+    low |= dict.fromkeys(wrong, "says something else when it stands alone")
     protected = frozenset(reasons)
+    facts = {i: found for i, found in facts.items() if low.get(i) not in _WITHOUT_FACTS}
     return Weights(
         protected,
         reasons,
-        {i: found for i, found in facts.items() if i not in low},
+        facts,
         {i: why for i, why in low.items() if i not in protected},
     )
 
@@ -174,7 +181,18 @@ def _facts(piece: Piece) -> tuple[str, ...]:
     text = piece.text
     if not (_DIGIT.search(text) or "://" in text or "." in text):
         return ()
-    return tuple(dict.fromkeys(f"{c.kind} {c.value}" for c in find_claims(text) if c.kind in _FACT_KINDS))
+    is_price = piece.kind == "field" and bool(piece.path) and "price" in piece.path[-1].lower()
+    found: dict[str, None] = {}
+    for claim in find_claims(text):
+        if claim.kind == "date":  # the times of a day are one date
+            is_day = _DAY.match(claim.value)
+            found |= {f"date {is_day[0]}": None} if is_day else {}
+            found[f"as {_TIME.split(claim.text)[0]}"] = None
+        elif claim.kind == "url" and "/" not in claim.value:
+            found[f"as {claim.value}"] = None
+        elif claim.kind in _FACT_KINDS or (is_price and claim.kind == "number"):
+            found |= {f"{claim.kind} {claim.value}": None, f"as {claim.text}": None}
+    return tuple(found)
 
 
 def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str]) -> None:
