@@ -80,7 +80,8 @@ def _take(
 ) -> set[int]:
     """
     What is kept at half the budget, then the longest beginning of the order that fits, then what fits behind
-    an item that does not, which is only facts if that one holds facts. So what is kept at a budget is kept at twice that one.
+    an item that does not: only facts if that one holds facts. So what is kept at a budget is kept at twice
+    that one.
     """
     half = budget_tokens // 2
     start = _take(plan, order, half, least, count) if half >= least else set(plan.weights.protected)
@@ -99,7 +100,11 @@ def _take(
                 high = middle - 1
         kept = _with(kept, items[:low])
         missed, items = items[low : low + 1], items[low + 1 :]
-        if missed and missed[0].is_fact and (len(kept) > len(plan.weights.protected) or budget_tokens < _TINY):
+        if (
+            missed
+            and missed[0].is_fact
+            and (len(kept) > len(plan.weights.protected) or budget_tokens < _TINY)
+        ):
             items = [item for item in items if item.is_fact]  # others would take its room at the next budget
         if not items or budget_tokens > _ROUGH_BUDGET:
             break

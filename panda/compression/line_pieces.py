@@ -1,7 +1,8 @@
 """Running text and long lines into stretches that can be kept or dropped alone."""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from panda.documents.sentences import sentence_spans
 from panda.documents.written_dates import DATES
@@ -16,11 +17,15 @@ _BREAK = re.compile(rf"\s+(?=\S)|(?<=[{_WIDE}])(?=[{_WIDE}])|(?<=[\]}}\"]),(?=[\
 _CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]\Z")
 _BESIDE_VALUE = re.compile(r"[\d$€£¥₽₹%#]")
 _BETWEEN_VALUES = re.compile(r"(?<=\d)[;,\t]?\s+(?=[-+]?\d)|(?<=\d),(?=[-+]?\d)")
+WORDED_DATE = r"(?<![\d.,])\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,10}\.?,?\s(?:de\s)?(?:19|20)\d\d(?!\d)"
+"""A day with its month as a word, in whatever language, and its year."""
+_DAY_WITH_DOT = re.compile(rf"(?=\d\d?\.){WORDED_DATE}")
 _VALUE = re.compile(
     rf"""
     \[[^\]\n]{{0,80}}\]\(\S+?://[^\s)]*\)     # a link
   | (?i:(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s<>"`|]+)
   | {DATES}
+  | {WORDED_DATE}
   | (?<![A-Za-z]){CURRENCY_BEFORE}[ ]?{DIGITS}
   | {DIGITS}\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
     """,
@@ -55,9 +60,26 @@ def prose_spans(source: str, start: int, end: int) -> Iterator[list[tuple[int, i
     Yields:
         A sentence as the spans it is made of; at least one sentence.
     """
-    found = sentence_spans(source[start:end]) or [(0, end - start)]
-    for one, other in found:
+    text = source[start:end]
+    for one, other in _with_dates_whole(text, sentence_spans(text) or [(0, end - start)]):
         yield list(chunk_spans(source, start + one, start + other))
+
+
+def _with_dates_whole(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The sentences, two of them joined where a date such as "5. Mai 2024" goes from one to the next."""
+    starts = [one for one, _ in spans]
+    within = set()
+    for day in _DAY_WITH_DOT.finditer(text):
+        n = bisect_right(starts, day.start())
+        if n < len(starts) and starts[n] < day.end():
+            within.add(n)
+    joined: list[tuple[int, int]] = []
+    for n, span in enumerate(spans):
+        if n in within and joined:
+            joined[-1] = (joined[-1][0], span[1])
+        else:
+            joined.append(span)
+    return joined
 
 
 def chunk_spans(source: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -140,7 +140,11 @@ def _cover_facts(
             below.setdefault(head, []).append(i)
 
     def offer(i: int) -> tuple[bool, float, int]:
-        new = [1.0 if not fact.startswith("as ") else _AS_WRITTEN for fact in weights.facts[i] if fact not in covered]
+        new = [
+            1.0 if not fact.startswith("as ") else _AS_WRITTEN
+            for fact in weights.facts[i]
+            if fact not in covered
+        ]
         size = tokens[i] + sum(tokens[head] for head in heads[i] - stand)
         return i in weights.low, -sum(new) / (_MARK_TOKENS + size) - 0.05 * worth.get(i, 0.0) * bool(new), i
 

@@ -1,4 +1,4 @@
-"""Documents of many kinds that hold prices, URLs, dates and error messages among other things, from a seed."""
+"""Documents of many kinds that hold prices, URLs, dates and error messages, made from a seed."""
 
 import json
 import random
@@ -7,21 +7,60 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SUBJECTS = (
-    "the seller|the fan|this keyboard|our team|the second reviewer|a colleague|the battery|the panel"
-    "|the older model|the support desk|the update|the hinge|the customer|the invoice|the warehouse"
-).split("|")
+    "the seller",
+    "the fan",
+    "this keyboard",
+    "our team",
+    "the second reviewer",
+    "a colleague",
+    "the battery",
+    "the panel",
+    "the older model",
+    "the support desk",
+    "the update",
+    "the hinge",
+    "the customer",
+    "the invoice",
+    "the warehouse",
+)
 VERBS = (
-    "explains|replaces|ignores|prefers|shows|measures|compares|leaves out|mentions|keeps|loses|supports"
-).split("|")
+    "explains",
+    "replaces",
+    "ignores",
+    "prefers",
+    "shows",
+    "measures",
+    "compares",
+    "leaves out",
+    "mentions",
+    "keeps",
+    "loses",
+    "supports",
+)
 OBJECTS = (
-    "a brighter screen|the loud cooling|what the others said|the return policy|several small parts"
-    "|the cable in the box|the driver from last spring|a longer warranty|most of the games"
-    "|the colours near the edge|a cheaper charger|the long wait"
-).split("|")
+    "a brighter screen",
+    "the loud cooling",
+    "what the others said",
+    "the return policy",
+    "several small parts",
+    "the cable in the box",
+    "the driver from last spring",
+    "a longer warranty",
+    "most of the games",
+    "the colours near the edge",
+    "a cheaper charger",
+    "the long wait",
+)
 ENDS = (
-    "and nobody objected|although it was late|because the old one broke|while the others waited"
-    "|as far as we could tell|which surprised everyone|so the plan changed|without a further word"
-).split("|")
+    "and nobody objected",
+    "although it was late",
+    "because the old one broke",
+    "while the others waited",
+    "as far as we could tell",
+    "which surprised everyone",
+    "so the plan changed",
+    "without a further word",
+)
 SHOPS = ("bestbuy", "newegg", "amazon", "walmart", "microcenter", "costco", "lenovo", "adorama")
 MODELS = ("LOQ 15", "TUF A15", "Nitro V", "Victus 16", "Katana 17", "Legion 5", "Cyborg 15", "Aspire 7")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "October")
@@ -105,14 +144,16 @@ def _log_line(w: Writer, n: int) -> str:
 def _research(w: Writer, n: int) -> str:
     pick = w.random.choice
     return (
-        f"### {pick(MODELS)} at {pick(SHOPS)}\n\n{w.said(3)} The listing at {w.url()} asks {w.price()}, down from "
+        f"### {pick(MODELS)} at {pick(SHOPS)}\n\n{w.said(3)} The listing at {w.url()} "
+        f"asks {w.price()}, down from "
         f"{w.price()} on {w.written_day()}. {w.said(3)}\n\n- {w.said(2)}\n- Seen {w.day()}: {w.said()}\n"
     )
 
 
 def _mail(w: Writer, n: int) -> str:
     return (
-        f"From: ann@example.com\nTo: bob@example.com\nDate: {w.day()}\nSubject: Order {n}\n\nHello Bob,\n\n{w.said(5)}\n"
+        f"From: ann@example.com\nTo: bob@example.com\nDate: {w.day()}\nSubject: Order {n}"
+        f"\n\nHello Bob,\n\n{w.said(5)}\n"
         f"{w.said(2)} The total is {w.price()} and it should be here by {w.written_day()}, "
         f"which {w.said().lower()}\n{w.said(5)}\n\nBest,\nAnn\n"
     )
@@ -120,18 +161,23 @@ def _mail(w: Writer, n: int) -> str:
 
 def _dense(w: Writer) -> str:
     return (
-        f"{w.said(2)} It went from {w.price()} to {w.price()} between {w.written_day()} and {w.written_day()}, "
+        f"{w.said(2)} It went from {w.price()} to {w.price()} between {w.written_day()} "
+        f"and {w.written_day()}, "
         f"when {w.said().lower()} {w.said(4)}"
     )
 
 
 MAKERS: Mapping[str, Callable[[Writer], str]] = {
-    "shop page.md": lambda w: "# Gaming laptops\n\nHome | Laptops | Sign in\n\n" + w.lines(
-        14,
-        lambda n: (
-            f"## {w.random.choice(MODELS)} ({n})\n\n[Details]({w.url()})\n\n**{w.price()}** was ~~{w.price()}~~\n\n"
-            f"{w.said(6)}\n\n{w.said(3)} Delivery by {w.written_day()}.\n\n- {w.said()}\n- {w.said()}\n"
-        ),
+    "shop page.md": lambda w: (
+        "# Gaming laptops\n\nHome | Laptops | Sign in\n\n"
+        + w.lines(
+            14,
+            lambda n: (
+                f"## {w.random.choice(MODELS)} ({n})\n\n[Details]({w.url()})\n\n**{w.price()}** "
+                f"was ~~{w.price()}~~\n\n"
+                f"{w.said(6)}\n\n{w.said(3)} Delivery by {w.written_day()}.\n\n- {w.said()}\n- {w.said()}\n"
+            ),
+        )
     ),
     "page_doc.json": lambda w: json.dumps(
         {"url": w.url(), "captured_at": f"{w.day()}T13:20:00Z", "zones": [w.zone(n) for n in range(12)]},
@@ -164,7 +210,9 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
                     "zone_type": "product_grid",
                     "confidence": 0.93,
                     "entities": {"price": w.price(), "link": w.url(), "seen": w.day()},
-                    "ocr_items": [{"text": w.said(), "x": w.random.randint(1, 999), "y": n} for n in range(5)],
+                    "ocr_items": [
+                        {"text": w.said(), "x": w.random.randint(1, 999), "y": n} for n in range(5)
+                    ],
                 }
                 for n in range(12)
             ],
@@ -177,7 +225,10 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
                 {
                     "title": w.said(),
                     "url": w.url(),
-                    "snippet": f"{w.said(4)} {w.random.choice(MODELS)} for {w.price()} since {w.written_day()}, {w.said(2)}",
+                    "snippet": (
+                        f"{w.said(4)} {w.random.choice(MODELS)} for {w.price()} since {w.written_day()}, "
+                        f"{w.said(2)}"
+                    ),
                     "published": f"{w.day()}T08:00:00Z",
                     "score": n / 7,
                 }
@@ -196,7 +247,9 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
             else f"tests/test_part.py::test_{n} passes: {w.said()}"
         ),
     ),
-    "research.md": lambda w: "# Research\n\n## Research Findings\n\n" + w.lines(12, lambda n: _research(w, n)),
+    "research.md": lambda w: (
+        "# Research\n\n## Research Findings\n\n" + w.lines(12, lambda n: _research(w, n))
+    ),
     "notes.md": lambda w: "# Notes\n\n" + w.lines(14, lambda n: _dense(w), "\n\n"),
     "mail.txt": lambda w: w.lines(10, lambda n: _mail(w, n), "\n-----\n\n"),
     "table.md": lambda w: (
@@ -207,36 +260,50 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
         + "\n"
         + w.said(40)
     ),
-    "list of links.md": lambda w: "# Sources\n\n" + w.lines(
-        16, lambda n: f"{n + 1}. [{w.random.choice(MODELS)} review]({w.url()}) - {w.said(3)} ({w.day()})"
+    "list of links.md": lambda w: (
+        "# Sources\n\n"
+        + w.lines(
+            16, lambda n: f"{n + 1}. [{w.random.choice(MODELS)} review]({w.url()}) - {w.said(3)} ({w.day()})"
+        )
     ),
     "long sentences.md": lambda w: w.lines(
         12,
         lambda n: (
-            f"{w.said(3)[:-1]}, and when {w.said().lower()[:-1]} the shop at {w.url()} lowered it to {w.price()} because "
+            f"{w.said(3)[:-1]}, and when {w.said().lower()[:-1]} the shop at {w.url()} "
+            f"lowered it to {w.price()} because "
             f"{w.said().lower()[:-1]}, until {w.written_day()}, when {w.said().lower()}"
         ),
         "\n\n",
     ),
-    "facts in code.md": lambda w: "# Setup\n\n" + w.lines(
-        8,
-        lambda n: (
-            f"{w.said(4)}\n\n```sh\n# {w.said()}\ncurl -sSL {w.url()} -o part{n}.json\nmake part{n}\n```\n\n{w.said(3)}\n"
-        ),
+    "facts in code.md": lambda w: (
+        "# Setup\n\n"
+        + w.lines(
+            8,
+            lambda n: (
+                f"{w.said(4)}\n\n```sh\n# {w.said()}\ncurl -sSL {w.url()} -o part{n}.json\nmake "
+                f"part{n}\n```\n\n{w.said(3)}\n"
+            ),
+        )
     ),
-    "chat.md": lambda w: "# Previous Turn\n\n" + w.lines(
-        24,
-        lambda n: (
-            f"{('User', 'Panda')[n % 2]}: {w.said(4)} I paid {w.price()} on {w.written_day()}. {w.said(2)}"
-        ),
+    "chat.md": lambda w: (
+        "# Previous Turn\n\n"
+        + w.lines(
+            24,
+            lambda n: (
+                f"{('User', 'Panda')[n % 2]}: {w.said(4)} I paid {w.price()} on {w.written_day()}"
+                f". {w.said(2)}"
+            ),
+        )
     ),
     "german.md": lambda w: w.lines(
         14,
         lambda n: (
             f"{w.said(3)} "
-            "Der Verkäufer hat lange nichts gesagt und die Ware kam später als gedacht. Niemand wusste davon, auch "
+            "Der Verkäufer hat lange nichts gesagt und die Ware kam später als gedacht. "
+            "Niemand wusste davon, auch "
             f"der Kundendienst nicht. Am {w.random.randint(1, 28)}. Mai {2015 + n % 11} kostete das Gerät "
-            f"{w.random.randint(100, 999)},{w.random.randint(10, 99)} € bei uns. Die Lüfter sind laut, die Tasten "
+            f"{w.random.randint(100, 999)},{w.random.randint(10, 99)} € bei uns. Die Lüfter "
+            f"sind laut, die Tasten "
             f"weich, und Seite {n} ist leer."
         ),
         "\n\n",
@@ -245,8 +312,10 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
         14,
         lambda n: (
             f"{w.said(3)} "
-            "Le vendeur n'a rien dit pendant longtemps et le colis est arrivé plus tard que prévu. Personne ne le "
-            f"savait. Le {w.random.randint(1, 28)} mars {2012 + n}, l'appareil coûtait {w.random.randint(100, 999)} € "
+            "Le vendeur n'a rien dit pendant longtemps et le colis est arrivé plus tard que "
+            "prévu. Personne ne le "
+            f"savait. Le {w.random.randint(1, 28)} mars {2012 + n}, l'appareil coûtait "
+            f"{w.random.randint(100, 999)} € "
             f"sur {w.url()}. Les touches sont molles et le ventilateur fait du bruit tout le temps."
         ),
         "\n\n",
@@ -255,7 +324,8 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
         14,
         lambda n: (
             "販売店はしばらく返事をしなかったので、荷物は予定より遅く届いた。誰もそのことを知らなかった。"
-            f"{2012 + n}年{n % 12 + 1}月{w.random.randint(1, 28)}日に価格は{w.random.randint(10, 99)},800円だった。"
+            f"{2012 + n}年{n % 12 + 1}月{w.random.randint(1, 28)}"
+            f"日に価格は{w.random.randint(10, 99)},800円だった。"
             "ファンの音が大きくて、キーは柔らかい。画面はとても明るいと思う。"
         ),
         "\n\n",
@@ -264,7 +334,8 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
         14,
         lambda n: (
             "Продавец долго молчал, и посылка пришла позже, чем мы думали. Никто об этом не знал. "
-            f"{w.random.randint(1, 28)} мая {2012 + n} года цена была {w.random.randint(100, 999)} руб. за штуку. "
+            f"{w.random.randint(1, 28)} мая {2012 + n} года цена была "
+            f"{w.random.randint(100, 999)} руб. за штуку. "
             "Вентиляторы шумят, а клавиши мягкие, и экран яркий."
         ),
         "\n\n",
@@ -275,8 +346,8 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
             for n in range(14)
         ]
     ),
-    "values.csv": lambda w: "id,comment,price,date\n" + w.lines(
-        40, lambda n: f"{n},{w.said(2)},{w.price()},{w.day()}"
+    "values.csv": lambda w: (
+        "id,comment,price,date\n" + w.lines(40, lambda n: f"{n},{w.said(2)},{w.price()},{w.day()}")
     ),
     "context.md": lambda w: (
         "## 0. User Query\n\nWhich laptop is the cheapest?\n\n## 2. Gathered Context\n\n"
@@ -285,7 +356,8 @@ MAKERS: Mapping[str, Callable[[Writer], str]] = {
         + w.lines(
             5,
             lambda n: (
-                f"### Step {n}\n\n```yaml\n_meta:\n  step: {n}\n  tool: web.fetch\n  url: {w.url()}\n```\n\n{w.said(8)} "
+                f"### Step {n}\n\n```yaml\n_meta:\n  step: {n}\n  tool: web.fetch\n  url: "
+                f"{w.url()}\n```\n\n{w.said(8)} "
                 f"{w.random.choice(MODELS)} costs {w.price()} there, as of {w.day()}. {w.said(6)}\n"
             ),
         )

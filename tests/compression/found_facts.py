@@ -17,7 +17,9 @@ _FORMS = (
     rf"(?i:\b\d{{1,2}}\.? (?:{_MONTHS}|mai|mars|мая)\.? \d{{4}}\b)",
     r"\d{4}年\d{1,2}月\d{1,2}日",
 )
-_ERROR = re.compile(r"^(?:E   )?(?:[\w.]*(?:Error|Exception): .+|(?:ERROR|FATAL)\b.+|error: .+)$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?:E   )?(?:[\w.]*(?:Error|Exception): .+|(?:ERROR|FATAL)\b.+|error: .+)$", re.MULTILINE
+)
 
 
 def found_facts(text: str) -> list[str]:
