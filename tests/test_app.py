@@ -270,9 +270,9 @@ def test_project_recipe_overrides(tmp_path: Path) -> None:
 
 
 def test_mode_without_recipes(tmp_path: Path) -> None:
-    """A mode that has no recipes yet starts no turn."""
+    """A mode that has no recipes starts no turn."""
     layout = laptop_store(tmp_path)
-    with pytest.raises(PandaError, match="code") as caught:
-        scripted_app(layout, ScriptedModel(Script())).start_turn("How much?", "code")
+    with pytest.raises(PandaError, match="verse") as caught:
+        scripted_app(layout, ScriptedModel(Script())).start_turn("How much?", "verse")
     assert caught.value.exit_code == 2
     assert numbers(layout) == [1, 2]

@@ -11,7 +11,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 TIERS = (
     {"panda.cli"},
-    {"panda.dry_run", "panda.gathering", "panda.replays", "panda.serving"},
+    {"panda.dry_run", "panda.gathering", "panda.proposing", "panda.replays", "panda.serving"},
     {"panda.app"},
     {"panda.settings", "panda.pipeline"},  # settings is read by cli, replay and app alone: see below
     {"panda.setting_values"},

@@ -91,10 +91,10 @@ def test_recorded_turns_come_out_the_same(store: Layout, tmp_path: Path, number:
 
 def test_changed_prompt_misses(store: Layout, tmp_path: Path) -> None:
     """After a change to one prompt, exactly the calls of its recipe miss, with the difference shown."""
-    prompt = tmp_path / "prompts" / "pipeline" / "phase1_clear.md"
+    prompt = tmp_path / "prompts" / "pipeline" / "phase0_current_prices.md"
     prompt.parent.mkdir(parents=True)
-    text = (asset("prompts") / "pipeline" / "phase1_clear.md").read_text(encoding="utf-8")
-    prompt.write_text(text.replace("# CLARIFY\n", "# CLARIFY\n- Changed.\n"), encoding="utf-8")
+    text = (asset("prompts") / "pipeline" / "phase0_current_prices.md").read_text(encoding="utf-8")
+    prompt.write_text(text.replace("\n- ", "\n- Changed.\n- ", 1), encoding="utf-8")
     found = replay(store, FIRST_TURN, tmp_path)
-    assert {miss.recipe for miss in found.misses} == {"pipeline/phase1_reflection"}
+    assert {miss.recipe for miss in found.misses} == {"pipeline/phase0_query_analyzer"}
     assert "+Message: Changed." in found.misses[0].difference

@@ -42,6 +42,7 @@ COMMANDS = (
     Entry("memory conflicts", "panda.cli.memory_conflicts:conflicts", "List contradictions."),
     Entry("memory resolve", "panda.cli.memory_conflicts:resolve_conflict", "Settle a contradiction."),
     Entry("memory lint", "panda.cli.memory_conflicts:lint", "Check the memory for what needs a look."),
+    Entry("memory reflect", "panda.cli.memory_reflect:reflect", "Propose facts from the last turns."),
     Entry("memory merge", "panda.cli.memory:merge", "Add another machine's facts."),
     Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),

@@ -26,6 +26,7 @@ from panda.memory.merging import merge_files
 from panda.memory.projection import Projection
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.remembering import Memory
+from panda.storage.layout import Layout
 
 _READER_WAIT_SECONDS = 2.0
 _AT_ONCE = 20
@@ -43,11 +44,11 @@ Key = Annotated[
 ]
 
 
-def memory_of(invocation: Invocation) -> Memory:
-    """The user's memory, for writing."""
+def memory_of(invocation: Invocation, store: Layout | None = None) -> Memory:
+    """The user's memory, for writing; in a store that is open already, or that of the settings."""
     settings = invocation.settings
     return Memory(
-        invocation.store_for_writing(),
+        store or invocation.store_for_writing(),
         settings.user,
         settings.clock,
         settings.wait_seconds,

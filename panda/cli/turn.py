@@ -171,8 +171,9 @@ def _result(invocation: Invocation, data: dict[str, Any], error: PandaError | No
         for source in data["sources"]:
             invocation.reporter.step(f"evidence: {source['quote']} [{source['node_id']}]")
         for change in data["changes"]:
-            invocation.reporter.step(
-                f"{'would change' if change['dry_run'] else 'changed'}: {change['path']}"
-            )
+            said = "would change" if change["dry_run"] else "changed"
+            invocation.reporter.step(f"{said}: {change['path']}")
+            for line in change["diff"].splitlines() if change["dry_run"] else ():
+                invocation.reporter.step(line)
         return Result(data, error=_not_approved(data))
     return Result(data, Markdown(data["response"]))

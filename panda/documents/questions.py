@@ -8,7 +8,15 @@ _ASKING = re.compile(
     re.IGNORECASE,
 )
 
-
+_COMMAND = re.compile(
+    r"^(?:please,?\s+|now,?\s+|then,?\s+)*(?:run|test|rename|edit|change|fix|add|remove|delete|create|write|read|"
+    r"show|list|open|search|find|grep|replace|refactor|move|insert|update|implement|check|print)\s+(?P<what>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_NAMELESS = re.compile(
+    r"^(?:it|that|this|them|those|these|one|(?:the|some|another|other) (?:thing|other|one)s?)?[\s.!]*$",
+    re.IGNORECASE,
+)
 _NAMED_TURN = re.compile(r"\bturn\s+#?(\d{1,9})\b", re.IGNORECASE)
 
 
@@ -31,3 +39,14 @@ def is_question(sentence: str) -> bool:
     """
     text = sentence.strip()
     return text.endswith("?") or _ASKING.match(text) is not None
+
+
+def is_command(query: str) -> bool:
+    """
+    Whether a query tells what to do with something that it names.
+
+    >>> is_command("Run the tests."), is_command("please rename add_one to plus_one"), is_command("Fix it.")
+    (True, True, False)
+    """
+    match = _COMMAND.match(query.strip())
+    return match is not None and not _NAMELESS.match(match["what"].strip())

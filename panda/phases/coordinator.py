@@ -23,6 +23,7 @@ from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_J
 from panda.tools.changes import settle_change
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.filling import fill_arguments
+from panda.tools.lasting import lasting_statements
 from panda.tools.table import REACHING_OUT, TOOLS, describe_tools, run_tool
 
 MOST_ROUNDS = 10
@@ -95,6 +96,8 @@ class _Loop:
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
         self._writes = executor.writes(self._recipe.key)
+        stated = lasting_statements(turn.query, None if self._writes else self._context.ask)
+        self._context = replace(self._context, statements=tuple(stated))
         self._carry = present_carry(turn)
         self._query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
         on_disk = turn.steps()

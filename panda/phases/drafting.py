@@ -49,7 +49,8 @@ def line_options(query: str, documents: Sequence[LoadedDocument]) -> list[Line]:
         documents: Loaded and fitted.
 
     Returns:
-        At most 40 lines, those with most words of the query, in the order of the documents.
+        At most 40 lines in the order of the documents: one of each document, then those with most words of
+        the query, of equals the earlier.
     """
     found: list[Line] = []
     for document in documents:  # turns come last
@@ -58,9 +59,13 @@ def line_options(query: str, documents: Sequence[LoadedDocument]) -> list[Line]:
             title = title_of(document.node.id, query)
             option = Option(f"s{len(found) + 1}", item.text, (document.node.id,), prior, title)
             found.append(Line(option, document.node, item))
-    unique = {line.item.text: line for line in reversed(found)}
-    ranked = sorted(unique.values(), key=lambda line: -line.option.prior)[:_MOST_LINES]
-    return sorted(ranked, key=lambda line: int(line.option.id[1:]))
+    unique: dict[str, Line] = {}
+    for line in found:
+        unique.setdefault(line.item.text, line)
+    ranked = sorted(unique.values(), key=lambda line: -line.option.prior)
+    first = {line.node.id: line for line in reversed(ranked)}
+    kept = [*first.values(), *(line for line in ranked if first[line.node.id] is not line)][:_MOST_LINES]
+    return sorted(kept, key=lambda line: int(line.option.id[1:]))
 
 
 def draft_of(

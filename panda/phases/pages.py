@@ -10,7 +10,7 @@ from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
-from panda.tools.statements import statement_values
+from panda.tools.statements import find_statements
 
 _MOST_PAGES = 2
 _LEAST_SHARE = 0.25
@@ -57,7 +57,7 @@ def named_pages(query: str) -> list[str]:
     >>> named_pages("What does http://a.example/x say?"), named_pages("My blog is http://a.example/x")
     (['http://a.example/x'], [])
     """
-    if statement_values(query):
+    if find_statements(query):
         return []
     return list(dict.fromkeys(c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text))
 

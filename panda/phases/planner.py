@@ -20,7 +20,7 @@ from panda.retrieval.recent import recent_turns
 from panda.session.curating import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
-from panda.tools.statements import statement_values
+from panda.tools.statements import find_statements
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
 _AFTER_TOOLS = 5
@@ -127,8 +127,8 @@ def _check_excluded(turn: Turn, plan: Mapping[str, Any]) -> None:
 
 
 def _statements(query: str) -> list[Option]:
-    """What the user states of themselves: to be remembered, which only phase 4 can do."""
-    return [Option(key, f"{key}: {value}", (), 1.0) for key, value in statement_values(query)]
+    """What the user states: to be remembered, which only phase 4 can do."""
+    return [Option(one.relation, f"{one.relation}: {one.value}", (), 1.0) for one in find_statements(query)]
 
 
 def _plan(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from panda.documents.context import Meta, Section, Text
+from panda.documents.questions import is_command
 from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.turn import Turn
@@ -15,7 +16,7 @@ from panda.session.curating import curate, with_written
 from panda.session.decoding import encode
 from panda.session.values import Curation
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
-from panda.tools.statements import statement_values
+from panda.tools.statements import find_statements
 
 _RECENT, _OFFERED = 3, 24
 
@@ -50,8 +51,9 @@ class Reflection:
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         resolved = analysis["reference_resolution"]["status"] == "resolved"
         answers = _answers(turn, analysis)
-        stated = bool(statement_values(turn.query))  # there is something to remember
-        clear = unsure or resolved or answers or stated
+        stated = bool(find_statements(turn.query))  # there is something to remember
+        commanded = turn.mode == "code" and is_command(turn.query)
+        clear = unsure or resolved or answers or stated or commanded
         decision = "PROCEED" if clear else reply.values["decision"]
         question = reply.values["question"] if decision == "CLARIFY" else None
         reasoning = reply.values.get("reasoning") or answers or _reason(decision, unsure, resolved)

@@ -7,6 +7,7 @@ from typing import Any
 from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import find_claims
 from panda.documents.sentences import one_line
+from panda.documents.stemming import split_terms
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
@@ -25,6 +26,8 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RES
 _CURRENT = ("visit:", "research:")
 _ALIKE = 0.8
 _MOST_CONTESTED = 2
+_SAME_THING = 2
+"""How many words two prices share that are of the same thing; a budget shares fewer with a price."""
 
 
 class Synthesizer:
@@ -86,7 +89,7 @@ class Synthesizer:
         return without_greeting(text) if turn.carry.flow.greeted else text
 
     def _spans(self, turn: Turn) -> list[Option]:
-        """Evidence on offer, less what the user ruled out; of told prices those that are still confirmed."""
+        """Evidence on offer, less what the user ruled out; no told price of what has another price by now."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         if analysis["intent"] == "greeting":
             return []
@@ -97,9 +100,8 @@ class Synthesizer:
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
         if not analysis["data_requirements"]["needs_current_prices"]:
             return spans
-        current = {p for span in spans if span.node_ids[0].startswith(_CURRENT) for p in _prices(span)}
-        said = {span.id for span in spans if span.node_ids[0].startswith("turn:")}
-        return [span for span in spans if span.id not in said or not current or _prices(span) <= current]
+        current = [span for span in spans if span.node_ids[0].startswith(_CURRENT) and _prices(span)]
+        return [span for span in spans if not _is_outdated(span, current)]
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
@@ -139,6 +141,15 @@ def _sources(spans: Sequence[Option]) -> list[Option]:
 
 def _prices(span: Option) -> set[str]:
     return {claim.value for claim in find_claims(span.text) if claim.kind == "price"}
+
+
+def _is_outdated(span: Option, current: Sequence[Option]) -> bool:
+    """Whether a turn told a price that is not confirmed, of what *current* knows the price of by now."""
+    confirmed = {price for one in current for price in _prices(one)}
+    if not span.node_ids[0].startswith("turn:") or _prices(span) <= confirmed:
+        return False
+    words = set(split_terms(span.text))
+    return any(len(words & set(split_terms(one.text))) >= _SAME_THING for one in current)
 
 
 def _rejected(attempt: ContextDocument) -> list[GatheredItem]:

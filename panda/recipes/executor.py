@@ -229,7 +229,7 @@ class _Execution:
         if error:
             return received, None, error
         for spec in specs if info.scores else ():
-            choices[spec.name] = self._choose(spec, messages)
+            choices[spec.name] = self._choose(spec, lambda: messages)
         for spec in specs if not info.scores else ():
             if spec.name in values or spec.many:  # a subset of no options is empty
                 choices[spec.name] = written_choice(spec, values.get(spec.name, []))
@@ -266,14 +266,17 @@ class _Execution:
             return completion.text, f"the reply was cut after {params.max_tokens} tokens; be shorter"
         return completion.text, None
 
-    def _choose(self, spec: ChoiceSpec, messages: Sequence[Message]) -> Choice:
-        return self.scorer.choose(spec, self.request, lambda: self.model.render_chat(messages), self.attempts)
+    def _choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:
+        """One choice; the messages are made only if a scorer reads them."""
+        return self.scorer.choose(
+            spec, self.request, lambda: self.model.render_chat(messages()), self.attempts
+        )
 
     def decide(self, name: str) -> Choice:
         """The choice of one property alone."""
         self.attempts += 1
         spec = next(spec for spec in self.specs if spec.name == name)
-        return self._choose(spec, self._messages(None))
+        return self._choose(spec, lambda: self._messages(None))
 
     def _fault(self, values: Mapping[str, Any], names: Sequence[str] | None) -> str | None:
         """What is wrong with the values so far; with names, those properties alone are looked at."""

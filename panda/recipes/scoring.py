@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from panda.models.contract import Model, ScoreCase, ScoreParams, Scores, Usage
 from panda.recipes.book import RecipeBook
 from panda.recipes.choices import Choice, ChoiceInputs, Option, choose, prompt_sections
-from panda.recipes.fit_cases import YES, FitText, FitTexts, build_texts, judges_options
+from panda.recipes.fit_cases import YES, FitTexts, build_texts, judges_options
 from panda.recipes.fits import Fit, fit_name
 from panda.recipes.journal import CallWriter, Journal, add_usage
 from panda.recipes.pack import Request
 from panda.recipes.recipe import Recipe
 from panda.recipes.rivals import compares_rivals, rival_values
 from panda.recipes.schemas import ChoiceSpec, Step
+
+_FAR_BELOW = 2.0
+"""Nats a token: an option that explains the query so much worse than the best one is not read further."""
 
 _Key = tuple[str, str, str, str]
 State = tuple[float, ...]
@@ -109,9 +112,10 @@ class ChoiceScorer:
             values = self._rivals(_options(spec, step, inputs), sections, request.query)[0]
             return [((), one) for one in values]
         texts = build_texts(spec, step, inputs)
+        gains = self._gains(spec.name, texts, request.query, 1)
         return [
-            (self._state(texts.shots, text.case)[0], self._gains(spec.name, texts, text, request.query, 1))
-            for text in texts.texts
+            (self._state(texts.shots, text.case)[0], one)
+            for text, one in zip(texts.texts, gains, strict=True)
         ]
 
     def fit_name(self, step: Step) -> str:
@@ -143,16 +147,13 @@ class ChoiceScorer:
         if compares_rivals(sections):
             return self._judge(fit, spec.name, options, sections, inputs.query, attempt) if options else {}
         texts = build_texts(spec, step, inputs)
+        gains = self._gains(spec.name, texts, inputs.query, attempt)
+        best = max((one[0] for one in gains if one), default=0.0)
         found = [
-            self._classify(
-                fit,
-                spec.name,
-                texts.shots,
-                text.case,
-                self._gains(spec.name, texts, text, inputs.query, attempt),
-                attempt,
-            )
-            for text in texts.texts
+            self._classify(fit, spec.name, texts.shots, text.case, one, attempt)
+            if not one or best - one[0] <= _FAR_BELOW
+            else {YES: 0.0}
+            for text, one in zip(texts.texts, gains, strict=True)
         ]
         if not judges_options(spec, step):
             return found[0]
@@ -196,13 +197,24 @@ class ChoiceScorer:
 
         return rival_values(options, sections, query, score), usage, seconds
 
-    def _gains(self, name: str, texts: FitTexts, text: FitText, query: str, attempt: int) -> State:
-        """Per token, how much likelier the query is than after each thing instead, and how likely at all."""
-        if text.before is None or not texts.instead:
-            return ()
-        cases = [ScoreCase(before, f" {query}\n") for before in (text.before, *texts.instead)]
-        (given, count), *others = self._score(name, texts.talk, cases, attempt)
-        return (*((given - value) / count for value, _ in others), others[0][0] / count)
+    def _gains(self, name: str, texts: FitTexts, query: str, attempt: int) -> list[State]:
+        """Of each text, per token: how much likelier the query is than after each thing instead, and how
+        likely at all. All are asked in one call, which reads their shared beginning once."""
+        asked = [text.before for text in texts.texts if text.before is not None] if texts.instead else []
+        befores = list(dict.fromkeys([*asked, *texts.instead])) if asked else []
+        cases = [ScoreCase(before, f" {query}\n") for before in befores]
+        found = (
+            dict(zip(befores, self._score(name, texts.talk, cases, attempt), strict=True)) if cases else {}
+        )
+
+        def gain(before: str | None) -> State:
+            if before not in found:
+                return ()
+            given, count = found[before]
+            others = [found[one][0] for one in texts.instead]
+            return (*((given - value) / count for value in others), others[0] / count)
+
+        return [gain(text.before) for text in texts.texts]
 
     def _classify(
         self, fit: Fit, name: str, prefix: str, text: str, gains: State, attempt: int

@@ -39,7 +39,7 @@ class StepInputs:
     documents: tuple[str, ...] = ()
     """Documents that are no files of the turn."""
     tool: str | None = None
-    """Tool that asks it, and only while it runs; None for a phase."""
+    """Tool or command that asks it, and only while it runs; None for a phase."""
 
 
 STEPS: Mapping[str, StepInputs] = {
@@ -68,6 +68,8 @@ STEPS: Mapping[str, StepInputs] = {
         )
     },
     "phase4_content_generate": StepInputs((), ("kind", "brief"), (), "content.generate"),
+    "phase4_memory_statement": StepInputs(tool="memory.create"),
+    "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
     "phase5_synthesizer": StepInputs(("answer", "sources")),
     "phase6_validator": StepInputs(("answer", "goals")),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),

@@ -9,7 +9,14 @@ from panda.errors import NotFoundError, PandaError, UsageError
 from panda.storage.checking_files import check_file, load_checked, problem_of
 from panda.storage.checking_turn import check_turn, leftover, visit_ids
 from panda.storage.files import is_temporary, store_errors
-from panda.storage.layout import CONFLICTS_JSONL, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, Layout
+from panda.storage.layout import (
+    CONFLICTS_JSONL,
+    FACTS_MD,
+    MEMORY_JSONL,
+    PREFERENCES_MD,
+    PROPOSED_FACTS_JSONL,
+    Layout,
+)
 from panda.storage.names import check_id, turn_number
 from panda.storage.turns import TurnStore
 
@@ -101,7 +108,7 @@ def _leftovers(directory: Path) -> list[Problem]:
 
 def _check_user(directory: Path) -> list[Problem]:
     problems = _leftovers(directory)
-    for name in (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL):
+    for name in (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL):
         if (directory / name).is_file():
             problems += check_file(directory / name)
     sessions = directory / "sessions"

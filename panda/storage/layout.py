@@ -30,6 +30,7 @@ CLOSED_JSON = "closed.json"
 RUN_JSON = "run.json"
 RUN_TURNS_JSONL = "turns.jsonl"
 CONFLICTS_JSONL = "conflicts.jsonl"
+PROPOSED_FACTS_JSONL = "proposed_facts.jsonl"
 
 
 def turn_name(number: int) -> str:
@@ -99,6 +100,9 @@ class Layout:
 
     def conflicts_log(self, user: str) -> Path:
         return self.user(user) / CONFLICTS_JSONL
+
+    def proposed_facts(self, user: str) -> Path:
+        return self.user(user) / PROPOSED_FACTS_JSONL
 
     def memory_shown(self, user: str) -> Path:
         """How much of the log the memory files showed when panda last looked at them."""

@@ -31,6 +31,7 @@ _BY_NAME = {
     layout.EXTRACTED_JSON: "extracted",
     layout.MEMORY_JSONL: "memory_line",
     layout.CONFLICTS_JSONL: "conflict_line",
+    layout.PROPOSED_FACTS_JSONL: "proposed_fact_line",
     layout.SESSION_JSON: "session",
     layout.CLOSED_JSON: "closed_session",
     "recipe_version.json": "recipe_version",

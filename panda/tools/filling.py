@@ -8,7 +8,6 @@ from typing import Any
 from panda.documents.evidence import find_claims
 from panda.documents.sentences import one_line
 from panda.tools.contract import Tool, ToolContext
-from panda.tools.statements import statement_values
 
 _QUERY_CHARS = 2000
 _MOST_VALUES = 3
@@ -33,8 +32,9 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
     if tool.name == "memory.create":
         said = one_line(context.query)
         return [
-            {"kind": "preference", "relation": key, "value": value, "text": said}
-            for key, value in statement_values(context.query)
+            {"kind": one.kind, "relation": one.relation, "value": one.value, "text": said}
+            | ({"entity": one.entity} if one.entity else {})
+            for one in context.statements
         ]
     if tool.name == "internet.research" and context.search_provider is None:
         return []

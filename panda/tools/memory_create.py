@@ -5,6 +5,7 @@ from typing import Any
 
 from panda.documents.sentences import one_line
 from panda.errors import UsageError
+from panda.memory.keys import memory_key
 from panda.memory.staging import Kind as MemoryKind
 from panda.memory.staging import Value, stage_value
 from panda.tools.contract import Entity, Kind, ToolClaim, ToolContext, ToolResult
@@ -28,6 +29,7 @@ class MemoryCreate:
                 ]
             },
             "text": {"type": "string", "minLength": 1, "pattern": "\\S"},
+            "entity": {"type": "string", "minLength": 1, "maxLength": 100, "pattern": "\\S"},
         },
         "required": ["kind", "relation", "value", "text"],
         "additionalProperties": False,
@@ -51,6 +53,11 @@ class MemoryCreate:
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, str) and one_line(part).lower() not in one_line(context.query).lower():
                 raise UsageError(f"the value {part!r} does not stand in the user's query")
+        entity = arguments.get("entity")
+        if entity is not None and one_line(entity).lower() not in one_line(context.query).lower():
+            raise UsageError(f"the entity {entity!r} does not stand in the user's query")
+        if entity is not None and kind == "preference":
+            raise UsageError("a preference is the user's own", fix="use the kind fact for anybody else")
         staged = stage_value(
             user=context.user,
             kind=kind,
@@ -58,8 +65,10 @@ class MemoryCreate:
             value=value,
             text=arguments["text"],
             source_turn=context.turn,
+            entity=entity,
         )
         claim = ToolClaim(staged.text, None, "§0.raw_query", None)
         prefix = "memory" if kind == "preference" else "fact"
-        entity = Entity(f"{prefix}:{staged.relation}", kind, staged.relation, "create")
-        return ToolResult("success", data={"staged": staged.to_json()}, claims=(claim,), entities=(entity,))
+        key = memory_key(staged.entity, staged.relation, context.user)
+        made = Entity(f"{prefix}:{key}", kind, key, "create")
+        return ToolResult("success", data={"staged": staged.to_json()}, claims=(claim,), entities=(made,))

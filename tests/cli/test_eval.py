@@ -12,6 +12,7 @@ LINES = (
     {"kind": "intent", "split": "test", "query": "Good morning!", "label": "greeting"},
     {"kind": "intent", "split": "test", "query": "Open the list of hotels.", "label": "navigation"},
     {"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting"},
+    {"kind": "route", "split": "test", "query": "What about the other?", "label": "clarify"},
     {"kind": "constraint", "split": "test", "query": "a tent under 200 euros", "label": ["under 200 euros"]},
 )
 
@@ -31,10 +32,11 @@ def test_numbers(tmp_path: Path) -> None:
     """Each kind is measured on its test half, by the fit that comes with the embedded model."""
     written = tmp_path / "numbers.json"
     kinds = {one["kind"]: one for one in measure(tmp_path, "--write", str(written))["data"]["kinds"]}
-    assert set(kinds) == {"intent", "constraint"}
+    assert set(kinds) == {"intent", "route", "constraint"}
     assert (kinds["intent"]["cases"], kinds["intent"]["fitted"], kinds["intent"]["accuracy"]) == (2, True, 1)
-    assert kinds["constraint"]["right"] == 1
-    assert [one["said"] for one in json.loads(written.read_text())["answers"]] == [
+    assert (kinds["route"]["cases"], kinds["constraint"]["right"]) == (1, 1)
+    answers = json.loads(written.read_text())["answers"]
+    assert [one["said"] for one in answers if one["kind"] != "route"] == [
         "greeting",
         "navigation",
         "under 200 euros",

@@ -1,14 +1,19 @@
 """Code mode: what a model may do to a project, and what it may not."""
 
 from dataclasses import replace
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from panda.cli.contract import Invocation
+from panda.cli.reporter import Reporter
+from panda.cli.turn import run_turn as show_turn
+from panda.models.scripted import ScriptedModel
 from panda.storage.turn_folder import Next
-from tests.code_mode import SOURCE, call, code_script, git, replies, repository, run_code
-from tests.scripted_turns import Script
+from tests.code_mode import QUERY, SOURCE, call, code_script, git, replies, repository, run_code
+from tests.scripted_turns import Script, laptop_store, scripted_app
 
 
 def test_rename_and_run_the_tests(tmp_path: Path) -> None:
@@ -203,3 +208,26 @@ def test_killed_between_edit_and_record(tmp_path: Path, found: str, status: str,
     ran.app.run_turn(turn)
     assert (project / "totals.py").read_text() == left
     assert [step["status"] for step in turn.steps()] == [status]
+
+
+def test_commands_are_not_asked_back(tmp_path: Path) -> None:
+    """In code mode a command that names something goes on, whatever a model thinks."""
+    asking = {"decision": "CLARIFY", "question": "Which tests?"}
+    project = repository(tmp_path)
+    ran = run_code(tmp_path, project, code_script(reflection=asking), "Run the tests.")
+    assert ran.meta(1)["decision"] == "PROCEED"
+
+
+def test_dry_run_shows_the_diff_of_a_refused_answer(tmp_path: Path) -> None:
+    """With exit code 22 the diff of what would change goes to stderr."""
+    project = repository(tmp_path)
+    answer = {"items": [{"text": "totals.py", "node_ids": ["step:2"]}]}
+    script = code_script(answer=answer, validator={"verdict": "FAIL", "reason": "no"})
+    model = ScriptedModel(script, scores=False)
+    app = scripted_app(laptop_store(tmp_path / "store"), model, project=project)
+    stderr = StringIO()
+    reporter = Reporter(stderr, quiet=False, verbosity=0, color=False)
+    invocation = Invocation("turn", app.settings, reporter, {}, BytesIO())
+    ended = show_turn(invocation, app, app.start_turn(QUERY, "code", dry_run=True))
+    assert ended.code == 22
+    assert "-def add_up(values):\n+def total(values):\n" in stderr.getvalue()

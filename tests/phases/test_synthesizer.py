@@ -117,6 +117,22 @@ def test_price_that_a_turn_told(tmp_path: Path) -> None:
     }
 
 
+def test_amount_that_is_no_price(tmp_path: Path) -> None:
+    """A budget that a turn told stays on offer beside current prices: it is the price of nothing."""
+    budget = "My budget for it is $500-800."
+    layout = build_store(
+        tmp_path, import_line(user=USER, turn=1, session="s", query=budget, response="Noted.")
+    )
+    write_visit(
+        layout, 1, "visit_loq", {"title": "Lenovo LOQ 15", "price": "$697.00"}, quality=0.9, user=USER
+    )
+    script = Script(
+        retrieval={"relevant": pick("turn:1", PRICE_NODE)},
+        synthesis={"lines": pick("$500", "$697")},
+    )
+    assert budget in offered(run_turn(layout, answer=script).asked("answer")[0], "answer").values()
+
+
 def test_quotation_cites_its_own_node(tmp_path: Path) -> None:
     """A line that a model quotes word by word cites the node it stands in, whatever the model cites."""
     both = {"retrieval": {"relevant": pick("turn:1", PRICE_NODE)}, "synthesis": {"lines": pick("Lenovo")}}

@@ -90,9 +90,11 @@ def test_verify_finds(store: Layout, panda: Panda, name: str, old: str, new: str
 
 def test_verify_judges_the_evidence(store: Layout, panda: Panda) -> None:
     """A number in an approved item that no source of the turn holds is found, in answer and reply alike."""
+    said = (turn_of(store) / "response.md").read_text(encoding="utf-8").partition(" [1]")[0]
     for name in ("context.md", "response.md"):
         path = turn_of(store) / name
-        path.write_text(path.read_text().replace("top pick at $697.00", "top pick at $597.00"))
+        before, five, after = path.read_text(encoding="utf-8").rpartition("## 5. Synthesis")
+        path.write_text(before + five + after.replace(said, f"{said} for $597.00"), encoding="utf-8")
     found = panda("replay", TURN, "--mode", "verify")
     assert found["exit_code"] == 3
     assert any("$597.00" in one and "is not in" in one for one in found["data"]["turns"][0]["findings"])
@@ -114,7 +116,7 @@ def test_a_run_and_the_saved_turns(store: Layout, panda: Panda, tmp_path: Path) 
     """A run that found nothing has no difference from the saved turns; a changed answer is a regression."""
     panda("replay", TURN, "--mode", "verify")
     assert panda("diff", "saved", "last")["exit_code"] == 0
-    edit(turn_of(store) / "response.md", "Lenovo", "Lenowo")
+    edit(turn_of(store) / "response.md", "Sources:", "From:")
     found = panda("diff", "last", "saved", "--junit", str(tmp_path / "r.xml"))
     assert found["exit_code"] == 3
     assert [change["turn"] for change in found["data"]["answers"]] == [FIRST_TURN]

@@ -236,13 +236,14 @@ def test_a_step_whose_number_is_not_its_name_is_found(layout: Layout) -> None:
         "data": None,
         "error": None,
     }
-    step |= {"claims": [], "entities": [], "artifacts": [], "seconds": 0.1}
+    step |= {"claims": [], "entities": [], "artifacts": [], "seconds": 0.1, "text": ""}
+    step |= {"plan": 0, "round": 1, "goal": None, "kind": "read", "note": None, "conclusion": None}
     paths = layout.turn("demo", 1)
     write_json(paths.step(1), step)
     write_json(paths.step(2), step)
     write_json(paths.step(3), {**step, "step": 3, "status": "fine"})
     assert [message for _, message in found(layout)] == [
-        "'fine' is not one of ['success', 'error', 'blocked']",
+        "'fine' is not one of ['started', 'success', 'error', 'blocked']",
         "is of step 1, its name is another",
     ]
 

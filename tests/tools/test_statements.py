@@ -2,7 +2,8 @@
 
 import pytest
 
-from panda.tools.statements import statement_values
+from panda.tools.lasting import lasting_statements
+from panda.tools.statements import Stated, find_statements, statement_values
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,9 @@ from panda.tools.statements import statement_values
         ("I have two cats and I use Python", [("has", "two cats"), ("uses", "Python")]),
         ("My wife's birthday is May 3", [("wifes_birthday", "May 3")]),
         ("We moved to Berlin last week", [("location", "Berlin")]),
+        ("We live in Salem now", [("location", "Salem")]),
+        ("I was born in 1980", [("born", "1980")]),
+        ("Favorite hamster: Syrian", [("favorite_hamster", "Syrian")]),
     ],
 )
 def test_statements(query: str, expected: list[tuple[str, str]]) -> None:
@@ -53,3 +57,38 @@ def test_statements(query: str, expected: list[tuple[str, str]]) -> None:
 def test_other_queries_state_nothing(query: str) -> None:
     """Questions, requests and hearsay give no value."""
     assert statement_values(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "relation", "value", "entity"),
+    [
+        ("Acme's CEO is Jane Doe.", "ceo", "Jane Doe", "Acme"),
+        ("The CEO of Acme Corp is Jane Doe", "ceo", "Jane Doe", "Acme Corp"),
+        ("My dog is asleep", "dog", "asleep", None),
+        ("I use the bus today", "uses", "the bus", None),
+    ],
+)
+def test_unsure_statements(query: str, relation: str, value: str, entity: str | None) -> None:
+    """What is said of others, and what may be of the moment, is found and marked as unsure."""
+    assert find_statements(query) == [Stated(relation, value, entity, sure=False)]
+
+
+@pytest.mark.parametrize("query", ["It's color is red", "Is Acme's CEO Jane Doe?", "That's what is new"])
+def test_no_statements_of_others(query: str) -> None:
+    """Pronouns name nobody, and questions state nothing."""
+    assert find_statements(query) == []
+
+
+@pytest.mark.parametrize(("answer", "kept"), [("lasting", ["dog", "location"]), ("passing", ["location"])])
+def test_a_recipe_decides_where_rules_are_unsure(answer: str, kept: list[str]) -> None:
+    """What the recipe calls passing is left out; what rules are sure of stays; it is asked once."""
+    asked: list[str] = []
+
+    def ask(step: str) -> dict[str, str]:
+        asked.append(step)
+        return {"lasts": answer}
+
+    found = lasting_statements("My dog is tired. I live in Oregon.", ask)
+    assert [one.relation for one in found] == kept
+    assert lasting_statements("I live in Oregon.", ask)[0].value == "Oregon"
+    assert asked == ["phase4_memory_statement"]

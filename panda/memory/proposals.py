@@ -1,0 +1,164 @@
+"""Facts that reflection proposes: staged in a file, kept after two agreeing batches, or dropped."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from panda.documents.times import parse_time, render_time
+from panda.memory.assertions import Assertion, Statement
+from panda.memory.confidence import REFLECTED
+from panda.memory.keys import typed_value
+from panda.storage.files import read_json_lines, write_atomic
+from panda.storage.layout import PROPOSED_FACTS_JSONL
+from panda.storage.schemas import check_json
+
+_AGREEING = 2
+_KEPT_FOR = timedelta(days=30)
+
+Status = Literal["proposed", "kept", "dropped"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One line of proposed_facts.jsonl."""
+
+    relation: str
+    """Key."""
+    value: str
+    """In the user's words."""
+    text: str
+    """The sentence."""
+    source_turn: int
+    """Turn in which it was said."""
+    proposed_at: datetime
+    """When it was first proposed."""
+    batches: tuple[tuple[int, ...], ...]
+    """The turns of every batch that agreed."""
+    status: Status = "proposed"
+    """kept: memory holds it; dropped: nobody agreed in time, or memory has its own word on it."""
+
+    @property
+    def expires_at(self) -> datetime:
+        """When it is dropped unless it is kept before."""
+        return self.proposed_at + _KEPT_FOR
+
+    def is_like(self, other: "Proposal") -> bool:
+        """Whether both say the same, or come from the same sentence."""
+        same = (self.relation, self.value.lower()) == (other.relation, other.value.lower())
+        return same or (self.source_turn, self.text) == (other.source_turn, other.text)
+
+    def to_json(self) -> dict[str, object]:
+        """As its line holds it."""
+        return {
+            **vars(self),
+            "proposed_at": render_time(self.proposed_at),
+            "batches": [list(batch) for batch in self.batches],
+        }
+
+    def statement(self, user: str) -> Statement:
+        """What memory is told when it is kept."""
+        return Statement(
+            kind="fact",
+            entity=f"user:{user}",
+            relation=self.relation,
+            value=typed_value(self.value),
+            source=f"turn:{self.source_turn}",
+            confidence=REFLECTED,
+            source_turn=self.source_turn,
+        )
+
+
+def load_proposals(path: Path) -> list[Proposal]:
+    """
+    The lines of proposed_facts.jsonl, in order; [] if there is no such file.
+
+    Raises:
+        StoreError: It cannot be read.
+        FileFormatError: A line does not fit the schema; names it.
+    """
+    if not path.is_file():
+        return []
+    found = []
+    for number, raw in enumerate(read_json_lines(path), 1):
+        check_json(PROPOSED_FACTS_JSONL, raw, f"{path}:{number}")
+        found.append(_proposal(raw))
+    return found
+
+
+def save_proposals(path: Path, proposals: Sequence[Proposal]) -> None:
+    """
+    Replaces proposed_facts.jsonl.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in proposals))
+
+
+def _proposal(raw: dict[str, Any]) -> Proposal:
+    batches = tuple(tuple(batch) for batch in raw["batches"])
+    return Proposal(**{**raw, "proposed_at": parse_time(raw["proposed_at"]), "batches": batches})
+
+
+def settle(
+    known: Sequence[Proposal],
+    found: Sequence[Proposal],
+    batch: tuple[int, ...],
+    now: datetime,
+    is_settled: Callable[[Proposal], bool],
+) -> list[Proposal]:
+    """
+    The proposals after a batch. Pure.
+
+    Args:
+        known: What was proposed before.
+        found: What this batch proposes.
+        batch: Its turns. It counts for a proposal only if it has a turn that no batch before had.
+        now: The present.
+        is_settled: Whether memory has a word of its own on a proposal: holds it, or was told to forget it.
+
+    Returns:
+        All of them, known ones first.
+    """
+    after = [_judged(one, found, batch, now, is_settled) for one in known]
+    for one in found:
+        former = [other for other in after if other.is_like(one)]
+        is_anew = all(other.status == "dropped" and other.source_turn < one.source_turn for other in former)
+        if is_anew and not is_settled(one):
+            after.append(one)
+    return after
+
+
+def _judged(
+    one: Proposal,
+    found: Iterable[Proposal],
+    batch: tuple[int, ...],
+    now: datetime,
+    is_settled: Callable[[Proposal], bool],
+) -> Proposal:
+    if one.status != "proposed":
+        return one
+    if now >= one.expires_at or is_settled(one):
+        return replace(one, status="dropped")
+    seen = {turn for earlier in one.batches for turn in earlier}
+    if set(batch) <= seen or not any(one.is_like(other) for other in found):
+        return one
+    batches = (*one.batches, batch)
+    return replace(one, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed")
+
+
+def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], bool]:
+    """
+    Whether memory has a word of its own on a proposal: on its key, or on its value under any key.
+
+    Args:
+        assertions: All that was ever said, retractions included.
+        user: Whose memory.
+    """
+    own = [one for one in assertions if one.fact.entity == f"user:{user}"]
+    keys = {one.fact.relation for one in own}
+    values = {str(one.fact.value.v).lower() for one in own}
+    return lambda one: one.relation in keys or one.value.lower() in values

@@ -1,0 +1,137 @@
+"""`panda memory reflect`: as a user types it, and what a model that writes may add."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.documents.times import render_time
+from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle
+from panda.memory.remembering import Memory
+from panda.models.scripted import Asked, ScriptedModel
+from panda.proposing import Reflected, reflect
+from panda.storage.layout import Layout
+from tests.cli.programs import Ended, run_words
+from tests.scripted_turns import scripted_app
+from tests.stores import NOW, write_turn
+
+CELLO = "I play the cello in a trio."
+
+
+def run(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str, at: datetime = NOW) -> Ended:
+    """Run `panda memory …` with the embedded model."""
+    arguments = ["memory", *words, "--root", str(layout.root), "--user", "ann"]
+    return run_words(build_program(), arguments, capsys, {"PANDA_NOW": render_time(at)})
+
+
+def approve(layout: Layout, *queries: str, first: int = 1) -> None:
+    """Approved turns, numbered from *first*."""
+    for number, query in enumerate(queries, first):
+        write_turn(layout, number, query=query, response="Nothing was found.", status="approved")
+
+
+def test_kept_after_two_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A proposal becomes a fact of .60 with the second batch; the same turns twice count once."""
+    layout = Layout(tmp_path)
+    approve(layout, CELLO, "My train is late.", "What do I play?")
+    dry = run(layout, capsys, "reflect", "--dry-run", "--json").value["data"]
+    assert [(one["relation"], one["value"]) for one in dry["proposals"]] == [
+        ("play_cello", "the cello in a trio")
+    ]
+    assert not layout.proposed_facts("ann").exists()
+    for _ in range(2):
+        rows = run(layout, capsys, "reflect").out.splitlines()
+        assert [row.split("\t")[:5] for row in rows] == [
+            ["proposed", "play_cello", "the cello in a trio", "1", "1"]
+        ]
+    approve(layout, "How late is it?", first=4)
+    kept = run(layout, capsys, "reflect", "--json").value["data"]
+    assert [one["status"] for one in kept["proposals"]] == ["kept"]
+    (fact,) = kept["appended"]
+    assert (fact["kind"], fact["confidence"], fact["source_turn"]) == ("fact", 0.6, 1)
+    assert run(layout, capsys, "get", "play_cello").out == "the cello in a trio\n"
+
+
+def test_what_memory_knows_is_not_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is held or was taken back is left alone, under whatever key."""
+    layout = Layout(tmp_path)
+    approve(layout, CELLO, "I keep bees.", "I collect old maps.")
+    run(layout, capsys, "set", "instrument", "the cello in a trio")
+    run(layout, capsys, "set", "keep_bees", "two hives")
+    run(layout, capsys, "retract", "keep_bees")
+    found = run(layout, capsys, "reflect", "--json").value["data"]["proposals"]
+    assert [one["relation"] for one in found] == ["collect_old"]
+
+
+def test_recalled_quoted_and_unapproved_text_is_not_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What an answer said before, what is pasted, and turns that were not approved teach nothing."""
+    layout = Layout(tmp_path)
+    write_turn(layout, 1, query="Tell me.", response=f"It says: {CELLO}", status="approved")
+    approve(layout, CELLO, "> I keep bees.\n\nWhat is that?", first=2)
+    write_turn(layout, 4, query="I collect old maps.", response="", status="failed")
+    ended = run(layout, capsys, "reflect", "--json").value["data"]
+    assert (ended["turns"], ended["proposals"]) == ([1, 2, 3], [])
+
+
+PROPOSED = Proposal("play_cello", "the cello", CELLO, 1, NOW, ((1, 2),))
+
+
+@pytest.mark.parametrize(
+    ("batch", "days", "status"),
+    [((1, 2), 1, "proposed"), ((1,), 1, "proposed"), ((2, 3), 29, "kept"), ((2, 3), 30, "dropped")],
+)
+def test_second_batch(batch: tuple[int, ...], days: int, status: str) -> None:
+    """Only a batch with a new turn agrees, and only within 30 days."""
+    found = [replace(PROPOSED, batches=(batch,))]
+    (after,) = settle([PROPOSED], found, batch, NOW + timedelta(days=days), lambda one: False)
+    assert after.status == status
+
+
+def test_dropped_is_proposed_anew_only_if_said_anew() -> None:
+    """An old sentence does not come back after it was dropped; saying it again does."""
+    dropped = replace(PROPOSED, status="dropped")
+    again = replace(PROPOSED, batches=((5, 6),))
+    assert settle([dropped], [again], (5, 6), NOW, lambda one: False) == [dropped]
+    said = replace(again, source_turn=6)
+    assert settle([dropped], [said], (5, 6), NOW, lambda one: False) == [dropped, said]
+
+
+def test_file(tmp_path: Path) -> None:
+    """Proposals come back from their file as they were."""
+    path = tmp_path / "proposed_facts.jsonl"
+    save_proposals(path, [PROPOSED])
+    assert load_proposals(path) == [PROPOSED]
+
+
+def reflect_writing(layout: Layout, *facts: dict[str, Any]) -> tuple[Reflected, list[str]]:
+    """Reflect with a model that writes and replies with these facts."""
+
+    def answer(asked: Asked) -> str:
+        return json.dumps({"facts": list(facts)})
+
+    app = scripted_app(layout, ScriptedModel(answer, writes=True, scores=False))
+    warnings: list[str] = []
+    memory = Memory(layout, "ann", lambda: NOW, 1.0)
+    done = reflect(app, memory, dry_run=False, warn=warnings.append, judging=lambda text: None)
+    return done, warnings
+
+
+def test_a_writing_model_words_key_and_value(tmp_path: Path) -> None:
+    """Its value counts if the sentence holds it; what it made up is refused and said so."""
+    layout = Layout(tmp_path)
+    approve(layout, CELLO, "I keep bees.")
+    done, warnings = reflect_writing(
+        layout,
+        {"keep": "s1", "key": "instrument", "value": "cello"},
+        {"keep": "s2", "key": "hives", "value": "seven hives"},
+    )
+    assert [(one.relation, one.value, one.source_turn) for one in done.proposals] == [
+        ("instrument", "cello", 1)
+    ]
+    assert warnings == ["not proposed: 'seven hives' does not stand in turn 2"]

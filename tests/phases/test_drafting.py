@@ -1,0 +1,44 @@
+"""The lines that phase 2.2 is offered."""
+
+from panda.memory.items import Item
+from panda.memory.loading import LoadedDocument
+from panda.memory.node import Node, SourceType
+from panda.phases.drafting import line_options
+from tests.stores import NOW
+
+
+def document(id_: str, kind: SourceType, *texts: str) -> LoadedDocument:
+    """A loaded document of these lines."""
+    items = tuple(Item(text, "default", 0.9, NOW) for text in texts)
+    return LoadedDocument(Node(id_, kind, id_, f"{id_}.md", NOW, items), items, 0, 0)
+
+
+def test_every_document_keeps_a_line() -> None:
+    """Where there are too many lines and no words in common, no document is crowded out by long ones."""
+    loaded = [
+        document("memory:budget", "preference", "budget: $500-800"),
+        *(document(f"turn:{n}", "turn_summary", *(f"line {n} {i}" for i in range(15))) for n in (9, 8, 7)),
+    ]
+    lines = line_options("how much can I spend", loaded)
+    assert len(lines) == 40
+    assert [line.node.id for line in lines[:2]] == ["memory:budget", "turn:9"]
+    assert sum(line.node.id == "turn:9" for line in lines) == 15
+
+
+def test_lines_with_words_of_the_query_come_before_others() -> None:
+    """Beside one line a document, those with words of the query stay, wherever they stand."""
+    loaded = [
+        document("turn:2", "turn_summary", *(f"line {i}" for i in range(45)), "the ferry leaves at eight"),
+        document("turn:1", "turn_summary", "nothing of note", "a ferry left late"),
+    ]
+    texts = [line.option.text for line in line_options("When does the ferry leave?", loaded)]
+    assert {"the ferry leaves at eight", "a ferry left late"} <= set(texts)
+
+
+def test_what_a_turn_repeats_is_offered_once() -> None:
+    """The earlier document keeps a line that two have."""
+    loaded = [document("fact:a", "fact", "a: 1"), document("turn:1", "turn_summary", "a: 1", "b")]
+    assert [(line.node.id, line.item.text) for line in line_options("x", loaded)] == [
+        ("fact:a", "a: 1"),
+        ("turn:1", "b"),
+    ]
