@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from panda.compression.tokens import count_tokens
+from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
 from panda.memory.applying import take_in_edits
@@ -37,7 +38,7 @@ from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
-from panda.storage.layout import Layout
+from panda.storage.layout import IMAGE_JSON, Layout
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
@@ -76,7 +77,14 @@ class App:
     """Gives the project's files; with `dry` changes stay in memory."""
 
     def start_turn(
-        self, query: str, mode: str, *, recordings: Recordings | None = None, dry_run: bool = False
+        self,
+        query: str,
+        mode: str,
+        *,
+        recordings: Recordings | None = None,
+        dry_run: bool = False,
+        picture: Picture | None = None,
+        image: Mapping[str, object] | None = None,
     ) -> Turn:
         """
         Claim a number for a query.
@@ -86,6 +94,8 @@ class App:
             mode: chat or code.
             recordings: Answers to use instead of asking a model.
             dry_run: Whether tools only tell what they would change in the project.
+            picture: The image that goes with the query.
+            image: What was said of it before, as image.json holds it; None asks the layer EYES.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -93,12 +103,16 @@ class App:
             ModelFileError: The same for a model that does not load.
         """
         check_query(query)
-        self._check_calls(mode)
+        self._check_calls(mode, with_image=picture is not None and image is None)
         settings = self.settings
         check_open(self.layout, settings.user, settings.session)
         self._finish_head()
         take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
-        folder = self.store.claim(settings.session, mode, query, seed=settings.seed, dry_run=dry_run)
+        folder = self.store.claim(
+            settings.session, mode, query, seed=settings.seed, dry_run=dry_run, picture=picture
+        )
+        if image is not None:
+            folder.write_json(IMAGE_JSON, image)
         return self._taken_up(folder, recordings)
 
     def _finish_head(self) -> None:
@@ -137,7 +151,7 @@ class App:
                 where=place,
                 fix="ask it as a new turn",
             )
-        self._check_calls(metadata.mode)
+        self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         folder.clear_temporary()
         folder.write_metadata(replace(metadata, status="running", intervention=None))
         return self._taken_up(folder, None)
@@ -179,13 +193,14 @@ class App:
             on_wait=on_wait,
         )
 
-    def _check_calls(self, mode: str) -> None:
+    def _check_calls(self, mode: str, *, with_image: bool) -> None:
         try:
-            check_recipes_of_mode(
-                self.book, mode, model_of=lambda layer: self.layers.model(layer).info, tools=TOOLS
-            )
-            for layer in dict.fromkeys(
-                self.book.recipe_for(e.step, mode).model_layer for e in self.book.registry()
+            for layer in check_recipes_of_mode(
+                self.book,
+                mode,
+                model_of=lambda layer: self.layers.model(layer).info,
+                tools=TOOLS,
+                with_image=with_image,
             ):
                 self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
         except (RecipeError, ModelFileError) as exc:
@@ -272,29 +287,13 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
         version = version_in_force(book, turn.recipe).digest if turn.recipe else None
+        number, name = turn.turn, turn.recipe
         return write_intervention(
-            layout,
-            clock,
-            error,
-            user=user,
-            turn=turn.turn,
-            phase=phase.number,
-            recipe=turn.recipe,
-            version=version,
+            layout, clock, error, user=user, turn=number, phase=phase.number, recipe=name, version=version
         )
 
     store = TurnStore(layout, user, clock)
+    pipeline = Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits)
     return App(
-        settings,
-        layout,
-        book,
-        layers,
-        executor,
-        store,
-        index,
-        Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits),
-        now,
-        gatherer,
-        tools,
-        open_project,
+        settings, layout, book, layers, executor, store, index, pipeline, now, gatherer, tools, open_project
     )

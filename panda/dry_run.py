@@ -12,6 +12,7 @@ from panda.recipes.steps import STEPS
 from panda.storage.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
+    IMAGE_JSON,
     INDEX_SUMMARY_JSON,
     METRICS_JSON,
     PLAN_JSON,
@@ -40,6 +41,7 @@ PLAN_COLUMNS = (
     "files",
 )
 _FILES: Mapping[str, tuple[str, ...]] = {
+    "phase0_describe_image": ("images/", IMAGE_JSON),
     "phase0_query_analyzer": (f"{CONTEXT_MD} §0", QUERY_ANALYSIS_JSON),
     "phase1_reflection": (f"{CONTEXT_MD} §1", REFLECTION_JSON),
     "phase2_1_retrieval": (RETRIEVAL_PLAN_JSON,),
@@ -53,7 +55,7 @@ _FILES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def plan_turn(app: App, query: str, mode: str) -> list[dict[str, object]]:
+def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> list[dict[str, object]]:
     """
     The calls of a turn in order, as far as they are known before it runs.
 
@@ -61,6 +63,7 @@ def plan_turn(app: App, query: str, mode: str) -> list[dict[str, object]]:
         app: What would run it; nothing is claimed, written or loaded but tokenizers.
         query: The query.
         mode: chat or code.
+        with_image: Whether the turn has an image.
 
     Returns:
         For each recipe: phase, recipe, layer, model, what it reads; budget tokens of what never changes
@@ -74,8 +77,8 @@ def plan_turn(app: App, query: str, mode: str) -> list[dict[str, object]]:
     check_query(query)
     plan = []
     for entry in app.book.registry():
-        if STEPS[entry.step].tool is not None:
-            continue  # asked only while a tool runs
+        if STEPS[entry.step].tool is not None or (STEPS[entry.step].of_image and not with_image):
+            continue  # asked only while a tool runs, or of an image
         recipe = app.book.recipe_for(entry.step, mode)
         model = app.layers.model(recipe.model_layer)
         plan.append(_call(app, entry.step, recipe, model, query, mode))

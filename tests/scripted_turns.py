@@ -204,6 +204,9 @@ class OneModel:
         """The one model."""
         return self.scripted
 
+    def release(self, layer: str) -> None:
+        """Nothing is loaded."""
+
 
 @dataclass(frozen=True)
 class Ran:

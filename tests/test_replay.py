@@ -60,6 +60,9 @@ class NoCalls:
         """The model of a layer."""
         return Unasked(self._layers.model(layer))
 
+    def release(self, layer: str) -> None:
+        """Nothing is loaded."""
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Layout:

@@ -1,6 +1,7 @@
 """`panda turn`: answer a query from the store."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -9,8 +10,9 @@ from panda.cli.completion import complete_sessions, complete_unfinished_turns
 from panda.cli.contract import Invocation, Markdown, Result, Table
 from panda.cli.input_text import read_argument
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
-from panda.storage.layout import METRICS_JSON, RESPONSE_MD
+from panda.storage.layout import IMAGE_JSON, METRICS_JSON, RESPONSE_MD
 from panda.storage.turn_folder import TurnFolder
+from panda.storage.turn_images import load_picture
 
 if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phases
     from panda.app import App
@@ -40,6 +42,9 @@ def turn(
             autocompletion=complete_unfinished_turns,
         ),
     ] = None,
+    image: Annotated[
+        Path | None, typer.Option(help="An image that the layer EYES describes: PNG or JPEG.", metavar="FILE")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only tell what would be done; in code mode, show the diff.")
     ] = False,
@@ -51,7 +56,8 @@ def turn(
     """
     from panda.app import build
 
-    _check_usage(query, resume, mode, dry_run=dry_run)
+    _check_usage(query, resume, mode, dry_run=dry_run, image=image)
+    picture = load_picture(image) if image is not None else None
     only_plan = dry_run and mode == "chat"
     store = invocation.store() if only_plan else invocation.store_for_writing()
     app = build(invocation.settings, store, invocation.environ, invocation.layers)
@@ -59,9 +65,9 @@ def turn(
         return _resume(invocation, app, resume)
     text = read_query(query or "", invocation.stdin)
     if only_plan:
-        return _show_plan(app, text, mode)
+        return _show_plan(app, text, mode, with_image=picture is not None)
     with app.hold_session(invocation.settings.session, waiting(invocation)):
-        return run_turn(invocation, app, app.start_turn(text, mode, dry_run=dry_run))
+        return run_turn(invocation, app, app.start_turn(text, mode, dry_run=dry_run, picture=picture))
 
 
 def read_query(argument: str, stdin: BinaryIO) -> str:
@@ -70,12 +76,18 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
 
 
-def _check_usage(query: str | None, resume: int | None, mode: str, *, dry_run: bool) -> None:
+def _check_usage(
+    query: str | None, resume: int | None, mode: str, *, dry_run: bool, image: Path | None
+) -> None:
     if mode not in _MODES:
         raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=f"use {' or '.join(_MODES)}")
     if (query is None) == (resume is None):
         raise UsageError(
             "give a query or --resume TURN, one of the two", where="QUERY|-", fix='as in panda turn "What …?"'
+        )
+    if image is not None and resume is not None:
+        raise UsageError(
+            "--image goes with a query", where="--image", fix="leave it out: the turn has its own"
         )
     if dry_run and resume is not None:
         raise UsageError("--dry-run goes with a query", where="--dry-run", fix="leave out --resume")
@@ -92,10 +104,10 @@ def _resume(invocation: Invocation, app: "App", number: int) -> Result:
         return run_turn(invocation, app, app.resume_turn(number))
 
 
-def _show_plan(app: "App", query: str, mode: str) -> Result:
+def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result:
     from panda.dry_run import PLAN_COLUMNS, plan_turn
 
-    plan = plan_turn(app, query, mode)
+    plan = plan_turn(app, query, mode, with_image=with_image)
     rows = [
         [" ".join(map(str, v)) if isinstance(v := row[c], list) else v for c in PLAN_COLUMNS] for row in plan
     ]
@@ -114,6 +126,8 @@ def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
         app.run_turn(running, watch)
     except (HaltError, FileFormatError) as exc:
         error = exc
+    if (image := running.described_image) is not None:
+        invocation.reporter.step(f"{image['file']}, as {image['model']} describes it: {image['description']}")
     for warning in running.warnings:
         invocation.reporter.warn(warning)
     return _result(invocation, turn_data(running.folder), error)
@@ -139,6 +153,7 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
             for node_id in item["node_ids"]
         ],
         "changes": file_changes(folder),
+        "image": folder.read_json(IMAGE_JSON) if folder.has(IMAGE_JSON) else None,
         "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
         "reason": metadata.reason,
         "intervention": metadata.intervention,

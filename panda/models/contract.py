@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from panda.documents.pictures import Picture
+
 Role = Literal["system", "user", "assistant"]
 
 
@@ -15,6 +17,8 @@ class Message:
     """Who speaks."""
     content: str
     """The text."""
+    pictures: tuple[Picture, ...] = ()
+    """What is shown before the text; only models that see take any."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,8 @@ class ModelInfo:
     """Backend-specific facts for `panda models list`."""
     embeds: bool = False
     """Whether it gives hidden states, which fits of choices read."""
+    sees: bool = False
+    """Whether messages may hold pictures."""
 
 
 class Model(Protocol):
@@ -161,6 +167,7 @@ class Model(Protocol):
 
         Raises:
             ModelTimeoutError: It took longer than params.timeout_seconds.
+            ModelFileError: A message holds a picture, and info.sees is false.
             RecipeSchemaError: params.schema does not compile to a grammar.
             ModelAwayError: A model server does not answer.
             HaltError: The prompt does not fit the context window.

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from panda.models.contract import Model, ModelInfo
 from panda.models.models_file import LAYERS, ModelsFile, ModelSpec
+
+if TYPE_CHECKING:  # numpy and llama.cpp wait until a model is asked for
+    from panda.models.llama.loaded import LoadedGgufs
+
+EYES = "EYES"
+"""The layer that sees; loaded on demand, freed after use."""
 
 
 class Layers:
@@ -25,7 +31,9 @@ class Layers:
         self._file = models_file
         self._environ = environ
         self._ggufs = LoadedGgufs(cache_dir)
+        self._seeing_ggufs = LoadedGgufs(cache_dir)
         self._models: dict[str, Model] = {}
+        self._seeing: Model | None = None
 
     def model(self, layer: str) -> Model:
         """
@@ -43,7 +51,16 @@ class Layers:
                 f"the layer {layer} has no model",
                 f"name a model for {layer} in models.yaml",
             )
-        return self.named(name)
+        if layer != EYES:
+            return self.named(name)
+        if self._seeing is None:
+            self._seeing = self._build_seeing(self._file.models[name])
+        return self._seeing
+
+    def release(self, layer: str) -> None:
+        """Free what EYES holds, the only layer loaded on demand; it is loaded again when asked again."""
+        if layer == EYES:
+            self._seeing_ggufs.close()
 
     def named(self, name: str) -> Model:
         """
@@ -68,6 +85,8 @@ class Layers:
     def close(self) -> None:
         """Free all models. None of those given out may be used any more."""
         self._models.clear()
+        self._seeing = None
+        self._seeing_ggufs.close()
         self._ggufs.close()
 
     def __enter__(self) -> Self:
@@ -82,7 +101,25 @@ class Layers:
         self.close()
 
     def _build(self, spec: ModelSpec) -> Model:
-        return self._server(spec) if spec.backend == "openai" else self._gguf(spec)
+        return self._server(spec) if spec.backend == "openai" else self._gguf(spec, self._ggufs)
+
+    def _build_seeing(self, spec: ModelSpec) -> Model:
+        """The model of EYES, with memory of its own, so that it can be freed alone."""
+        if not spec.writes:
+            raise self._file.error(
+                f"models.{spec.name}.writes",
+                f"the model {spec.name} of the layer EYES does not write, so it cannot describe a picture",
+                "set writes: true, or name another model for EYES",
+            )
+        if spec.backend == "openai":
+            return self._server(spec)
+        if spec.projector is None:
+            raise self._file.error(
+                f"models.{spec.name}.projector",
+                f"the model {spec.name} of the layer EYES has no projector, so it cannot see",
+                "name the projector file (mmproj-….gguf) that comes with the model",
+            )
+        return self._gguf(spec, self._seeing_ggufs)
 
     def _server(self, spec: ModelSpec) -> Model:
         from panda.models.openai import OpenAiModel
@@ -103,8 +140,8 @@ class Layers:
             api_key=key,
         )
 
-    def _gguf(self, spec: ModelSpec) -> Model:
-        return self._ggufs.model(
+    def _gguf(self, spec: ModelSpec, ggufs: "LoadedGgufs") -> Model:
+        return ggufs.model(
             spec.name,
             spec.location,
             relative_to=self._file.path.parent,
@@ -112,4 +149,5 @@ class Layers:
             writes=spec.writes,
             scores=spec.scores,
             requantize=spec.requantize,
+            projector=spec.projector,
         )

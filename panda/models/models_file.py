@@ -16,7 +16,7 @@ _BACKENDS = ("llama_cpp", "openai")
 _QUANTISATIONS = ("q8_0",)
 _COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores")
 _BACKEND_KEYS = {
-    "llama_cpp": (*_COMMON_KEYS, "requantize"),
+    "llama_cpp": (*_COMMON_KEYS, "requantize", "projector"),
     "openai": (*_COMMON_KEYS, "model", "api_key_env"),
 }
 
@@ -43,6 +43,8 @@ class ModelSpec:
     """openai: the server's name for the model."""
     api_key_env: str | None
     """openai: environment variable that holds the key; None if the server wants none."""
+    projector: str | None = None
+    """llama_cpp: path of the GGUF that turns pictures into what the model reads (mmproj), if it has one."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
     quantisation = raw.get("requantize")
     if quantisation is not None and quantisation not in _QUANTISATIONS:
         raise _unknown(path, f"{at}.requantize", str(quantisation), _QUANTISATIONS, "quantisation")
-    key_name = raw.get("api_key_env")
+    key_name, projector = raw.get("api_key_env"), raw.get("projector")
     return ModelSpec(
         name=name,
         backend=str(backend),
@@ -148,6 +150,7 @@ def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
         requantize=quantisation,
         model=_text(path, f"{at}.model", raw.get("model")) if is_server else None,
         api_key_env=None if key_name is None else _text(path, f"{at}.api_key_env", key_name),
+        projector=None if projector is None else _text(path, f"{at}.projector", projector),
     )
 
 

@@ -1,5 +1,6 @@
 """The model contract on a server that speaks the OpenAI chat completions protocol."""
 
+import base64
 import hashlib
 import json
 import time
@@ -52,7 +53,7 @@ class OpenAiModel:
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         digest = hashlib.sha256(f"{self._url} {model}".encode()).hexdigest()
         extra = {"backend": "openai", "location": url, "model": model}
-        self._info = ModelInfo(name, digest, n_ctx, writes, False, extra)
+        self._info = ModelInfo(name, digest, n_ctx, writes, False, extra, sees=True)
 
     @property
     def info(self) -> ModelInfo:
@@ -81,7 +82,7 @@ class OpenAiModel:
         self._check_room(messages, params.max_tokens)
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": [{"role": m.role, "content": m.content} for m in messages],
+            "messages": [{"role": m.role, "content": _content(m)} for m in messages],
             "temperature": params.temperature,
             "max_tokens": params.max_tokens,
             "seed": params.seed,
@@ -220,3 +221,12 @@ class OpenAiModel:
                 expected=f"at most {n_ctx:,} model tokens",
                 received=f"about {prompt + output:,} model tokens",
             )
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    """What a message says: its text, or its pictures as data URIs before it."""
+    if not message.pictures:
+        return message.content
+    uris = [f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}" for one in message.pictures]
+    shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": uri}} for uri in uris]
+    return [*shown, {"type": "text", "text": message.content}]

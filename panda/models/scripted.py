@@ -87,7 +87,7 @@ class ScriptedModel:
     ) -> None:
         self._answer = answer
         digest = hashlib.sha256(f"scripted {name}".encode()).hexdigest()
-        self._info = ModelInfo(name, digest, n_ctx, writes, scores, {"backend": "scripted"})
+        self._info = ModelInfo(name, digest, n_ctx, writes, scores, {"backend": "scripted"}, sees=True)
         self.asked: list[Asked] = []
         """Every call so far."""
 

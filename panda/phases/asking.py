@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from panda.documents.pictures import Picture
 from panda.documents.sentences import one_line
 from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
@@ -10,7 +11,7 @@ from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.pack import Request
-from panda.recipes.steps import CARRY
+from panda.recipes.steps import CARRY, IMAGE
 
 _QUOTED_CHARS = 80
 
@@ -29,6 +30,7 @@ def ask(
     variables: Mapping[str, str] | None = None,
     extra: Mapping[str, str] | None = None,
     guidance: str | None = None,
+    pictures: tuple[Picture, ...] = (),
 ) -> Reply:
     """
     Execute the recipe that serves a step of the pipeline in the turn's mode.
@@ -41,18 +43,21 @@ def ask(
         variables: Values for {{name}}.
         extra: Documents that are not files of the turn, by the name that input_docs uses.
         guidance: What an earlier judgement asks to do differently.
+        pictures: What the model is shown.
 
     Returns:
         The checked reply; everything that was cut from the inputs is a warning of the turn.
     """
     recipe = executor.book.recipe_for(step, turn.mode)
-    given = {CARRY: carry_document(turn, recipe), **(extra or {})}
+    given = {CARRY: carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
     request = Request(
         query=turn.query,
         documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given),
         options=options or {},
         variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
         guidance=guidance,
+        meant=turn.meant if turn.meant != turn.query else None,
+        pictures=pictures,
     )
     turn.recipe = recipe.key
     reply = executor.execute(recipe.key, request, turn)
@@ -60,6 +65,15 @@ def ask(
     for cut in reply.cuts:
         turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     return reply
+
+
+def _image_document(turn: Turn) -> str:
+    """What the phases read of the turn's image, with whose words it is; "" before it is described."""
+    image = turn.described_image
+    if image is None:
+        return ""
+    said = f"{image['file']}, as the model {image['model']} ({image['layer']}) describes it in its own words,"
+    return f"{said} which nobody has checked:\n\n{image['description']}"
 
 
 def quote(query: str) -> str:

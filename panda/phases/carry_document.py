@@ -53,7 +53,7 @@ def carry_document(turn: Turn, recipe: Recipe) -> str:
     """
     if CARRY not in recipe.input_docs or turn.session is None:
         return ""
-    room = recipe.token_budget.input - 2 * count_tokens(turn.query) - _SLACK_TOKENS
+    room = recipe.token_budget.input - 2 * count_tokens(turn.query) - count_tokens(turn.meant) - _SLACK_TOKENS
     return render_carry(
         present_carry(turn),
         turn.phase,

@@ -37,6 +37,7 @@ from panda.retrieval.candidates import Candidate, Retriever
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.plan import build_plan, planned_nodes
+from panda.retrieval.query_words import find_names
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import judge_candidates
 from panda.retrieval.rules import ruled_nodes
@@ -117,7 +118,7 @@ class ContextGatherer:
         ids = [candidate.node_id for candidate in candidates]
         judged = judge_candidates(
             candidates,
-            query=turn.query,
+            query=turn.meant,
             judged=relevant.scores if relevant and relevant.fitted else {},
             likelihoods=nearest.scores if nearest else {},
             written=reply.values["relevant"],
@@ -174,7 +175,11 @@ class ContextGatherer:
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
-        query = " ".join(filter(None, [analysis["resolved_query"], reference and reference["title"]]))
+        must += analysis.get("reference_nodes", ())
+        image = turn.described_image
+        shown = find_names(image["description"]) if image else []
+        asked = [analysis["resolved_query"], reference and reference["title"], *shown]
+        query = " ".join(dict.fromkeys(filter(None, asked)))
         found = self._retriever.find(
             query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
         )
@@ -194,7 +199,8 @@ class ContextGatherer:
             raise MemoryNodeError(
                 exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
             ) from exc
-        documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(turn.query, text))
+        meant = turn.meant
+        documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(meant, text))
         for document in documents:
             for warning in document.node.warnings:
                 turn.warn(warning)
@@ -213,7 +219,7 @@ class ContextGatherer:
         session = recent_turns(
             turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_SESSION_TURNS
         )  # fmt: skip
-        lines = line_options(turn.query, documents)
+        lines = line_options(turn.meant, documents)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
             self._executor,
@@ -224,7 +230,7 @@ class ContextGatherer:
             guidance=guidance,
         )
         scores = reply.choices["lines"].scores if "lines" in reply.choices else {}
-        return draft_of(turn.query, reply.values, lines, plan, scores)
+        return draft_of(turn.meant, reply.values, lines, plan, scores)
 
     def _build(
         self, turn: Turn, draft: Draft, nodes: Mapping[str, Node], plan: Mapping[str, Any]
@@ -242,7 +248,7 @@ class ContextGatherer:
             self._executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": evidence_of(turn.query, draft)},
+            options={"evidence": evidence_of(turn.meant, draft)},
             extra={"gathered_context": text},
             guidance=guidance,
         )

@@ -33,7 +33,8 @@ def gathered_spans(turn: Turn) -> list[Option]:
         for item in section["items"]
         if not (anew and _is_outdated(item, anew)) and not (names_page and _ADDRESS.search(item["text"]))
     ]
-    return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), turn) for n, item in enumerate(lines, 1)]
+    meant = turn.meant
+    return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), meant) for n, item in enumerate(lines, 1)]
 
 
 def _is_outdated(item: Mapping[str, Any], anew: Set[str]) -> bool:
@@ -55,11 +56,12 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
         A claim about the user's own words cites this turn, one that no node holds its step, as "step:2".
     """
     found: list[Option] = []
+    meant = turn.meant
     for step in turn.steps() if steps is None else steps:
         for claim in step["claims"]:
             own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
             node_id = claim["node_id"] or own
-            found.append(_span(f"t{len(found) + 1}", claim["text"], (node_id,), turn))
+            found.append(_span(f"t{len(found) + 1}", claim["text"], (node_id,), meant))
     return found
 
 
@@ -94,6 +96,6 @@ def title_of(node_id: str, query: str) -> str:
     return f"Turn {number}" if node_id.startswith("turn:") and named_turns(query) else ""
 
 
-def _span(id_: str, text: str, node_ids: tuple[str, ...], turn: Turn) -> Option:
-    title = title_of(node_ids[0], turn.query)
-    return Option(id_, text, node_ids, share_of_words(turn.query, text), title)
+def _span(id_: str, text: str, node_ids: tuple[str, ...], query: str) -> Option:
+    title = title_of(node_ids[0], query)
+    return Option(id_, text, node_ids, share_of_words(query, text), title)

@@ -8,7 +8,8 @@ from panda.documents.context import Meta, Section, Text
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
-from panda.phases.session_references import References, kept_content, references_of, target_of
+from panda.phases.image_document import describe_image
+from panda.phases.session_references import References, kept_content, nodes_of, references_of, target_of
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -16,7 +17,7 @@ from panda.retrieval.query_words import find_names, find_query_words
 from panda.retrieval.recent import recent_turns
 from panda.session.limits_said import find_limits
 from panda.session.questions_open import agreed_query, answer_of
-from panda.storage.layout import QUERY_ANALYSIS_JSON
+from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
 
 _REFERENCES = re.compile(
     r"\b(?:it|its|they|them|their|this one|that one|these|those|(?:this|that) [a-z]+|"
@@ -45,6 +46,7 @@ class QueryAnalyzer:
 
     def run(self, turn: Turn) -> Advance:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
+        describe_image(self._executor, turn)
         recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
         references = references_of(turn)
         words = references.words or [match.group(0) for match in _REFERENCES.finditer(turn.query)]
@@ -68,11 +70,10 @@ class QueryAnalyzer:
         content = self._content(references, target)
         status = "not_needed" if not words else "resolved" if content else "failed"
         pending = answer_of(turn.carry.pending_clarification, turn.query)
-        resolved = references.resolved_query(turn.query)
-        written = values["resolved_query"] if resolved == turn.query else None
+        resolved = references.resolved_query(turn.query, values["resolved_query"])
         analysis = {
             "original_query": turn.query,
-            "resolved_query": agreed_query(turn.carry, pending, turn.query) or written or resolved,
+            "resolved_query": agreed_query(turn.carry, pending, turn.query) or resolved,
             "reference_resolution": {
                 "status": status,
                 "original_references": words,
@@ -94,7 +95,8 @@ class QueryAnalyzer:
         meta = {key: value for key, value in analysis.items() if key != "original_query"}
         if analysis["resolved_query"] == turn.query:
             meta["resolved_query"] = None  # §0 holds a long query once
-        provenance = {"source_type": "user_query", "node_ids": [], "provenance": ["§0.raw_query"]}
+        places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
+        provenance = {"source_type": "user_query", "node_ids": [], "provenance": places}
         section = Section(0, (Text(turn.query), Meta({**provenance, **meta})))
         return Advance(section, {QUERY_ANALYSIS_JSON: analysis})
 
@@ -114,6 +116,7 @@ class QueryAnalyzer:
         terms = [word.lower() for word in find_query_words(turn.query)]
         found = {
             "references": list(references.refs),
+            "reference_nodes": nodes_of(references, self._reader),
             "constraints": find_limits(turn.query, turn.carry.constraints),
             "pending": pending,
             "kept_content": kept_content(turn.query, turn.carry, terms),

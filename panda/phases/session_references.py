@@ -1,5 +1,6 @@
 """What the references of a query mean: by rule, and else by a choice among what the session has listed."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -7,9 +8,13 @@ from panda.errors import MemoryNodeError
 from panda.memory.nodes import NodeReader
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
+from panda.session.entities import names
 from panda.session.references import Reference, find_references, replace_references
 from panda.session.values import Carry, Entity
+from panda.session.words import asks_again
 
+_MOST_NODES = 6
+_DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
 _NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
 
 
@@ -57,9 +62,18 @@ class References:
         found = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.found)]
         return replace(self, found=tuple(found))
 
-    def resolved_query(self, query: str) -> str:
-        """The query with names for the references."""
-        return replace_references(query, self.found, self.carry)
+    def resolved_query(self, query: str, written: str) -> str:
+        """
+        The query with names for the references.
+
+        Args:
+            query: The raw query.
+            written: What a model made of it; it counts if it has every name, or no rule resolves anything.
+        """
+        resolved = replace_references(query, self.found, self.carry)
+        if resolved == query or all(names(written, one.label) for one in self.entities):
+            return written or resolved
+        return resolved
 
 
 def references_of(turn: Turn) -> References:
@@ -85,9 +99,15 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     return f"turn:{source}", source
 
 
+def nodes_of(references: References, reader: NodeReader) -> list[str]:
+    """The nodes that hold what a query refers to."""
+    found = (target_of(one, reader)[0] for one in references.entities[:_MOST_NODES])
+    return list(dict.fromkeys(found))
+
+
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
     """
-    Key of the kept content that a query asks to see again; None if it asks for none.
+    Key of the kept content that a query speaks of; None if it speaks of none.
 
     Args:
         query: The raw query.
@@ -101,4 +121,6 @@ def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
     wanted = set(words)
     scores = {one.key: len(wanted & set(one.description.lower().split())) for one in entries}
     found = [one for one in reversed(entries) if one.type.lower() in wanted or scores[one.key] > 1]
+    if not found and asks_again(query):
+        found = [one for one in reversed(entries) if _DRAFT_KEY.fullmatch(one.key)][:1]
     return max(found, key=lambda one: scores[one.key]).key if found else None

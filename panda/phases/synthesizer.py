@@ -15,7 +15,7 @@ from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import gathered_spans, tool_spans
-from panda.phases.tool_outcome import attachments, shortfall
+from panda.phases.tool_outcome import attachments, kept_again, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -72,8 +72,9 @@ class Synthesizer:
         )  # what is said again is refused again: it may not pass as nothing
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
-        attached = attachments(turn)
-        said = render_answer(items, node_ids, provenance) if items else self._nothing(turn)
+        kept = kept_again(turn)
+        attached = [*attachments(turn), *kept]
+        said = render_answer(items, node_ids, provenance) if items else self._nothing(turn, kept)
         body = "\n\n".join([said, *shortfall(turn)])
         meta = {
             "answered": bool(items or attached),
@@ -92,6 +93,8 @@ class Synthesizer:
         """Evidence on offer, less what the user ruled out; no told price of what has another price by now."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         if analysis["intent"] == "greeting":
+            return []
+        if kept_again(turn):
             return []
         found: dict[str, Option] = {}
         for span in [*gathered_spans(turn), *tool_spans(turn)]:
@@ -114,7 +117,9 @@ class Synthesizer:
             turn.warn(exc.message)
             return "missing"
 
-    def _nothing(self, turn: Turn) -> str:
+    def _nothing(self, turn: Turn, kept: Sequence[str]) -> str:
+        if kept:
+            return "Word for word, as it was kept:"
         if turn.read(QUERY_ANALYSIS_JSON)["intent"] == "greeting":
             text = self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
             return without_greeting(text) if turn.carry.flow.greeted else text

@@ -1,7 +1,10 @@
 """What tools leave for the reader besides claims: changes, drafts, and what they could not do."""
 
+from panda.errors import StoreError
 from panda.phases.turn import Turn
-from panda.storage.layout import PLAN_JSON
+from panda.session.words import asks_again
+from panda.storage.files import read_text
+from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON
 
 
 def attachments(turn: Turn) -> list[str]:
@@ -19,6 +22,22 @@ def attachments(turn: Turn) -> list[str]:
     would = "Would change" if turn.dry_run else "Changed"
     fence = "`" * max(3, 1 + max(_longest_fence(diff) for diff in diffs))
     return [*drafts, "\n".join([f"{would}:\n", f"{fence}diff", *diffs, fence])]
+
+
+def kept_again(turn: Turn) -> list[str]:
+    """The kept content that the query asks to see again, word for word; [] if this turn wrote something."""
+    key = turn.read(QUERY_ANALYSIS_JSON).get("kept_content")
+    entry = next((one for one in turn.carry.content_archive.entries if one.key == key), None)
+    if entry is None or not (asks_again(turn.query) or entry.key in turn.query):
+        return []
+    if any(step["kind"] == "generate" and step["status"] == "success" for step in turn.steps()):
+        return []
+    try:
+        text = read_text(turn.layout.user(turn.user_id) / entry.path)
+    except StoreError as exc:
+        turn.warn(f"{entry.path} cannot be read: {exc.message}")
+        return []
+    return [f"### {entry.key}\n\n{text.rstrip()}"]
 
 
 def _longest_fence(text: str) -> int:

@@ -13,7 +13,7 @@ from panda.errors import HaltError, QueryError
 from panda.recipes.recordings import Recordings
 from panda.session.session_file import Session
 from panda.session.values import EMPTY, Carry
-from panda.storage.layout import Layout
+from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout
 from panda.storage.turn_folder import Metadata, TurnFolder
 
 MOST_EXECUTIONS = 25
@@ -67,6 +67,7 @@ class Turn:
         self.session_id = metadata.session_id
         self.mode = metadata.mode
         self.dry_run = metadata.dry_run
+        self.image = metadata.image
         self.take_up(metadata)
         self.warnings: list[str] = []
         self.recipe: str | None = None
@@ -97,6 +98,13 @@ class Turn:
         return self.folder.number
 
     @property
+    def meant(self) -> str:
+        """The query with names for what it refers to, once phase 0 has found them; before, as it stands."""
+        if self.phase == 0 or not self.folder.has(QUERY_ANALYSIS_JSON):
+            return self.query
+        return str(self.read(QUERY_ANALYSIS_JSON)["resolved_query"])
+
+    @property
     def carry(self) -> Carry:
         """What its session carried to it."""
         return self.session.carry if self.session else EMPTY
@@ -121,6 +129,11 @@ class Turn:
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the turn that an earlier phase wrote."""
         return self.folder.read_json(name)
+
+    @property
+    def described_image(self) -> dict[str, Any] | None:
+        """image.json: what EYES said of the image; None without an image, or before it was described."""
+        return self.read(IMAGE_JSON) if self.image and self.folder.has(IMAGE_JSON) else None
 
     def file_text(self, name: str) -> str:
         """A file of the turn as text; "" if it is not there."""

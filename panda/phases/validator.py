@@ -54,8 +54,9 @@ class Validator:
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
+            meant = turn.meant
             options = [
-                Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(turn.query, item.text))
+                Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(meant, item.text))
                 for n, item in enumerate(items, 1)
             ]
             parts = [Option(goal["id"], goal["goal"]) for goal in goals]

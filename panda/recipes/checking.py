@@ -63,8 +63,13 @@ def check_recipes(
 
 
 def check_recipes_of_mode(
-    book: RecipeBook, mode: str, *, model_of: Callable[[str], LayerModel | None], tools: Collection[str]
-) -> None:
+    book: RecipeBook,
+    mode: str,
+    *,
+    model_of: Callable[[str], LayerModel | None],
+    tools: Collection[str],
+    with_image: bool = False,
+) -> list[str]:
     """
     Raise the first fault of what a turn of this mode will ask: called before the turn claims its number.
 
@@ -73,14 +78,23 @@ def check_recipes_of_mode(
         mode: chat or code.
         model_of: Gives the model of a layer; None if it is unset.
         tools: Names of the tools that there are.
+        with_image: Whether the turn has an image to be described.
+
+    Returns:
+        The layers that will be asked.
 
     Raises:
         RecipeError: The subclass says which kind of fault.
         StoreError: A file cannot be read.
     """
     around = Surroundings(book, model_of, tools, count_tokens)
-    for step in STEPS:
-        check_recipe(book.recipe_for(step, mode), step, around, raise_fault)
+    layers: dict[str, None] = {}
+    for step, given in STEPS.items():
+        if with_image or not given.of_image:
+            recipe = book.recipe_for(step, mode)
+            check_recipe(recipe, step, around, raise_fault)
+            layers[recipe.model_layer] = None
+    return list(layers)
 
 
 def problem_of(fault: PandaError) -> Problem:

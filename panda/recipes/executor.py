@@ -34,9 +34,10 @@ __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
 
 class Layers(Protocol):
-    """Gives the model of a layer."""
+    """Gives the model of a layer, and frees what of it was loaded on demand."""
 
     def model(self, layer: str) -> Model: ...
+    def release(self, layer: str) -> None: ...
 
 
 class RecipeExecutor:
@@ -97,6 +98,8 @@ class RecipeExecutor:
         except HaltError as exc:
             self._write_log(execution, time.monotonic() - started, exc)
             raise
+        finally:
+            self._layers.release(recipe.model_layer)
         self._write_log(execution, time.monotonic() - started, reply)
         return reply
 

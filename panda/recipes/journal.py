@@ -77,7 +77,7 @@ class CallWriter:
         self, messages: Sequence[Message], params: GenerateParams, completion: Completion, attempt: int
     ) -> None:
         """Write down one completion."""
-        written = [{"role": message.role, **self._text(message)} for message in messages]
+        written = [{"role": message.role, **self._text(message), **_shown(message)} for message in messages]
         record = {
             "parameters": {
                 "temperature": params.temperature,
@@ -158,6 +158,11 @@ class CallWriter:
         return (
             {"sha256": digest} if self._journal.knows_prefix(digest) else {"sha256": digest, "content": text}
         )
+
+
+def _shown(message: Message) -> dict[str, list[str]]:
+    """Digests of the pictures of a message; nothing if it has none."""
+    return {"pictures": [one.sha256 for one in message.pictures]} if message.pictures else {}
 
 
 def token_fields(usage: Usage) -> dict[str, int | None]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from panda.compression.fitting import InputDocument
 from panda.documents.escaping import escape_prompt_lines
+from panda.documents.pictures import Picture
 from panda.documents.sentences import one_line
 from panda.errors import RecipeKeyError
 from panda.models.contract import Message
@@ -29,6 +30,15 @@ class Request:
     """Values for {{name}}."""
     guidance: str | None = None
     """What an earlier judgement asks to do differently."""
+    meant: str | None = None
+    """The query with names for what it refers to, if it refers to anything; scorers read it."""
+    pictures: tuple[Picture, ...] = ()
+    """What the model is shown; only the layer EYES sees."""
+
+    @property
+    def scored(self) -> str:
+        """The query as scorers read it."""
+        return self.meant or self.query
 
 
 def build_messages(
@@ -80,11 +90,13 @@ def build_messages(
     if error:
         user.append(f"===== Your last reply was refused =====\n{escape_prompt_lines(error)}")
     user.append(f"User query: {escape_prompt_lines(request.query)}")
+    if request.meant:
+        user.append(f"The query with names for what it refers to: {escape_prompt_lines(request.meant)}")
     if task.strip():
         user.append(fill(task.strip(), variables, where=place))
     return [
         Message("system", fill("\n\n".join(system), variables, where=place)),
-        Message("user", "\n\n".join(user)),
+        Message("user", "\n\n".join(user), request.pictures),
     ]
 
 

@@ -61,7 +61,8 @@ class Recordings:
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
         """The completion of the same messages with the same parameters, if one was made before."""
-        return self._completions.get(_key(digest, [(m.role, m.content) for m in messages], _values(params)))
+        said = [(m.role, m.content, *(one.sha256 for one in m.pictures)) for m in messages]
+        return self._completions.get(_key(digest, said, _values(params)))
 
     def _take(self, call: Mapping[str, Any]) -> None:
         for part in [call.get("prefix"), *(call.get("messages") or ())]:
@@ -75,7 +76,9 @@ class Recordings:
                 self._scores[key] = (option["logprob"], option["tokens"])
         else:
             usage = Usage(**call["usage"])
-            messages = [(part["role"], self._text(part)) for part in call["messages"]]
+            messages = [
+                (part["role"], self._text(part), *part.get("pictures", ())) for part in call["messages"]
+            ]
             self._completions[_key(digest, messages, call["parameters"])] = Completion(
                 call["output"], call["finish_reason"], usage, call["seconds"]
             )
@@ -193,7 +196,7 @@ class Replay(LiveOnMiss):
         return answer
 
 
-def _key(digest: str, messages: Sequence[tuple[str, str]], params: Mapping[str, Any]) -> str:
+def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, Any]) -> str:
     kept = {name: value for name, value in params.items() if name != "timeout_seconds"}
     return json.dumps([digest, list(messages), kept], sort_keys=True, ensure_ascii=False)
 

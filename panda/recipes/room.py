@@ -54,7 +54,7 @@ def fit_request(
     """
     limits = limits or Limits()
     options = "\n".join(option.text for offered in request.options.values() for option in offered)
-    taken = count(request.query + (request.guidance or "")) + count(options)
+    taken = count(request.query + (request.meant or "") + (request.guidance or "")) + count(options)
     given, keep = preserved(recipe, request.documents)
     used = sum(count(document.text) for document in given)
     room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
@@ -62,7 +62,7 @@ def fit_request(
     over = 0
     while True:
         try:
-            fitted, cuts = _fit(given, used, room, limits, count, request.query, keep)
+            fitted, cuts = _fit(given, used, room, limits, count, request.scored, keep)
         except BudgetExceededError as exc:
             raise (_too_large(recipe, model, trigger, over, limits) if over else exc) from exc
         if cuts and not (recipe.compression.enabled and limits.enabled):

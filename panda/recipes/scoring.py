@@ -109,10 +109,10 @@ class ChoiceScorer:
         inputs = self._inputs(request, str)
         sections = self._sections(step)
         if compares_rivals(sections):
-            values = self._rivals(_options(spec, step, inputs), sections, request.query)[0]
+            values = self._rivals(_options(spec, step, inputs), sections, request.scored)[0]
             return [((), one) for one in values]
         texts = build_texts(spec, step, inputs)
-        gains = self._gains(spec.name, texts, request.query, 1)
+        gains = self._gains(spec.name, texts, request.scored, 1)
         return [
             (self._state(texts.shots, text.case)[0], one)
             for text, one in zip(texts.texts, gains, strict=True)
@@ -129,7 +129,7 @@ class ChoiceScorer:
 
     def _inputs(self, request: Request, pack: Callable[[], str]) -> ChoiceInputs:
         documents = {document.name: document.text for document in request.documents}
-        return ChoiceInputs(request.query, request.options, pack, self._prompt, documents)
+        return ChoiceInputs(request.scored, request.options, pack, self._prompt, documents)
 
     def _prompt(self, name: str) -> str:
         return self._book.load_prompt(name, where=str(self._recipe.path))

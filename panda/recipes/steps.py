@@ -12,8 +12,12 @@ BASE_VARIABLES = ("query", "mode", "session_id")
 CARRY = "carry"
 """What the turn knows of its session; every step may read it."""
 
+IMAGE = "image"
+"""What EYES says of the image that the user gave; every step may read it."""
+
 TURN_DOCUMENTS = (
     CARRY,
+    IMAGE,
     layout.CONTEXT_MD,
     layout.QUERY_ANALYSIS_JSON,
     layout.REFLECTION_JSON,
@@ -25,7 +29,7 @@ TURN_DOCUMENTS = (
     layout.RESEARCH_MD,
     layout.RESPONSE_MD,
 )
-"""What input_docs may name at every step: files of the turn, and the carry."""
+"""What input_docs may name at every step: files of the turn, the carry, and the description of its image."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,12 @@ class StepInputs:
     """Documents that are no files of the turn."""
     tool: str | None = None
     """Tool or command that asks it, and only while it runs; None for a phase."""
+    of_image: bool = False
+    """Whether only turns with an image ask it."""
 
 
 STEPS: Mapping[str, StepInputs] = {
+    "phase0_describe_image": StepInputs(of_image=True),
     "phase0_query_analyzer": StepInputs(("content_reference",), ("names",), ("raw_query", "turn_summaries")),
     "phase1_reflection": StepInputs(("entities",), ("quoted",), ("turn_summaries",)),
     "phase2_1_retrieval": StepInputs(("relevant", "nearest")),

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from panda import __version__
 from panda.documents.times import Clock, render_time
-from panda.errors import NotFoundError
+from panda.errors import ModelFileError, NotFoundError
+from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.executor import Layers
 from panda.recipes.versions import version_in_force
@@ -79,8 +81,9 @@ def fingerprint(book: RecipeBook, layers: Layers) -> dict[str, object]:
         used.add(book.load_recipe(key).model_layer)
     models = {}
     for layer in sorted(used):
-        info = layers.model(layer).info
-        models[layer] = {"name": info.name, "digest": info.digest}
+        with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
+            info = layers.model(layer).info
+            models[layer] = {"name": info.name, "digest": info.digest}
     return {"panda": __version__, "recipes": recipes, "models": models}
 
 

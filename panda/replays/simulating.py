@@ -25,11 +25,13 @@ from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
 from panda.storage.layout import (
     CALLS_JSONL,
+    IMAGE_JSON,
     METADATA_JSON,
     METRICS_JSON,
     Layout,
 )
 from panda.storage.records import turn_directories
+from panda.storage.turn_images import IMAGES, load_picture
 from panda.storage.turns import TurnFolder, TurnStore
 
 _SHOWN_LINES = 30
@@ -127,7 +129,15 @@ def _run(app: App, saved: TurnFolder, recordings: Recordings) -> str | None:
     """Run the turn; what its tools change in the project stays in memory."""
     metadata = saved.read_metadata()
     dry = metadata.mode == "code" and not isinstance(recordings, Replay)
-    turn = app.start_turn(metadata.query, metadata.mode, recordings=recordings, dry_run=dry)
+    described = isinstance(recordings, LiveOnMiss) and saved.has(IMAGE_JSON)
+    turn = app.start_turn(
+        metadata.query,
+        metadata.mode,
+        recordings=recordings,
+        dry_run=dry,
+        picture=load_picture(saved.paths / metadata.image) if metadata.image else None,
+        image=saved.read_json(IMAGE_JSON) if described else None,
+    )
     if isinstance(recordings, LiveOnMiss):
         recordings.restore = lambda step: _restore(step, saved, turn.folder)
     try:
@@ -176,7 +186,9 @@ def _documents(directory: Path) -> set[str]:
     live = {CALLS_JSONL, METADATA_JSON, METRICS_JSON}
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     return {
-        name for name in names if name not in live and not name.startswith(("webpage_cache/", "research."))
+        name
+        for name in names
+        if name not in live and not name.startswith(("webpage_cache/", "research.", f"{IMAGES}/"))
     }
 
 

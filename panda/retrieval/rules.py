@@ -42,7 +42,7 @@ def ruled_nodes(
     wanted = [f"turn:{number}" for number in named_turns(query)]
     reference = analysis["content_reference"]
     if reference:
-        wanted.append(reference["node_id"])
+        wanted += [reference["node_id"], *analysis.get("reference_nodes", ())]
     elif previous and analysis["reference_resolution"]["status"] == "failed":
         wanted.append(previous)
     if analysis["intent"] == "commerce" and _BUYING.search(query):

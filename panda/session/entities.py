@@ -92,13 +92,12 @@ def carry_registry(
             for raw in call.get("entities", ()):
                 _add_found(known, raw, files.turn, f"t{files.turn}_s{number}")
     statements = [text for text, _ in files.statements]
-    listed = listed_items(reply, statements)
+    listed = listed_items(reply, statements or paragraphs(reply))
     labels = [item.label for item in listed] or _subjects(statements)
     texts = [item.text for item in listed] or statements
-    mentioned = [
-        _add_said(known, label, text, files, at)
-        for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1)
-    ]
+    mentioned: list[str] = []
+    for at, (label, text) in enumerate(zip(labels, texts, strict=False), 1):
+        mentioned.append(_add_said(known, label, text, files, at, mentioned))
     resolved = [ref for ref in (files.analysis or {}).get("references") or () if ref in known]
     mentioned = mentioned + resolved if listed else resolved + mentioned
     replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
@@ -111,6 +110,16 @@ def carry_registry(
         if one.ref in mentioned or says(asked, one.label):
             known[one.ref] = replace(one, turns=_touched(one.turns, files.turn))
     return _limited(known.values(), previous.registry.evicted), tuple(dict.fromkeys(mentioned))[:40]
+
+
+def paragraphs(text: str) -> list[str]:
+    """
+    The paragraphs of a text.
+
+    >>> paragraphs("The LOQ is cheap.\\n\\nThe TUF is not.")
+    ['The LOQ is cheap.', 'The TUF is not.']
+    """
+    return [part for part in text.split("\n\n") if part.strip()]
 
 
 def names(text: str, label: str) -> bool:
@@ -173,11 +182,14 @@ def _add_found(known: dict[str, Entity], raw: str | Mapping[str, str], turn: int
     )
 
 
-def _add_said(known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int) -> str:
-    """An entity that the reply lists; one with the same name is the same."""
+def _add_said(
+    known: dict[str, Entity], label: str, text: str, files: TurnFiles, at: int, before: Sequence[str]
+) -> str:
+    """An entity that the reply lists; one with the same name is the same, unless it was listed before."""
     label = clip(label, _LABEL_CHARS)
     terms = set(_terms(label))
-    for one in known.values():
+    others = [one for one in known.values() if one.ref not in before]
+    for one in sorted(others, key=lambda one: one.label != label):
         if one.label == label or (
             not terms.isdisjoint(_terms(one.label)) and _same(_terms(one.label), _terms(label))
         ):

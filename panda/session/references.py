@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from panda.documents.evidence import find_claims
 from panda.documents.listings import ListedItem, listed_items
 from panda.documents.stemming import split_terms
-from panda.session.entities import is_active, names
+from panda.session.entities import is_active, names, paragraphs
 from panda.session.values import Carry, Entity, RecentTurn
 
 _ORDINALS = [
     *("first", "second", "third", "fourth", "fifth", "sixth"),
     *("seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"),
 ]
-_ORDINAL = rf"(?:{'|'.join(_ORDINALS)}|\d{{1,2}}(?:st|nd|rd|th)|second[ -]to[ -]last|penultimate|last|final)"
+_ORDINAL = (
+    rf"(?:second[ -]to[ -]last|last but one|penultimate|{'|'.join(_ORDINALS)}|\d{{1,2}}(?:st|nd|rd|th)|"
+    r"last|final|(?:middle|top|bottom)(?= one| option| item| of|[?.!,;]|$))"
+)
 _NOT_ITEMS = (
-    r"(?:time|times|day|days|week|weeks|month|months|year|years|hour|hours|minute|minutes|night|turn|turns|question|"
+    r"(?:two|three|four|five|six|seven|eight|nine|ten|\d+|couple|several|"
+    r"time|times|day|days|week|weeks|month|months|year|years|hour|hours|minute|minutes|night|turn|turns|question|"
     r"message|answer|half|floor|place|season|chapter|thing|step|steps|part|world|name|minute|century|few|"
     r"january|february|march|april|may|june|july|august|september|october|november|december|of)\b"
 )
 _LISTED = re.compile(
-    r"\b(?:the )?(?P<edge>first|last) (?P<many>two|three|four)(?: (?:ones|of them|options|items))?\b|"
+    r"\b(?:the )?(?P<edge>first|last) (?P<many>two|three|four|five|[2-5])(?: (?:ones|of them|options|items))?"
+    rf"(?! {_NOT_ITEMS})\b|"
     rf"\b(?:the|that|this|my|your) (?P<list>{_ORDINAL}(?:(?:, | and | or |, and )(?:the )?{_ORDINAL})*)"
     rf"(?P<noun> (?!{_NOT_ITEMS}|{_ORDINAL})[a-z][\w-]*)?(?! {_NOT_ITEMS})(?!\w)|"
     r"\b(?:the )?(?:number|no\.|option|item|choice|entry|result|#) ?"
@@ -72,6 +77,8 @@ class _Listing:
     """Entities, in order."""
     items: tuple[ListedItem, ...]
     """What was said of each."""
+    is_newest: bool = False
+    """Whether the last turn showed it."""
 
 
 def find_references(query: str, carry: Carry) -> list[Reference]:
@@ -95,7 +102,7 @@ def find_references(query: str, carry: Carry) -> list[Reference]:
         return all(match.end() <= o.start or match.start() >= o.start + len(o.words) for o in found)
 
     for match in _LISTED.finditer(query):
-        refs = _counted(match, listing.refs)
+        refs = _counted(match, listing.refs) or _pair(match, carry)
         noun = match["noun"] or ""
         words = match[0] if set(split_terms(noun)) <= nouns else match[0].removesuffix(noun)
         found.append(Reference(words, match.start(), refs, listing.refs, ordinal=True))
@@ -116,7 +123,9 @@ def find_references(query: str, carry: Carry) -> list[Reference]:
         refs = tuple(options[:1]) if len(options) == 1 else ()
         found.append(Reference(match[0], match.start(), refs, tuple(options)))
     for match in filter(free, _PLURAL.finditer(query)):
-        found.append(Reference(match[0], match.start(), (), listing.refs or tuple(_salient(carry, known))))
+        several = listing.refs or tuple(_salient(carry, known))
+        whole = listing.is_newest and not match[0].lower().startswith("one")
+        found.append(Reference(match[0], match.start(), listing.refs if whole else (), several))
     return sorted(found, key=lambda one: one.start)
 
 
@@ -140,20 +149,26 @@ def replace_references(query: str, references: Sequence[Reference], carry: Carry
 
 
 def last_listing(carry: Carry) -> _Listing:
-    """The newest list that a reply showed; else the newest turn that spoke of several things."""
+    """The newest list that a reply showed; else the newest turn that spoke of several things of one kind."""
+    known = {one.ref: one for one in carry.registry.records}
     for recent in reversed(carry.recent_turns):
-        items = listed_items(recent.assistant, _paragraphs(recent.assistant))
+        items = listed_items(recent.assistant, paragraphs(recent.assistant))
         refs = recent.entities_mentioned[: len(items)]
-        if len(items) > 1 and len(refs) == len(items):
-            return _Listing(refs, tuple(items))
+        labels = [set(split_terms(known[ref].label)) if ref in known else set() for ref in refs]
+        fits = all(terms & set(split_terms(one.label)) for terms, one in zip(labels, items, strict=False))
+        if len(items) > 1 and len(refs) == len(items) and fits:
+            return _Listing(refs, tuple(items), is_newest=recent is carry.recent_turns[-1])
     for recent in reversed(carry.recent_turns):
-        if len(recent.entities_mentioned) > 1:
-            return _Listing(recent.entities_mentioned, ())
+        said = [known[ref] for ref in recent.entities_mentioned if ref in known]
+        said = [one for one in said if not any(_is_part(one, other) for other in said)]
+        if len(said) > 1 and len({one.type for one in said}) == 1:
+            return _Listing(tuple(one.ref for one in said), ())
     return _Listing((), ())
 
 
-def _paragraphs(text: str) -> list[str]:
-    return [part for part in text.split("\n\n") if part.strip()]
+def _is_part(one: Entity, other: Entity) -> bool:
+    """Whether the name of one thing is part of another's, as "Lenovo" of "Lenovo LOQ 15"."""
+    return one.label != other.label and names(other.label, one.label)
 
 
 def _counted(match: re.Match[str], refs: Sequence[str]) -> tuple[str, ...]:
@@ -163,7 +178,8 @@ def _counted(match: re.Match[str], refs: Sequence[str]) -> tuple[str, ...]:
         size = next(count for word, count in wanted.items() if word in match["both"].lower())
         return tuple(refs) if len(refs) == size else ()
     if match["many"]:
-        size = _NUMBERS.index(match["many"].lower()) + 1
+        many = match["many"].lower()
+        size = int(many) if many.isdigit() else _NUMBERS.index(many) + 1
         taken = refs[:size] if match["edge"].lower() == "first" else refs[-size:]
         return tuple(taken) if len(refs) >= size else ()
     if match["pair"]:
@@ -176,15 +192,27 @@ def _counted(match: re.Match[str], refs: Sequence[str]) -> tuple[str, ...]:
     return tuple(refs[at] for at in found if at is not None) if None not in found else ()
 
 
+def _pair(match: re.Match[str], carry: Carry) -> tuple[str, ...]:
+    """What "both" means if the list has more than two items: the two that a later turn was about."""
+    if not match["both"] or "both" not in match["both"].lower():
+        return ()
+    spoken = (one.entities_mentioned for one in reversed(carry.recent_turns))
+    return next((refs for refs in spoken if len(refs) == 2), ())
+
+
 def _position(word: str) -> int:
     return _NUMBERS.index(word) + 1 if word in _NUMBERS else ord(word) - ord("a") + 1
 
 
 def _index(word: str, size: int) -> int | None:
     word = re.sub(r"[ -]", " ", word.lower())
-    if word in ("last", "final"):
+    if word in ("last", "final", "bottom"):
         at = size - 1
-    elif word in ("penultimate", "second to last"):
+    elif word == "top":
+        at = 0
+    elif word == "middle":
+        at = size // 2 if size % 2 else -1
+    elif word in ("penultimate", "second to last", "last but one"):
         at = size - 2
     else:
         at = _ORDINALS.index(word) if word in _ORDINALS else int(word[:-2]) - 1
@@ -212,7 +240,8 @@ def _talked_about(carry: Carry, listing: _Listing) -> set[str]:
         if recent.entities_mentioned[: len(listing.refs)] == listing.refs:
             break
         later.append(recent)
-    return {recent.entities_mentioned[0] for recent in later if len(recent.entities_mentioned) == 1}
+    spoken = ([ref for ref in recent.entities_mentioned if ref in listing.refs] for recent in later)
+    return {refs[0] for refs in spoken if len(refs) == 1}
 
 
 def _called(words: str, known: Sequence[Entity], carry: Carry) -> list[Entity]:

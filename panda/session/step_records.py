@@ -186,5 +186,5 @@ def _entry(files: TurnFiles, number: int, call: Json, name: str) -> ArchiveEntry
         description=clip(max(texts, key=len, default=str(call["tool"])), _ASKED_CHARS),
         path=f"{files.directory}/{name}",
         chars=chars,
-        cut=bool(call.get("cut")) or chars > _KEPT_BYTES,
+        cut=bool(isinstance(call["data"], Mapping) and call["data"].get("cut")) or chars > _KEPT_BYTES,
     )

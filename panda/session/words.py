@@ -50,6 +50,15 @@ _BACK = re.compile(
     r"look(?:ing)? back)\b",
     re.IGNORECASE,
 )
+_AGAIN = re.compile(
+    r"\b(?:show|read|repeat|print|display|quote|see|give me|bring (?:up|back)|open|what (?:was|did|does))\b"
+    r"[^.?!]*\b(?:again|once more|(?:the|that|my|your) (?:[\w-]+ )?"
+    r"(?:draft|e-?mail|letter|report|plan|list|post|text|poem|content))\b",
+    re.IGNORECASE,
+)
+_MAKES = re.compile(
+    r"\b(?:write|rewrite|generate|make|create|compose|another|new|different)\b", re.IGNORECASE
+)
 _NARROW = re.compile(
     r"\b(?:only|just the|cheaper|cheapest|lighter|smaller|bigger|larger|faster|better|under|below|at most|"
     r"less than|more than|over|above|with(?:out)?|instead|rather|narrow|shortlist|between|compare|which of|"
@@ -157,6 +166,16 @@ def looks_back(query: str) -> bool:
     (True, False)
     """
     return bool(_BACK.search(query))
+
+
+def asks_again(query: str) -> bool:
+    """
+    Whether a query asks to see something that was written before, and not to have it written anew.
+
+    >>> [asks_again(said) for said in ("Show me the draft again.", "Write the letter again", "Is it cheap?")]
+    [True, False, False]
+    """
+    return bool(_AGAIN.search(query)) and not _MAKES.search(query)
 
 
 def narrows(query: str) -> bool:

@@ -1,7 +1,7 @@
 """What is wrong with a turn directory."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from panda.documents.context import ContextDocument, parse_context
@@ -13,6 +13,7 @@ from panda.storage.files import is_temporary, read_text
 from panda.storage.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
+    IMAGE_JSON,
     MANIFEST_JSON,
     METADATA_JSON,
     RESPONSE_MD,
@@ -20,6 +21,7 @@ from panda.storage.layout import (
     TurnPaths,
 )
 from panda.storage.names import turn_number
+from panda.storage.turn_images import load_picture
 
 _LAST_SECTION = SECTIONS[-1].number
 _ANSWERING = {"approved", "imported"}
@@ -115,7 +117,24 @@ def _check_metadata(paths: TurnPaths, metadata: dict[str, Any], number: int | No
         problems.append(Problem(str(path), message, key="user_id"))
     if metadata["status"] in _ANSWERING and not (paths / RESPONSE_MD).is_file():
         problems.append(_missing(paths / RESPONSE_MD))
+    problems += _check_image(paths, metadata)
     return problems + _check_context(paths / CONTEXT_MD, metadata)
+
+
+def _check_image(paths: TurnPaths, metadata: dict[str, Any]) -> list[Problem]:
+    """The image that the turn was given, and once phase 0 has passed, what EYES said of it."""
+    if (name := metadata.get("image")) is None:
+        return []
+    problems: list[Problem] = []
+    try:
+        found = load_picture(paths / name).file_name
+        if found != PurePosixPath(name).name:
+            problems.append(Problem(str(paths / name), f"has changed: its content is that of {found}"))
+    except PandaError as exc:
+        problems.append(Problem(str(paths / name), exc.message, fix=exc.fix))
+    if 0 in metadata["route"] and not (paths / IMAGE_JSON).is_file():
+        problems.append(_missing(paths / IMAGE_JSON))
+    return problems
 
 
 def _check_context(path: Path, metadata: dict[str, Any]) -> list[Problem]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CONTEXT_MD = "context.md"
+IMAGE_JSON = "image.json"
 RESPONSE_MD = "response.md"
 METADATA_JSON = "metadata.json"
 METRICS_JSON = "metrics.json"

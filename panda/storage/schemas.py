@@ -18,6 +18,7 @@ _BY_NAME = {
     layout.METADATA_JSON: "metadata",
     layout.METRICS_JSON: "metrics",
     layout.CALLS_JSONL: "call_line",
+    layout.IMAGE_JSON: "image",
     layout.QUERY_ANALYSIS_JSON: "query_analysis",
     layout.REFLECTION_JSON: "reflection",
     layout.RETRIEVAL_PLAN_JSON: "retrieval_plan",

@@ -79,6 +79,8 @@ class Metadata:
     """Id of the intervention that halted the turn."""
     dry_run: bool = False
     """Whether tools only told what they would change in the project."""
+    image: str | None = None
+    """Where the image that the user gave is kept, as a path in the turn's directory."""
     schema: str = METADATA_SCHEMA
     """Name and version of the format."""
 

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from panda.documents.context import ContextDocument, FrontMatter
+from panda.documents.pictures import Picture
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError
 from panda.storage.files import (
@@ -20,6 +21,7 @@ from panda.storage.files import (
 from panda.storage.layout import Layout, TurnPaths
 from panda.storage.names import check_id, turn_number
 from panda.storage.turn_folder import CONTEXT_SCHEMA, METADATA_SCHEMA, Metadata, Next, Status, TurnFolder
+from panda.storage.turn_images import image_name
 
 __all__ = [
     "CONTEXT_SCHEMA",
@@ -110,7 +112,14 @@ class TurnStore:
         return TurnFolder(number, paths, self.clock)
 
     def claim(
-        self, session: str, mode: str, query: str, *, seed: int | None = None, dry_run: bool = False
+        self,
+        session: str,
+        mode: str,
+        query: str,
+        *,
+        seed: int | None = None,
+        dry_run: bool = False,
+        picture: Picture | None = None,
     ) -> TurnFolder:
         """
         A turn directory of its own, with a context.md without sections and a metadata.json of status running.
@@ -124,6 +133,7 @@ class TurnStore:
             query: The raw query.
             seed: Seed given by the user, if any.
             dry_run: Whether tools only tell what they would change in the project.
+            picture: The image that the user gave, copied into the turn.
 
         Raises:
             UsageError: The session id is not valid.
@@ -145,6 +155,8 @@ class TurnStore:
                 make_directory(building.paths.directory)
                 front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
                 building.write_context(ContextDocument(front))
+                if picture is not None:
+                    write_atomic(building.paths / image_name(picture), picture.data)
                 building.write_metadata(
                     Metadata(
                         turn=number,
@@ -159,6 +171,7 @@ class TurnStore:
                         updated_at=now,
                         seed=seed,
                         dry_run=dry_run,
+                        image=image_name(picture) if picture else None,
                     )
                 )
                 self.raise_counter(

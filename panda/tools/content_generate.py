@@ -32,8 +32,9 @@ class ContentGenerate:
             "type": {"type": "string"},
             "brief": {"type": "string"},
             "characters": {"type": "integer", "minimum": 1},
+            "cut": {"type": "boolean"},
         },
-        "required": ["key", "type", "brief", "characters"],
+        "required": ["key", "type", "brief", "characters", "cut"],
         "additionalProperties": False,
     }
 
@@ -45,14 +46,23 @@ class ContentGenerate:
         text = context.draft(kind, arguments["brief"]).strip()
         if not text:
             raise UsageError("the model wrote nothing")
-        if len(text.encode("utf-8")) > _MOST_BYTES:
-            raise UsageError(f"the draft has more than {_MOST_BYTES:,} bytes")
+        kept = text.encode("utf-8")
+        is_cut = len(kept) > _MOST_BYTES - 1
+        if is_cut:
+            mark = f"\n[… cut: {len(kept):,} bytes were written, {_MOST_BYTES:,} are kept]"
+            text = kept[: _MOST_BYTES - len(mark.encode()) - 1].decode("utf-8", "ignore") + mark
         key = f"t{context.turn}_s{context.step}_{kind}_1"
         path = f"artifacts/{key}.md"
         write_atomic(context.folder / path, text + "\n")
         return ToolResult(
             "success",
-            data={"key": key, "type": kind, "brief": arguments["brief"], "characters": len(text)},
+            data={
+                "key": key,
+                "type": kind,
+                "brief": arguments["brief"],
+                "characters": len(text),
+                "cut": is_cut,
+            },
             claims=(ToolClaim(f"a draft was written: {kind} {key}", 1.0, path, None),),
             entities=(Entity(f"content:{key}", kind, key, "create"),),
             artifacts=(path,),

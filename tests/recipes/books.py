@@ -135,6 +135,9 @@ class OneModel:
         """The model, whatever the layer."""
         return self.only
 
+    def release(self, layer: str) -> None:
+        """Nothing is loaded."""
+
 
 def count_words(text: str) -> int:
     """Length in words, as the scripted model counts."""

@@ -13,6 +13,7 @@ from panda.errors import ModelFileError
 from panda.models.llama.deadline import Deadline
 from panda.models.llama.library import library_identity, load_library, take_error
 from panda.models.llama.prefixes import KeptPrefixes
+from panda.models.llama.projector import Seen
 from panda.models.llama.weights import Weights
 
 CHUNK_TOKENS = 512
@@ -147,6 +148,30 @@ class LlamaContext:
             wanted = (len(chunk) - 1,) if logits and is_last else ()
             self._decode(chunk, wanted, deadline)
         return self._logits(-1) if logits else np.empty(0, np.float32)
+
+    def compute_picture(self, seen: Seen, deadline: Deadline) -> None:
+        """
+        Append a picture to the window.
+
+        Args:
+            seen: The picture.
+            deadline: Checked before and after each part of it, which is computed without a stop.
+
+        Raises:
+            ModelTimeoutError: The time is over. The window is then empty.
+        """
+        for stretch in seen.stretches():
+            if isinstance(stretch, list):
+                self.compute(stretch, deadline, logits=False)
+                continue
+            deadline.check()
+            take_error()
+            n_batch = min(CHUNK_TOKENS, self.n_ctx)
+            code, self._position = seen.decode_into(self._ctx, stretch, self._position, n_batch)
+            if code != 0:
+                self._clear()
+                raise RuntimeError(f"computing a picture gave {code}: {take_error()}")
+        deadline.check()
 
     def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline, *, first: int = 1) -> list[float]:
         """

@@ -109,6 +109,10 @@ class GgufFile:
             return self.sha256
         return hashlib.sha256(f"{self.sha256} {self.requantize}".encode()).hexdigest()
 
+    def joined_digest(self, other: str) -> str:
+        """Hex sha256 of what two files that work together decide."""
+        return hashlib.sha256(f"{other} {self.digest}".encode()).hexdigest()
+
     def runnable_path(self) -> Path:
         """
         The file to load: this one, or its requantised copy, made now if the cache has none.

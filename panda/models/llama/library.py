@@ -51,3 +51,14 @@ def library_identity() -> str:
     lib = load_library()
     features = lib.llama_print_system_info().decode("utf-8", "replace")
     return f"{lib.__version__} {features}"
+
+
+@cache
+def load_multimodal() -> Any:
+    """llama.cpp's functions for pictures, kept as silent as the rest."""
+    load_library()
+    from llama_cpp import mtmd_cpp
+
+    mtmd_cpp.mtmd_log_set(_alive[0], ctypes.c_void_p(0))
+    mtmd_cpp.mtmd_helper_log_set(_alive[0], ctypes.c_void_p(0))
+    return mtmd_cpp

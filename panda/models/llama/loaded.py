@@ -9,6 +9,7 @@ from panda.models.llama.context import LlamaContext
 from panda.models.llama.gguf import GgufFile, find_gguf
 from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.prefixes import KeptPrefixes
+from panda.models.llama.projector import Projector
 from panda.models.llama.weights import Weights
 
 
@@ -27,6 +28,7 @@ class LoadedGgufs:
         self._kept = KeptPrefixes(cache_dir / "prefixes")
         self._weights: dict[str, Weights] = {}
         self._contexts: dict[tuple[str, int], LlamaContext] = {}
+        self._projectors: dict[str, Projector] = {}
 
     def model(
         self,
@@ -38,6 +40,7 @@ class LoadedGgufs:
         writes: bool,
         scores: bool,
         requantize: str | None = None,
+        projector: str | None = None,
     ) -> LlamaCppModel:
         """
         The model of one entry of models.yaml.
@@ -50,14 +53,16 @@ class LoadedGgufs:
             writes: Whether it is trusted with free text.
             scores: Whether it may score options.
             requantize: Quantisation to run it in; None for the file as it is.
+            projector: Path of the GGUF that turns pictures into embeddings of the model; None sees nothing.
 
         Raises:
             ModelFileError: The file is missing or no GGUF.
         """
         file = GgufFile(find_gguf(location, relative_to=relative_to), self._cache_dir, requantize)
+        lens = GgufFile(find_gguf(projector, relative_to=relative_to), self._cache_dir) if projector else None
         info = ModelInfo(
             name=name,
-            digest=file.digest,
+            digest=file.digest if lens is None else lens.joined_digest(file.digest),
             n_ctx=n_ctx,
             writes=writes,
             scores=scores,
@@ -67,19 +72,29 @@ class LoadedGgufs:
                 "location": location,
                 "file": str(file.path),
                 "requantize": requantize,
+                "projector": str(lens.path) if lens else None,
             },
+            sees=lens is not None,
         )
         load_weights: Callable[[], Weights] = partial(self._load_weights, file)
+        if lens is not None:
+            load_weights = partial(self._load_both, file, lens)
         return LlamaCppModel(
-            info, load_weights=load_weights, load_context=partial(self._load_context, file, n_ctx)
+            info,
+            load_weights=load_weights,
+            load_context=partial(self._load_context, file, n_ctx),
+            load_projector=partial(self._load_projector, file, lens) if lens else None,
         )
 
     def close(self) -> None:
         """Free all memory. Models given out before must not be used any more."""
+        for projector in self._projectors.values():
+            projector.close()
         for context in self._contexts.values():
             context.close()
         for weights in self._weights.values():
             weights.close()
+        self._projectors.clear()
         self._contexts.clear()
         self._weights.clear()
 
@@ -103,3 +118,16 @@ class LoadedGgufs:
                 prefill_threads=self._prefill_threads,
             )
         return self._contexts[key]
+
+    def _load_both(self, file: GgufFile, lens: GgufFile) -> Weights:
+        """The weights, with a projector that fits them: what is broken shows before anything is asked."""
+        self._load_projector(file, lens)
+        return self._load_weights(file)
+
+    def _load_projector(self, file: GgufFile, lens: GgufFile) -> Projector:
+        key = lens.joined_digest(file.digest)
+        if key not in self._projectors:
+            self._projectors[key] = Projector(
+                lens.path, self._load_weights(file), threads=self._prefill_threads
+            )
+        return self._projectors[key]

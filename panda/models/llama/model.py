@@ -1,8 +1,10 @@
 """The model contract on llama.cpp."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
-from panda.errors import HaltError
+from panda.documents.pictures import Picture
+from panda.errors import HaltError, ModelFileError
 from panda.models.contract import (
     Completion,
     GenerateParams,
@@ -19,6 +21,7 @@ from panda.models.grammar import compile_schema
 from panda.models.llama.chat import render_parts, tokenise_parts
 from panda.models.llama.context import CHUNK_TOKENS, LlamaContext
 from panda.models.llama.deadline import Deadline
+from panda.models.llama.projector import Projector, Seen
 from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler
 from panda.models.llama.weights import Weights
 
@@ -31,6 +34,7 @@ class LlamaCppModel:
         info: What is known without loading it.
         load_weights: Gives the loaded weights; called at the first use.
         load_context: Gives the context window; called at the first computation. Models may share one.
+        load_projector: Gives what pictures are read with; None for a model that sees nothing.
     """
 
     def __init__(
@@ -39,10 +43,12 @@ class LlamaCppModel:
         *,
         load_weights: Callable[[], Weights],
         load_context: Callable[[], LlamaContext],
+        load_projector: Callable[[], Projector] | None = None,
     ) -> None:
         self._info = info
         self._load_weights = load_weights
         self._load_context = load_context
+        self._load_projector = load_projector
 
     @property
     def info(self) -> ModelInfo:
@@ -69,22 +75,46 @@ class LlamaCppModel:
         parts = render_parts(weights, messages)
         leading = next((i for i, m in enumerate(messages) if m.role != "system"), len(messages))
         prefix = tokenise_parts(weights, parts[: 2 * leading], is_start=True) if leading else []
-        rest = tokenise_parts(weights, parts[2 * leading :], is_start=not leading)
-        self._check_room(len(prefix) + len(rest), params.max_tokens)
         matcher = None
         if grammar is not None:
             matcher = GrammarMatcher(grammar, tokenizer=weights.grammar_tokenizer, n_vocab=weights.n_vocab)
-        context = self._load_context()
-        reused = context.enter_prefix(prefix, deadline)
-        logits = context.compute(rest, deadline)
-        sampler = Sampler(temperature=params.temperature, seed=params.seed)
-        output, is_finished = _write(context, logits, sampler, matcher, params.max_tokens, deadline)
+        with ExitStack() as seeing:
+            stretches: list[Sequence[int] | Seen] = []
+            at = 2 * leading
+            for place, picture in self._pictures(messages):
+                stretches.append(tokenise_parts(weights, parts[at:place], is_start=not at))
+                stretches.append(seeing.enter_context(self._projector().seen(picture)))
+                at = place
+            rest = tokenise_parts(weights, parts[at:], is_start=not at)
+            used = len(prefix) + len(rest)
+            used += sum(one.tokens if isinstance(one, Seen) else len(one) for one in stretches)
+            self._check_room(used, params.max_tokens)
+            context = self._load_context()
+            reused = context.enter_prefix(prefix, deadline)
+            for one in stretches:
+                _take_in(context, one, deadline)
+            logits = context.compute(rest, deadline)
+            sampler = Sampler(temperature=params.temperature, seed=params.seed)
+            output, is_finished = _write(context, logits, sampler, matcher, params.max_tokens, deadline)
         return Completion(
             text=b"".join(weights.piece(token) for token in output).decode("utf-8", "replace"),
             finish_reason="stop" if is_finished else "length",
-            usage=Usage(prompt=len(prefix) + len(rest), reused=reused, output=len(output)),
+            usage=Usage(prompt=used, reused=reused, output=len(output)),
             seconds=deadline.elapsed_seconds,
         )
+
+    def _pictures(self, messages: Sequence[Message]) -> list[tuple[int, Picture]]:
+        """Each picture with the index of the part before which it is shown."""
+        return [(2 * i + 1, picture) for i, message in enumerate(messages) for picture in message.pictures]
+
+    def _projector(self) -> Projector:
+        if self._load_projector is None:
+            raise ModelFileError(
+                f"the model {self._info.name} has no projector, so it cannot see",
+                where=f"models.{self._info.name}.projector",
+                fix="name the projector file (mmproj-….gguf) that comes with the model",
+            )
+        return self._load_projector()
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """
@@ -174,6 +204,13 @@ class LlamaCppModel:
                 expected=f"at most {n_ctx:,} model tokens",
                 received=f"{prompt + output:,} model tokens",
             )
+
+
+def _take_in(context: LlamaContext, one: Sequence[int] | Seen, deadline: Deadline) -> None:
+    if isinstance(one, Seen):
+        context.compute_picture(one, deadline)
+    elif one:
+        context.compute(one, deadline, logits=False)
 
 
 def _tokenise_start(weights: Weights, prefix: str) -> list[int]:
