@@ -26,8 +26,8 @@ _VALUE = re.compile(
   | (?i:(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s<>"`|]+)
   | {DATES}
   | {WORDED_DATE}
-  | (?<![A-Za-z]){CURRENCY_BEFORE}[ ]?{DIGITS}
-  | {DIGITS}\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
+  | (?<![A-Za-z]){CURRENCY_BEFORE}[ ]?(?:{DIGITS})
+  | (?:{DIGITS})\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
     """,
     re.VERBOSE,
 )
@@ -42,7 +42,7 @@ def has_value(text: str) -> bool:
     """
     Whether a price, URL or date stands in a text.
 
-    >>> has_value("for $5"), has_value("five")
+    >>> has_value("for $5"), has_value("5 keys")
     (True, False)
     """
     return bool(_MAY_HAVE_VALUE.search(text) and _VALUE.search(text))
