@@ -186,7 +186,8 @@ def _plan(
     outline, said = _parse(source, kind)
     pieces = outline.pieces
     weights = weigh(pieces, kind, said, keep=keep)
-    units = find_units(pieces, [count(piece.text) for piece in pieces])
+    tokens = [count(piece.text) for piece in pieces]
+    units = find_units(pieces, tokens)
     texts = [_unit_text(outline, unit) for unit in units]
     signals = measure(texts, query)
     found = None
@@ -194,7 +195,7 @@ def _plan(
     if surprise is not None and not asked and _needs_model(units, weights, budget_tokens):
         found = surprise(texts)
     scores = score_units(pieces, units, signals, found, kind)
-    order = rank(pieces, units, scores, weights, kind, has_query=asked)
+    order = rank(pieces, units, scores, weights, kind, tokens=tokens, has_query=asked)
     return Plan(outline, weights, tuple(order), found is not None)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from panda.compression.content_types import ContentType
+from panda.compression.line_pieces import WORDED_DATE
 from panda.compression.pieces import Piece
 from panda.documents.evidence import check_each, find_claims
 from panda.documents.stemming import split_terms
@@ -37,6 +38,10 @@ _BOILERPLATE_CHARS = 90
 _ERROR_CHARS = 1_200
 _DIGIT = re.compile(r"\d")
 _FACT_KINDS = ("price", "url", "date")
+_TIME = re.compile(r"(?<=\d)[T ,]+(?=\d\d?:\d)")
+_WORDED_DATE = re.compile(WORDED_DATE)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_WITHOUT_FACTS = ("navigation", "zone with confidence below 0.5", "says something else when it stands alone")
 _NGRAM = 3
 _KEY_FIELDS = (
     "name",
@@ -62,7 +67,10 @@ class Weights:
     reasons: dict[int, str]
     """Why each protected piece is so."""
     facts: dict[int, tuple[str, ...]]
-    """Prices, URLs and dates in a piece, as values."""
+    """
+    Prices, URLs and dates in a piece: each as a value, and as it is written, which begins with "as" and
+    counts for little. So do times of day, days without a year, and names of sites.
+    """
     low: dict[int, str]
     """Pieces that go first, with the reason."""
 
@@ -83,10 +91,11 @@ def weigh(
     facts: dict[int, tuple[str, ...]] = {}
     low: dict[int, str] = {}
     errors = _error_pieces(pieces, kind, source)
+    kept = _kept_pieces(pieces, keep)
     for i, piece in enumerate(pieces):
         if kind == "context.md" and (piece.kind == "front" or piece.section == 0 or _is_canonical(piece)):
             reasons[i] = "section 0" if piece.section == 0 else "structure"
-        elif any(pattern.search(piece.text) for pattern in keep):
+        elif i in kept:
             reasons[i] = "keep"
         elif i in errors:
             reasons[i] = "error message"
@@ -96,13 +105,14 @@ def weigh(
                 facts[i] = found
     _drop_first(pieces, kind, low)
     _drop_repeated(pieces, low)
-    for i in _misleading(pieces, source):
-        low[i] = "says something else when it stands alone"
+    wrong = _misleading(pieces, source)
+    low |= dict.fromkeys(wrong, "says something else when it stands alone")
     protected = frozenset(reasons)
+    facts = {i: found for i, found in facts.items() if low.get(i) not in _WITHOUT_FACTS}
     return Weights(
         protected,
         reasons,
-        {i: found for i, found in facts.items() if i not in low},
+        facts,
         {i: why for i, why in low.items() if i not in protected},
     )
 
@@ -135,6 +145,21 @@ def is_error(text: str) -> bool:
     (True, True, False)
     """
     return len(text) <= _ERROR_CHARS and bool(_ERROR_LINE.match(text))
+
+
+def _kept_pieces(pieces: Sequence[Piece], keep: Sequence[re.Pattern[str]]) -> set[int]:
+    """Pieces in which a pattern occurs, or all pieces of a sentence in which it does so across them."""
+    if not keep:
+        return set()
+    found = {i for i, piece in enumerate(pieces) if any(pattern.search(piece.text) for pattern in keep)}
+    units: dict[int, list[int]] = {}
+    for i, piece in enumerate(pieces):
+        units.setdefault(piece.unit, []).append(i)
+    for members in units.values():
+        if len(members) > 1 and found.isdisjoint(members):
+            text = " ".join(pieces[i].text for i in members)
+            found.update(members if any(pattern.search(text) for pattern in keep) else ())
+    return found
 
 
 def _is_canonical(piece: Piece) -> bool:
@@ -174,7 +199,19 @@ def _facts(piece: Piece) -> tuple[str, ...]:
     text = piece.text
     if not (_DIGIT.search(text) or "://" in text or "." in text):
         return ()
-    return tuple(dict.fromkeys(f"{c.kind} {c.value}" for c in find_claims(text) if c.kind in _FACT_KINDS))
+    is_price = piece.kind == "field" and bool(piece.path) and "price" in piece.path[-1].lower()
+    found: dict[str, None] = {}
+    for claim in find_claims(text):
+        if claim.kind == "date":  # the times of a day are one date
+            is_day = _DAY.match(claim.value)
+            found |= {f"date {is_day[0]}": None} if is_day else {}
+            found[f"as {_TIME.split(claim.text)[0]}"] = None
+        elif claim.kind == "url" and "/" not in claim.value:
+            found[f"as {claim.value}"] = None
+        elif claim.kind in _FACT_KINDS or (is_price and claim.kind == "number"):
+            found |= {f"{claim.kind} {claim.value}": None, f"as {claim.text}": None}
+    worded = {match[0]: None for match in _WORDED_DATE.finditer(text)}
+    return tuple(found | {f"date {day}": None for day in worded if f"as {day}" not in found})
 
 
 def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str]) -> None:

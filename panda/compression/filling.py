@@ -13,7 +13,8 @@ from panda.errors import LimitError
 
 _ROUGH_BUDGET = 2_000
 """Above this, one item that does not fit leaves too little room to be worth a search for others."""
-_MOST_SKIPS = 6
+_MOST_SKIPS = 12
+_TINY = 24
 _FULL = 0.93
 
 
@@ -79,7 +80,8 @@ def _take(
 ) -> set[int]:
     """
     What is kept at half the budget, then the longest beginning of the order that fits, then what fits behind
-    an item that does not, unless that one holds facts. So what is kept at a budget is kept at twice that one.
+    an item that does not: only facts if that one holds facts. So what is kept at a budget is kept at twice
+    that one.
     """
     half = budget_tokens // 2
     start = _take(plan, order, half, least, count) if half >= least else set(plan.weights.protected)
@@ -87,30 +89,35 @@ def _take(
     def fits(kept: Set[int]) -> bool:
         return count(plan.outline.render(kept)) <= budget_tokens
 
-    kept, place = start, 0
+    kept, items = start, list(order)
     for _ in range(_MOST_SKIPS):
-        low, high = place, _furthest(order, place, 2 * budget_tokens)
+        low, high = 0, _furthest(items, 2 * budget_tokens)
         while low < high:
             middle = (low + high + 1) // 2
-            if fits(_with(kept, order[place:middle])):
+            if fits(_with(kept, items[:middle])):
                 low = middle
             else:
                 high = middle - 1
-        kept = _with(kept, order[place:low])
-        if low < len(order) and order[low].is_fact and len(kept) > len(plan.weights.protected):
-            break  # what fits behind it would take its room at the next budget
-        place = low + 1
-        if budget_tokens > _ROUGH_BUDGET or place >= len(order):
+        kept = _with(kept, items[:low])
+        missed, items = items[low : low + 1], items[low + 1 :]
+        if (
+            missed
+            and missed[0].is_fact
+            and (len(kept) > len(plan.weights.protected) or budget_tokens < _TINY)
+        ):
+            items = [item for item in items if item.is_fact]  # others would take its room at the next budget
+        if not items or budget_tokens > _ROUGH_BUDGET:
             break
         if count(plan.outline.render(kept)) > _FULL * budget_tokens:
             break
     return kept
 
 
-def _furthest(order: Sequence[Item], place: int, tokens: int) -> int:
+def _furthest(items: Sequence[Item], tokens: int) -> int:
     """Where so many tokens of items end; the search need not look further."""
-    while place < len(order) and tokens >= 0:
-        tokens -= max(1, order[place].tokens)
+    place = 0
+    while place < len(items) and tokens >= 0:
+        tokens -= max(1, items[place].tokens)
         place += 1
     return place
 

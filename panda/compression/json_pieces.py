@@ -6,13 +6,14 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from panda.compression.line_pieces import prose_spans
+from panda.compression.line_pieces import has_value, prose_spans
 from panda.compression.pieces import MARK, Piece, with_heads
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
 _LONG_CHARS = 160
+_LONG_CHARS_WITH_VALUE = 60
 _DEEPEST = 100
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 _NAMES = ("name", "title", "product", "zone", "type", "label", "id", "url")
@@ -213,7 +214,7 @@ class _Reader:
 
     def _string(self, node: _Node, path: tuple[str, ...]) -> None:
         text = str(json.loads(self.source[node.start : node.end]))
-        if len(text) <= _LONG_CHARS:
+        if len(text) <= (_LONG_CHARS if not has_value(text) else _LONG_CHARS_WITH_VALUE):
             self._piece(node, path, text)
             return
         node.kind, node.decoded = "text", text

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 
-from panda.compression.line_pieces import chunk_spans, prose_spans
+from panda.compression.line_pieces import LONG_CHARS, chunk_spans, has_value, prose_spans
 from panda.compression.pieces import Kind, Piece, TextOutline
 from panda.documents.sections import SECTIONS, heading
 
@@ -14,6 +16,8 @@ _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
 _SPEAKER = re.compile(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
+_PIPE = re.compile(r"(?<!\\)\|")
+_LONG_CELL_CHARS = 48
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$|\s*\|\s*:?-+:?\s*\|\s*$")
 _RULE = re.compile(r"\s*([-*_=])(?:\s*\1){2,}\s*$")
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
@@ -128,7 +132,7 @@ class _Parser:
         if end < len(self.lines):
             closer = self._add(self.lines[end][0], self.lines[end][1], "fence", heads=heads)
             for k in (opener, *range(first, closer)):
-                self.pieces[k] = _with_head(self.pieces[k], closer)
+                self.pieces[k] = replace(self.pieces[k], heads=(*self.pieces[k].heads, closer))
         return end + 1
 
     def _is_table(self, i: int) -> bool:
@@ -142,9 +146,34 @@ class _Parser:
         k = i + 2
         while k < len(self.lines) and "|" in self._text(k) and not _FENCE.match(self._text(k)):
             self.line += 1
-            self._add(self.lines[k][0], self.lines[k][1], "row", heads=(head,))
+            self._row(*self.lines[k], head)
             k += 1
         return k
+
+    def _row(self, start: int, end: int, head: int) -> None:
+        """A row as one piece; of a long one the text of its long cells apart, which needs the rest."""
+        row = self.source[start:end]
+        ends = [match.start() for match in _PIPE.finditer(row)]
+        closed = len(ends) > 1 and not row[: ends[0]].strip() and not row[ends[-1] + 1 :].strip()
+        if len(row) <= LONG_CHARS or not closed:
+            self._add(start, end, "row", heads=(head,))
+            return
+        spans: list[tuple[int, int, Kind]] = []
+        begin = start
+        for one, other in pairwise(ends):
+            text = row[one + 1 : other]
+            if len(text) > _LONG_CELL_CHARS and not has_value(text):
+                cell = start + one + 1 + len(text) - len(text.lstrip())
+                spans += [(begin, start + one + 1, "row"), (cell, start + other, "sentence")]
+                begin = start + other
+        spans.append((begin, end, "row"))
+        first = len(self.pieces)
+        frame = [first + n for n, (_, _, kind) in enumerate(spans) if kind == "row"]
+        for n, (one, other, kind) in enumerate(spans):
+            beside = tuple(i for i in frame if i != first + n)
+            self._add(one, other, kind, heads=(*beside, head))
+        for i in frame:
+            self.pieces[i] = replace(self.pieces[i], unit=self.pieces[first].unit)
 
     def _paragraph(self, i: int) -> int:
         """Lines up to a blank one or another structure; each list item and speaker begins a new part."""
@@ -193,13 +222,6 @@ class _Parser:
     def _long_line(self, start: int, end: int, kind: Kind, heads: tuple[int, ...]) -> None:
         for n, (one, other) in enumerate(chunk_spans(self.source, start, end)):
             self._add(one, other, kind, heads=heads, unit=n == 0)
-
-
-def _with_head(piece: Piece, head: int) -> Piece:
-    return Piece(
-        piece.start, piece.end, piece.kind, piece.text, piece.line, piece.unit, (*piece.heads, head),
-        piece.section, piece.path,
-    )  # fmt: skip
 
 
 def _line_spans(source: str) -> Iterator[tuple[int, int]]:

@@ -116,6 +116,8 @@ class TextOutline:
             left = " "
         if not is_end and "\n" not in right:
             right = " "
+        if last >= 0 and not is_end and pieces[last].line == pieces[following].line:
+            return left + mark + right
         if last >= 0 and pieces[last].kind in ("row", "table_head"):
             if pieces[last + 1].kind == "row":
                 cells = count_cells(pieces[self._table_head(last)].text.split("\n", 1)[0])

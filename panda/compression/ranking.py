@@ -6,16 +6,21 @@ Every budget keeps a beginning of the same order. So what is kept at one budget 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 
 from panda.compression.content_types import ContentType
 from panda.compression.facts import Weights, object_names, page_confidences
-from panda.compression.pieces import Piece
+from panda.compression.pieces import Piece, with_heads
 from panda.compression.relevance import Signals
 
 _WHOLE_TOKENS = 48
+_CLAUSE_TOKENS = 20
 _HUGE_TOKENS = 160
 _FACT_SHARE = 0.9
 _FACT_SHARE_WITH_QUERY = 0.15
+_AS_WRITTEN = 0.3
+"""What it counts that a known price or date is written in another way, beside 1 for a new one."""
+_MARK_TOKENS = 4
 _SAYS = 0.25
 """What it counts that a unit is telling as such, beside its fit to the query."""
 _PAGE_SHARES = (0.7, 0.2, 0.1)
@@ -73,6 +78,7 @@ def rank(
     weights: Weights,
     kind: ContentType,
     *,
+    tokens: Sequence[int],
     has_query: bool,
 ) -> list[Item]:
     """
@@ -86,6 +92,7 @@ def rank(
         scores: What each unit is worth.
         weights: Protected pieces, facts, and pieces to drop first.
         kind: Type of the document; of a page each part gets its share.
+        tokens: Budget tokens of each piece.
         has_query: Whether the scores follow a query, and count for more than facts then.
 
     Returns:
@@ -94,15 +101,17 @@ def rank(
     sizes = {i: size for unit in units for i, size in zip(unit.pieces, unit.tokens, strict=True)}
     order = sorted(range(len(units)), key=lambda n: (-scores[n], n))
     worth = {i: scores[n] for n in order for i in units[n].pieces}
-    facts = _cover_facts(weights, sizes, worth)
+    facts = _cover_facts(pieces, tokens, weights, worth)
+    around = _around_facts(units, weights, facts)
+    facts = around if has_query else [*facts, *around]
     lines = [item for n in order for item in _items(units[n], weights)]
     good = [item for item in lines if item.rung == 3]
     rest = sorted((item for item in lines if item.rung < 3), key=lambda item: -item.rung)
     share = _FACT_SHARE_WITH_QUERY if has_query else _FACT_SHARE
-    merged = _take_turns((facts, good), (share, 1 - share), sizes)
     if kind == "page_doc":
-        parts = [[item for item in merged if _page_part(pieces, item) == part] for part in range(3)]
-        merged = _take_turns(parts, _PAGE_SHARES, sizes)
+        parts = [[item for item in good if _page_part(pieces, item) == part] for part in range(3)]
+        good = _take_turns(parts, _PAGE_SHARES, sizes)
+    merged = _take_turns((facts, good), (share, 1 - share), sizes)
     done = {i for item in merged for i in item.pieces} | weights.protected
     ranked = list(merged)
     for item in rest:
@@ -115,36 +124,82 @@ def rank(
     return [replace(item, tokens=sum(sizes.get(i, 0) for i in item.pieces)) for item in ranked]
 
 
-def _cover_facts(weights: Weights, sizes: dict[int, int], worth: dict[int, float]) -> list[Item]:
-    """For every price, URL and date the piece that holds most of them for its length."""
+def _cover_facts(
+    pieces: Sequence[Piece], tokens: Sequence[int], weights: Weights, worth: dict[int, float]
+) -> list[Item]:
+    """
+    Pieces that hold every price, URL and date between them: each time the one that adds most for what it
+    takes with the heads that do not stand yet. Pieces that are the first to go come last.
+    """
     covered = {fact for i in weights.protected for fact in weights.facts.get(i, ())}
-    offers = sorted(
-        ((i, found) for i, found in weights.facts.items() if sizes.get(i, 0) <= _HUGE_TOKENS),
-        key=lambda offer: (
-            -len(offer[1]) / (4 + sizes.get(offer[0], 0)) - 0.05 * worth.get(offer[0], 0),
-            offer[0],
-        ),
-    )
-    items = []
-    for i, found in offers:
-        if not covered.issuperset(found):
-            covered.update(found)
-            items.append(Item((i,), 3, "its facts do not fit", is_fact=True))
+    stand = with_heads(pieces, weights.protected)
+    below: dict[int, list[int]] = {}
+    heads = {i: with_heads(pieces, {i}) - {i} for i in weights.facts}
+    for i, above in heads.items():
+        for head in above:
+            below.setdefault(head, []).append(i)
+
+    def offer(i: int) -> tuple[bool, float, int]:
+        new = [
+            1.0 if not fact.startswith("as ") else _AS_WRITTEN
+            for fact in weights.facts[i]
+            if fact not in covered
+        ]
+        size = tokens[i] + sum(tokens[head] for head in heads[i] - stand)
+        return i in weights.low, -sum(new) / (_MARK_TOKENS + size) - 0.05 * worth.get(i, 0.0) * bool(new), i
+
+    waiting = [offer(i) for i in weights.facts if tokens[i] <= _HUGE_TOKENS]
+    heapify(waiting)
+    items: list[Item] = []
+    while waiting:
+        said = heappop(waiting)
+        i = said[2]
+        if i in stand or covered.issuperset(weights.facts[i]):
+            continue
+        now = offer(i)
+        if now > said:
+            heappush(waiting, now)
+            continue
+        covered.update(weights.facts[i])
+        items.append(Item((i,), 3, "its facts do not fit", is_fact=True))
+        cheaper = [one for head in heads[i] - stand for one in below[head]]
+        stand |= heads[i] | {i}
+        for one in dict.fromkeys(cheaper):
+            if one not in stand and tokens[one] <= _HUGE_TOKENS:
+                heappush(waiting, offer(one))
     return items
 
 
+def _around_facts(units: Sequence[Unit], weights: Weights, facts: Sequence[Item]) -> list[Item]:
+    """For each fact the stretch of its sentence that it was cut out of."""
+    stretch = {i: part for unit in units for part in _parts(unit, weights) for i in part}
+    return [replace(item, pieces=stretch.get(item.pieces[0], item.pieces)) for item in facts]
+
+
+def _parts(unit: Unit, weights: Weights) -> list[tuple[int, ...]]:
+    """The pieces of a unit that do not go first: all at once, or of a long one so many as make a clause."""
+    sizes = dict(zip(unit.pieces, unit.tokens, strict=True))
+    most = _WHOLE_TOKENS if sum(unit.tokens) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
+    parts: list[tuple[int, ...]] = []
+    for i in unit.pieces:
+        if i in weights.low or i in weights.protected:
+            continue
+        if parts and sum(sizes[k] for k in parts[-1]) + sizes[i] <= most:
+            parts[-1] = (*parts[-1], i)
+        else:
+            parts.append((i,))
+    return parts
+
+
 def _items(unit: Unit, weights: Weights) -> list[Item]:
-    """A unit as one item, or a long one as one item a piece; what goes first apart."""
+    """A unit as one item, or a long one as one item a clause; what goes first apart."""
+    sizes = dict(zip(unit.pieces, unit.tokens, strict=True))
     found = []
-    high = [i for i in unit.pieces if i not in weights.low and i not in weights.protected]
-    if sum(unit.tokens) <= _WHOLE_TOKENS and high:
-        found.append(Item(tuple(high), 3, "says less than what is kept"))
-    else:
-        for i, size in zip(unit.pieces, unit.tokens, strict=True):
-            if i in high and size > _HUGE_TOKENS:
-                found.append(Item((i,), 2, f"one piece of {size} tokens that cannot be cut"))
-            elif i in high:
-                found.append(Item((i,), 3, "says less than what is kept"))
+    for part in _parts(unit, weights):
+        if sizes[part[0]] > _HUGE_TOKENS:
+            found.append(Item(part, 2, f"one piece of {sizes[part[0]]} tokens that cannot be cut"))
+        else:
+            found.append(Item(part, 3, "says less than what is kept"))
     for i in unit.pieces:
         if i in weights.low:
             reason = weights.low[i]

@@ -135,10 +135,11 @@ def _meta_problems(output: str, source: str) -> list[str]:
     return []
 
 
-def _values(value: Any) -> str:
-    """All keys and values of a JSON value as lines of text."""
+def _values(value: Any, key: str = "") -> str:
+    """All keys and values of a JSON value as lines of text; values of a list have its key."""
     if isinstance(value, dict):
-        return "\n".join(f"{key}: {_values(item)}" for key, item in value.items())
+        return "\n".join([key, *(_values(item, name) for name, item in value.items())])
     if isinstance(value, list):
-        return "\n".join(map(_values, value))
-    return value if isinstance(value, str) else json.dumps(value)
+        return "\n".join([key, *(_values(item, key) for item in value)])
+    said = value if isinstance(value, str) else json.dumps(value)
+    return f"{key}: {said}" if key else said
