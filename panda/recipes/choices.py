@@ -21,6 +21,7 @@ from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
 from panda.recipes.schemas import ChoiceSpec, Step
 
+_SEEN = re.compile(r" \(last seen \d{4}-\d\d-\d\d\)$")
 _BEFORE = "Evidence: {{option}}\nQuestion:"
 ScoreFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, int]]]
 """Maps a prefix and cases to (log-probability, number of tokens) of each continuation."""
@@ -48,8 +49,8 @@ class Option:
 
     @property
     def worded(self) -> str:
-        """The text, keys as words."""
-        return self.text.replace("_", " ")
+        """The text, keys as words, without the mark of when it was last seen."""
+        return _SEEN.sub("", self.text).replace("_", " ")
 
 
 @dataclass(frozen=True)
