@@ -247,7 +247,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
 
     def log(record: Mapping[str, object]) -> None:
         if "key" in record:  # an execution; a compression has no recipe of its own
-            versions.keep(version_in_force(book, str(record["key"])))
+            versions.keep_in_force(book, str(record["key"]), str(record["version"]))
         append_json_line(layout.executions_log, record)
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)

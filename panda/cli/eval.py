@@ -18,15 +18,16 @@ if TYPE_CHECKING:  # imported when cases are asked: help must not wait for the r
 CASES_DIR = Path("tests") / "evals"
 _SPLITS = ("test", "fit", "all")
 
+_Recipes = Annotated[
+    list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
+]
+_Cases = Annotated[Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")]
+
 
 def eval_recipes(
     invocation: Invocation,
-    recipes: Annotated[
-        list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
-    ] = None,
-    cases: Annotated[
-        Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")
-    ] = None,
+    recipes: _Recipes = None,
+    cases: _Cases = None,
     write: Annotated[
         Path | None, typer.Option(help="Write the numbers and every answer here.", metavar="FILE")
     ] = None,
@@ -54,12 +55,8 @@ def eval_recipes(
 
 def tune_recipes(
     invocation: Invocation,
-    recipes: Annotated[
-        list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
-    ] = None,
-    cases: Annotated[
-        Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")
-    ] = None,
+    recipes: _Recipes = None,
+    cases: _Cases = None,
 ) -> Result:
     """
     Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.

@@ -162,9 +162,9 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
 
 def file_changes(folder: TurnFolder) -> list[dict[str, Any]]:
     """The files of the project that a turn changed, with the diff of each change, in order."""
-    paths = sorted((folder.paths.directory / "steps").glob("step_*.json"))
-    steps = [folder.read_json(f"steps/{path.name}") for path in paths]
-    made = [step["data"] for step in steps if step["kind"] == "write" and step["status"] == "success"]
+    made = [
+        step["data"] for step in folder.steps() if step["kind"] == "write" and step["status"] == "success"
+    ]
     return [{key: one[key] for key in ("path", "diff", "dry_run")} for one in made if "diff" in one]
 
 

@@ -21,7 +21,7 @@ from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.session.curating import uses_excluded
 from panda.session.words import without_greeting
-from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD
+from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 
 _CURRENT = ("visit:", "research:")
 _ALIKE = 0.8
@@ -110,7 +110,7 @@ class Synthesizer:
         if node_id == f"turn:{turn.turn}":
             return "§0.raw_query"
         if node_id.startswith("step:"):
-            return f"turns/{turn.folder.paths.directory.name}/steps/step_{int(node_id[5:]):02d}.json"
+            return f"turns/{turn.folder.paths.directory.name}/{step_name(int(node_id[5:]))}"
         try:
             return self._reader.load(node_id).provenance
         except MemoryNodeError as exc:

@@ -5,6 +5,7 @@ from typing import Any
 
 from panda.documents.context import Block, Meta, Section, Text
 from panda.documents.sentences import one_line
+from panda.storage.layout import step_name
 
 _SHOWN_CLAIMS = 8
 _SHOWN_LINES = 120
@@ -44,7 +45,7 @@ def _meta(step: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _step_lines(step: Mapping[str, Any]) -> list[str]:
-    file = f"steps/step_{step['step']:02d}.json"
+    file = step_name(step["step"])
     lines = [f"- {one_line(claim['text'])} [{claim['source']}]" for claim in step["claims"][:_SHOWN_CLAIMS]]
     more = len(step["claims"]) - _SHOWN_CLAIMS
     lines += [f"- […] {more} more in {file}"] if more > 0 else []

@@ -13,7 +13,7 @@ from panda.errors import HaltError, QueryError
 from panda.recipes.recordings import Recordings
 from panda.session.session_file import Session
 from panda.session.values import EMPTY, Carry
-from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout
+from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
 from panda.storage.turn_folder import Metadata, TurnFolder
 
 MOST_EXECUTIONS = 25
@@ -160,7 +160,7 @@ class Turn:
 
     def write_step(self, number: int, value: Mapping[str, object]) -> None:
         """Keep the result of a tool step, counted from 1."""
-        self.folder.write_json(f"steps/step_{number:02d}.json", value)
+        self.folder.write_json(step_name(number), value)
 
     # The journal, as the recipe executor needs it.
 

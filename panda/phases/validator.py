@@ -5,6 +5,7 @@ from typing import Any
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
+from panda.documents.last_seen import last_seen
 from panda.documents.questions import is_question
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
@@ -109,7 +110,7 @@ class Validator:
             node = self._reader.load(node_id)
         except MemoryNodeError:
             return told
-        seen = f"\nlast seen {node.at:%Y-%m-%d}" if node.at else ""
+        seen = f"\n{last_seen(node.at)}" if node.at else ""
         return f"{node.title}\n{node.text}{seen}\n{told}"
 
 

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from panda.documents.last_seen import without_last_seen
 from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
 from panda.recipes.schemas import ChoiceSpec, Step
 
-_SEEN = re.compile(r" \(last seen \d{4}-\d\d-\d\d\)$")
 _BEFORE = "Evidence: {{option}}\nQuestion:"
 ScoreFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, int]]]
 """Maps a prefix and cases to (log-probability, number of tokens) of each continuation."""
@@ -50,7 +50,7 @@ class Option:
     @property
     def worded(self) -> str:
         """The text, keys as words, without the mark of when it was last seen."""
-        return _SEEN.sub("", self.text).replace("_", " ")
+        return without_last_seen(self.text).replace("_", " ")
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,21 @@ class VersionStore:
         self._clock = clock
         self._kept: set[tuple[str, str]] = set()
 
+    def keep_in_force(self, book: RecipeBook, key: str, digest: str) -> None:
+        """
+        Keep the version of a recipe that has just run; of one that this process has kept, nothing is read.
+
+        Args:
+            book: Recipes in force.
+            key: Recipe name.
+            digest: Its version's, as the log says it.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        if (key, digest) not in self._kept:
+            self.keep(version_in_force(book, key))
+
     def keep(self, version: RecipeVersion) -> None:
         """
         Keep a version, unless it is there already.
@@ -66,21 +81,21 @@ class VersionStore:
         Raises:
             StoreError: It cannot be written.
         """
-        identity = (version.key, version.digest)
-        path = self._directory / version.key / f"{version.digest}.json"
-        if identity in self._kept or path.is_file():
-            self._kept.add(identity)
+        digest = version.digest
+        path = self._directory / version.key / f"{digest}.json"
+        if path.is_file():
+            self._kept.add((version.key, digest))
             return
         value = {
             "schema": VERSION_SCHEMA,
             "recipe": version.key,
-            "version": version.digest,
+            "version": digest,
             "first_seen": render_time(self._clock()),
             "text": version.text,
             "prompts": dict(version.prompts),
         }
         write_json(path, value)
-        self._kept.add(identity)
+        self._kept.add((version.key, digest))
 
     def versions(self, key: str) -> list[RecipeVersion]:
         """

@@ -18,7 +18,6 @@ from panda.replays.verifying import verify_turn
 from panda.settings import Settings
 
 Mode = Literal["verify", "simulate", "rerun"]
-MODES: tuple[Mode, ...] = ("verify", "simulate", "rerun")
 
 
 @dataclass(frozen=True)

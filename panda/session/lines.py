@@ -6,7 +6,7 @@ from panda.documents.sentences import one_line
 from panda.session.clipping import clip
 from panda.session.fields import FIELDS
 from panda.session.values import Carry
-from panda.storage.layout import turn_name
+from panda.storage.layout import step_name, turn_name
 
 _LINE_CHARS = 300
 _Line = tuple[str, int | str | None]
@@ -90,7 +90,7 @@ def _cache(carry: Carry) -> Iterator[_Line]:
 def _notes(carry: Carry) -> Iterator[_Line]:
     for one in carry.carry_notes:
         text = f"{one.kind}, until turn {one.expires_after_turn}: {one.text}"
-        yield text, f"turns/{turn_name(one.turn)}/steps/step_{one.step:02d}.json"
+        yield text, f"turns/{turn_name(one.turn)}/{step_name(one.step)}"
 
 
 def _archive(carry: Carry) -> Iterator[_Line]:

@@ -18,6 +18,7 @@ from panda.session.values import (
     StepRecord,
     StepType,
 )
+from panda.storage.layout import step_name
 
 _NOTES, _NOTE_TURNS, _ENTRIES = 8, 3, 50
 _KEPT_BYTES = 256 * 1024
@@ -62,7 +63,7 @@ def _record(files: TurnFiles, number: int, call: Json) -> StepRecord:
         entities=tuple(clip(label, _LINE_CHARS) for label, _ in entity_ops(call))[:8],
         note=_short(call.get("note")),
         conclusion=_short(call.get("conclusion")),
-        result=f"{files.directory}/steps/step_{number:02d}.json",
+        result=f"{files.directory}/{step_name(number)}",
     )
 
 
@@ -132,7 +133,7 @@ def _cached(files: TurnFiles, number: int, call: Json) -> CachedStep:
         outcome=outcome_line(call),
         record_count=_count(call),
         detail="full",
-        path=f"{files.directory}/steps/step_{number:02d}.json",
+        path=f"{files.directory}/{step_name(number)}",
     )
 
 

@@ -44,6 +44,16 @@ def turn_name(number: int) -> str:
     return f"turn_{number:06d}"
 
 
+def step_name(number: int) -> str:
+    """
+    Result file of tool step *number*, counted from 1, within the turn's directory.
+
+    >>> step_name(3)
+    'steps/step_03.json'
+    """
+    return f"steps/step_{number:02d}.json"
+
+
 @dataclass(frozen=True)
 class TurnPaths:
     """The files of one turn directory."""
@@ -56,7 +66,7 @@ class TurnPaths:
 
     def step(self, number: int) -> Path:
         """Result file of tool step *number*, counted from 1."""
-        return self.directory / "steps" / f"step_{number:02d}.json"
+        return self / step_name(number)
 
     @property
     def webpage_cache(self) -> Path:

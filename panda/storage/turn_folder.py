@@ -19,7 +19,7 @@ from panda.storage.files import (
     write_atomic,
     write_json,
 )
-from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, METADATA_JSON, TurnPaths
+from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, METADATA_JSON, TurnPaths, step_name
 from panda.storage.schemas import check_json
 
 Status = Literal["running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted"]
@@ -262,7 +262,7 @@ class TurnFolder:
     def steps(self) -> list[dict[str, Any]]:
         """The tool calls of the turn, in order (FileFormatError if one does not fit its schema)."""
         found: list[dict[str, Any]] = []
-        while self.has(name := f"steps/step_{len(found) + 1:02d}.json"):
+        while self.has(name := step_name(len(found) + 1)):
             found.append(self.read_json(name))
         return found
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from panda.documents.last_seen import with_last_seen
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.items import Item, visit_items
@@ -186,10 +187,10 @@ def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResul
     claims: list[ToolClaim] = []
     try:
         node = context.reader.load(f"visit:{known.visit_id}")
-        day = known.visited_at.strftime("%Y-%m-%d")
         for item in _telling_items(node, known.url, context.query, expired=True):
             claims += [
-                replace(claim, text=f"{claim.text} (last seen {day})") for claim in claims_of(node, [item])
+                replace(claim, text=with_last_seen(claim.text, known.visited_at))
+                for claim in claims_of(node, [item])
             ]
     except MemoryNodeError:
         pass

@@ -29,8 +29,6 @@ class PageData:
 
     title: str = ""
     """Of <title>."""
-    language: str = ""
-    """Of <html lang>."""
     meta: dict[str, str] = field(default_factory=dict)
     """Of <meta>: name or property, in small letters, to content."""
     scripts: list[str] = field(default_factory=list)
@@ -52,7 +50,7 @@ def read_data(root: HtmlElement) -> PageData:
     Args:
         root: Of the page's tree.
     """
-    found = PageData(language=(root.get("lang") or "").lower())
+    found = PageData()
     for element in root.iter("title", "meta", "script"):
         _read_head(element, found)
     for element in [*root.iter("table")]:
