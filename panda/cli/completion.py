@@ -1,4 +1,4 @@
-"""What a shell offers after Tab: turns, sessions, users, recipes, interventions. Silent on errors."""
+"""What a shell offers after Tab: turns, sessions, users, recipes, runs, tools and more. Silent on errors."""
 
 import json
 import os

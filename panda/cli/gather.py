@@ -7,16 +7,14 @@ import typer
 
 from panda.cli.completion import complete_sessions, complete_ungathered_turns
 from panda.cli.contract import Document, Invocation, Result, Table
-from panda.cli.turn import read_query, waiting
+from panda.cli.turn import CLARIFY, read_query, waiting, watching
 from panda.errors import FileFormatError, HaltError, PandaError, UsageError
 
 if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phases
     from panda.app import App
     from panda.gathering import Look, Until
-    from panda.phases.contract import Phase
     from panda.phases.turn import Turn
 
-_CLARIFY = 21
 _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
 
 
@@ -77,10 +75,7 @@ def _check_usage(turn: int | None, query: str | None, *, plan: bool, draft: bool
 def _run(invocation: Invocation, app: "App", running: "Turn", until: "Until") -> Result:
     from panda.gathering import gather as gather_turn
 
-    def watch(phase: "Phase") -> None:
-        invocation.reporter.step(f"phase {phase.number}: {phase.name} ({phase.layer})")
-
-    invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
+    watch = watching(invocation, running)
     error: PandaError | None = None
     look: Look | None = None
     started = time.monotonic()
@@ -122,7 +117,7 @@ def _result(data: dict[str, Any], look: "Look | None", error: PandaError | None)
     if error is not None or look is None:
         return Result(data, error=error)
     if data["status"] == "clarify":
-        return Result(data, str(data["question"]), exit_code=_CLARIFY)
+        return Result(data, str(data["question"]), exit_code=CLARIFY)
     if look.section is not None:
         return Result(data, Document((look.section + "\n").encode("utf-8")))
     rows = [

@@ -138,15 +138,13 @@ def _places(
 
 
 def _fingerprint(invocation: Invocation) -> dict[str, object]:
-    from panda.models.layers import Layers
-    from panda.models.models_file import load_models_file
     from panda.recipes.book import RecipeBook
+    from panda.replays.running import open_layers
     from panda.replays.runs import fingerprint
 
     settings = invocation.settings
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-    models = load_models_file(settings.models_file)
-    with Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
+    with open_layers(settings, invocation.environ) as layers:
         return fingerprint(book, layers)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phase
     from panda.phases.contract import Phase
     from panda.phases.turn import Turn
 
-_CLARIFY = 21
+CLARIFY = 21
 _MODES = ("chat", "code")
 
 
@@ -93,6 +93,16 @@ def _check_usage(
         raise UsageError("--dry-run goes with a query", where="--dry-run", fix="leave out --resume")
 
 
+def watching(invocation: Invocation, running: "Turn") -> "Callable[[Phase], None]":
+    """Tells where the turn is; gives what tells of each phase before it runs."""
+
+    def watch(phase: "Phase") -> None:
+        invocation.reporter.step(f"phase {phase.number}: {phase.name} ({phase.layer})")
+
+    invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
+    return watch
+
+
 def waiting(invocation: Invocation) -> Callable[[str], None]:
     """Tells who holds the lock that is waited for."""
     return lambda holder: invocation.reporter.step(f"waiting for {holder}")
@@ -116,11 +126,7 @@ def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result
 
 def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
     """Take a turn to its end, telling of each phase, and give what came of it."""
-
-    def watch(phase: "Phase") -> None:
-        invocation.reporter.step(f"phase {phase.number}: {phase.name} ({phase.layer})")
-
-    invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
+    watch = watching(invocation, running)
     error: PandaError | None = None
     try:
         app.run_turn(running, watch)
@@ -181,7 +187,7 @@ def _result(invocation: Invocation, data: dict[str, Any], error: PandaError | No
     if error is not None:
         return Result(data, error=error)
     if data["status"] == "clarify":
-        return Result(data, str(data["question"]), exit_code=_CLARIFY)
+        return Result(data, str(data["question"]), exit_code=CLARIFY)
     if data["status"] == "failed":
         for source in data["sources"]:
             invocation.reporter.step(f"evidence: {source['quote']} [{source['node_id']}]")

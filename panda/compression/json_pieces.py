@@ -150,7 +150,7 @@ def load_json(text: str) -> Any:
     >>> load_json('[697.00, "a", null]')
     ['697.00', 'a', None]
     """
-    return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    return _DECODER.decode(text)
 
 
 class _Reader:

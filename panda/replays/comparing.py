@@ -1,6 +1,7 @@
 """Two runs compared: decisions flipped, answers changed, tokens and seconds, by phase and recipe."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -156,11 +157,8 @@ def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     return found
 
 
-def _named(recipes: Any) -> str:
-    counts: dict[str, int] = {}
-    for recipe in recipes:
-        counts[recipe] = counts.get(recipe, 0) + 1
-    return ", ".join(f"{recipe} ({count})" for recipe, count in sorted(counts.items(), key=lambda c: -c[1]))
+def _named(recipes: Iterable[str]) -> str:
+    return ", ".join(f"{recipe} ({count})" for recipe, count in Counter(recipes).most_common())
 
 
 def _growth(costs: Sequence[Cost], what: str) -> float | None:

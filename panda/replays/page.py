@@ -1,5 +1,6 @@
 """A comparison as one HTML page that needs nothing else: plots as SVG, each turn side by side."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +55,7 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    flips: dict[str, int] = {}
-    for flip in diff.flips:
-        if flip.first:
-            flips[flip.recipe] = flips.get(flip.recipe, 0) + 1
+    flips = Counter(flip.recipe for flip in diff.flips if flip.first)
     page = environment.get_template(_TEMPLATE).render(
         diff=diff,
         before=before.name,

@@ -53,7 +53,7 @@ def run_tasks(
         ModelFileError: models.yaml is broken.
     """
     if workers <= 1 or len(tasks) <= 1:
-        with _open_layers(settings, environ) as layers:
+        with open_layers(settings, environ) as layers:
             for task in tasks:
                 yield do_task(settings, layers, task)
         return
@@ -139,7 +139,7 @@ _here: list[tuple[Settings, Layers]] = []
 
 
 def _prepare(settings: Settings, environ: Mapping[str, str]) -> None:
-    _here.append((settings, _open_layers(settings, environ)))
+    _here.append((settings, open_layers(settings, environ)))
 
 
 def _do_here(task: Task) -> TurnLine:
@@ -147,5 +147,6 @@ def _do_here(task: Task) -> TurnLine:
     return do_task(settings, layers, task)
 
 
-def _open_layers(settings: Settings, environ: Mapping[str, str]) -> Layers:
+def open_layers(settings: Settings, environ: Mapping[str, str]) -> Layers:
+    """The models that settings name; to be closed."""
     return Layers(load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ=environ)

@@ -1,6 +1,7 @@
 """The directory of a run: what was to be judged, one line a turn as it finishes, and what came of it."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -180,9 +181,7 @@ class RunFolder:
         Raises:
             StoreError: It cannot be written.
         """
-        results: dict[str, int] = {}
-        for line in self.lines():
-            results[line.result] = results.get(line.result, 0) + 1
+        results = dict(Counter(line.result for line in self.lines()))
         self._write({**self.plan(), "finished_at": render_time(clock()), "results": results})
         return results
 

@@ -8,7 +8,7 @@ from panda.session.flow import flow_of
 from panda.session.limits_said import find_limits, merge_limits
 from panda.session.questions_open import carry_pending, take_answer
 from panda.session.step_records import carry_archive, carry_cache, carry_notes
-from panda.session.summaries import asks_of, carry_summaries, reply_of, summary_of, texts_of
+from panda.session.summaries import SessionTexts, asks_of, carry_summaries, reply_of, summary_of, texts_of
 from panda.session.turn_files import TurnFiles
 from panda.session.values import (
     Carry,
@@ -39,13 +39,14 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     told = "" if (files.summary or {}).get("answered") is False else reply
     registry, mentioned = carry_registry(previous, files, curation, told)
     summary = summary_of(previous, files)
-    recent = _recent_turn(files, reply, mentioned, summary.outcome)
+    texts = texts_of(files)
+    recent = _recent_turn(files, texts, reply, mentioned, summary.outcome)
     said = (files.analysis or {}).get("constraints")
     limits = find_limits(files.query, previous.constraints) if files.analysis is None else said or ()
     return Carry(
         recent_turns=(*previous.recent_turns, recent)[-RECENT:],
-        history_summary=_history(previous, files),
-        engagement_summary=_engagement(previous, files),
+        history_summary=_history(previous, texts),
+        engagement_summary=_engagement(previous, files, texts),
         turn_summaries=carry_summaries(previous, summary),
         step_cache=carry_cache(previous, files),
         carry_notes=carry_notes(previous, files),
@@ -82,8 +83,9 @@ def carry_within(previous: Carry, files: TurnFiles) -> Carry:
     )
 
 
-def _recent_turn(files: TurnFiles, reply: str, mentioned: tuple[str, ...], outcome: Outcome) -> RecentTurn:
-    texts = texts_of(files)
+def _recent_turn(
+    files: TurnFiles, texts: SessionTexts | None, reply: str, mentioned: tuple[str, ...], outcome: Outcome
+) -> RecentTurn:
     short, kind = short_reply(reply)
     if texts is not None and texts.assistant_summary and texts.assistant_summary_kind:
         short, kind = texts.assistant_summary, texts.assistant_summary_kind
@@ -127,8 +129,9 @@ def to_merge(previous: Carry) -> tuple[int, ...]:
 
 def merge_by_rule(previous: Carry) -> tuple[str, SummaryKind]:
     """The history with the lines of the turns that it has to take in; the oldest lines go first."""
-    lines = [line for line in previous.history_summary.text.split("\n") if line and line != MARK.strip()]
-    cut = len(lines) < len([line for line in previous.history_summary.text.split("\n") if line])
+    lines = [line for line in previous.history_summary.text.split("\n") if line]
+    cut = MARK.strip() in lines
+    lines = [line for line in lines if line != MARK.strip()]
     for number in to_merge(previous):
         line = next((one.turn_summary for one in previous.turn_summaries if one.turn == number), "")
         lines.append(clip(f"Turn {number}: {line}", _LINE_CHARS))
@@ -138,8 +141,8 @@ def merge_by_rule(previous: Carry) -> tuple[str, SummaryKind]:
     return "\n".join([MARK.strip(), *lines] if cut else lines), "fallback"
 
 
-def _history(previous: Carry, files: TurnFiles) -> History:
-    waiting, texts = to_merge(previous), texts_of(files)
+def _history(previous: Carry, texts: SessionTexts | None) -> History:
+    waiting = to_merge(previous)
     if not waiting:
         return previous.history_summary
     if texts is not None and texts.history is None:
@@ -150,8 +153,7 @@ def _history(previous: Carry, files: TurnFiles) -> History:
     return History(text=text, kind=kind, through_turn=max(waiting))
 
 
-def _engagement(previous: Carry, files: TurnFiles) -> Engagement:
-    texts = texts_of(files)
+def _engagement(previous: Carry, files: TurnFiles, texts: SessionTexts | None) -> Engagement:
     if texts is not None and texts.engagement:
         kind = texts.engagement_kind or "fallback"
         return Engagement(text=texts.engagement, kind=kind, turn=files.turn)

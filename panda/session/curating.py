@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from panda.documents.stemming import split_terms
 from panda.session.clipping import clip
-from panda.session.entities import CLEARED, judged, names
+from panda.session.entities import CLEARED, names
 from panda.session.values import Carry, Curation, Entity, Judged
 from panda.session.words import excluded_words, kept_words, starts_over, without_exclusions
 
@@ -78,7 +78,7 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
             if action == "retain" and known[ref].state != "active" and not names(query, known[ref].label):
                 continue
             decided.add(ref)
-            found[action] += judged([ref], one["reason"])
+            found[action].append(Judged(ref=ref, reason=clip(one["reason"], _REASON_CHARS)))
     return replace(
         rules,
         retained=(*rules.retained, *found["retain"]),
@@ -103,9 +103,7 @@ def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
         if one.state != "active" and one.reason and CLEARED not in one.reason
     ]
     said = "\n".join(without_exclusions(text) for text in texts)
-    return [
-        one for one in excluded if one.ref in said.split() or f"{one.ref}" in said or names(said, one.label)
-    ]
+    return [one for one in excluded if one.ref in said or names(said, one.label)]
 
 
 def _meant(what: str, records: Sequence[Entity], mentioned: Sequence[str]) -> list[Entity]:

@@ -10,7 +10,7 @@ from panda.documents.stemming import split_terms
 from panda.session.clipping import clip
 from panda.session.decoding import decode
 from panda.session.turn_files import TurnFiles
-from panda.session.values import Carry, Curation, Decision, Entity, Judged, Registry
+from panda.session.values import Carry, Curation, Decision, Entity, Judged, Registry, State
 
 _MOST, _MOST_BYTES = 500, 90_000
 _LABEL_CHARS, _REASON_CHARS, _TURNS, _LOG = 100, 160, 4, 20
@@ -41,12 +41,13 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
     if curation.clear_all:
         reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
         records = [replace(one, state="dropped", retained=False, reason=reason) for one in records]
-    changes: dict[str, tuple[str, str]] = {}
-    for state, judged in (
+    changes: dict[str, tuple[State, str]] = {}
+    decided: tuple[tuple[State, tuple[Judged, ...]], ...] = (
         ("demoted", curation.demoted),
         ("dropped", curation.dropped),
         ("active", curation.retained),
-    ):
+    )
+    for state, judged in decided:
         changes |= {one.ref: (state, one.reason) for one in judged}
     for at, one in enumerate(records):
         if one.ref in changes:
@@ -55,7 +56,7 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
             turns = _touched(one.turns, turn) if kept else one.turns
             records[at] = replace(
                 one,
-                state="active" if kept else "dropped" if state == "dropped" else "demoted",
+                state=state,
                 retained=kept,
                 reason=clip(reason, _REASON_CHARS),
                 turns=turns,
@@ -243,8 +244,3 @@ def is_active(one: Entity, carry: Carry) -> bool:
     """Whether an entity counts now: retained, or touched in one of the last two turns or the running one."""
     window = [recent.turn for recent in carry.recent_turns[-2:]]
     return one.state == "active" and (one.retained or not window or one.turns[-1:] >= (window[0],))
-
-
-def judged(refs: Iterable[str], reason: str) -> tuple[Judged, ...]:
-    """Decisions on several entities for the same reason."""
-    return tuple(Judged(ref=ref, reason=clip(reason, _REASON_CHARS)) for ref in refs)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PHASES = range(8)
-
 
 @dataclass(frozen=True)
 class Field:

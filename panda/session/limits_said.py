@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from panda.documents.constraints import find_constraints
@@ -97,10 +98,7 @@ def merge_limits(
     """
     new = [Constraint(key=o["key"], value=o["value"], text=o["text"], turn=turn) for o in said]
     keys = {one.key for one in new}
-    kept = [
-        Constraint(**{**vars(one), "active": one.active and not cleared and one.key not in keys})
-        for one in known
-    ]
+    kept = [replace(one, active=one.active and not cleared and one.key not in keys) for one in known]
     over = len(kept) + len(new) - _MOST
     for one in [one for one in kept if not one.active][: max(0, over)]:
         kept.remove(one)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from panda.documents.sentences import one_line
@@ -114,12 +115,8 @@ def carry_cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
     if not files.steps:
         return previous.step_cache
     newest = max((cached.turn for cached in previous.step_cache), default=None)
-    kept = [_reduced(cached) for cached in previous.step_cache if cached.turn == newest]
+    kept = [replace(cached, detail="summary") for cached in previous.step_cache if cached.turn == newest]
     return (*kept, *(_cached(files, number, call) for number, call in files.calls()))
-
-
-def _reduced(cached: CachedStep) -> CachedStep:
-    return CachedStep(**{**vars(cached), "detail": "summary"})
 
 
 def _cached(files: TurnFiles, number: int, call: Json) -> CachedStep:
@@ -140,9 +137,7 @@ def _cached(files: TurnFiles, number: int, call: Json) -> CachedStep:
 def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
     """Notes and conclusions that three further turns see; a gap in the numbers of the session moves them."""
     gap = max(0, files.turn - previous.head - 1) if previous.head else 0
-    kept = [
-        Note(**{**vars(n), "expires_after_turn": n.expires_after_turn + gap}) for n in previous.carry_notes
-    ]
+    kept = [replace(n, expires_after_turn=n.expires_after_turn + gap) for n in previous.carry_notes]
     kept = [note for note in kept if note.expires_after_turn > files.turn]
     for record in step_records(files):
         for kind, text in (("note", record.note), ("conclusion", record.conclusion)):

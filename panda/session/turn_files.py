@@ -8,8 +8,7 @@ from typing import Any
 from panda.documents.context import ContextDocument, parse_context
 from panda.documents.sentences import strip_citations
 from panda.documents.times import render_time
-from panda.errors import FileFormatError
-from panda.storage.files import parse_json, read_text
+from panda.storage.files import read_text
 from panda.storage.layout import (
     CONTEXT_MD,
     PLAN_JSON,
@@ -19,6 +18,7 @@ from panda.storage.layout import (
     TurnPaths,
     turn_name,
 )
+from panda.storage.records import load_object
 
 Json = Mapping[str, Any]
 
@@ -111,12 +111,7 @@ def _statements(context: ContextDocument) -> tuple[tuple[str, tuple[str, ...]], 
 
 def _load(paths: TurnPaths, name: str) -> Json | None:
     path = paths / name
-    if not path.is_file():
-        return None
-    value = parse_json(read_text(path), where=str(path))
-    if not isinstance(value, dict):
-        raise FileFormatError(f"expected a JSON object, found {type(value).__name__}", where=f"{path}:1")
-    return value
+    return load_object(path) if path.is_file() else None
 
 
 def _load_steps(paths: TurnPaths) -> Iterator[Json]:
