@@ -12,6 +12,8 @@ from panda.replays.outcomes import Decision, Outcome, PhaseCost
 class Flip:
     """A decision that came out otherwise."""
 
+    user: str
+    """Whose turn."""
     turn: int
     """The turn."""
     phase: int
@@ -32,6 +34,8 @@ class Flip:
 class Change:
     """An answer that came out otherwise."""
 
+    user: str
+    """Whose turn."""
     turn: int
     """The turn."""
     phase: int
@@ -180,7 +184,7 @@ def _flips(before: Outcome, after: Outcome) -> list[Flip]:
         earlier = any(flip.phase < made.phase for flip in found)
         values = (old.value if old else None, new.value if new else None)
         recipe = next((one.recipe for one in (new, old) if one and "/" in one.recipe), made.recipe)
-        found.append(Flip(after.turn, made.phase, recipe, made.name, *values, first=not earlier))
+        found.append(Flip(after.user, after.turn, made.phase, recipe, made.name, *values, first=not earlier))
     return found
 
 
@@ -195,7 +199,7 @@ def _change(before: Outcome, after: Outcome) -> Change:
     phase = min([*sections, *(flip.phase for flip in flips)], default=5)
     recipe = next((flip.recipe for flip in flips if flip.phase == phase), None)
     recipe = recipe or next((key for key in after.recipes if f"phase{phase}" in key), f"phase {phase}")
-    return Change(after.turn, phase, recipe, before.answer, after.answer)
+    return Change(after.user, after.turn, phase, recipe, before.answer, after.answer)
 
 
 def _changed(pairs: Sequence[tuple[Outcome, Outcome]], part: str) -> dict[str, tuple[str | None, str | None]]:

@@ -34,10 +34,12 @@ def write_junit(path: Path, diff: RunDiff, before: Side, after: Side) -> None:
         found = [
             f"{flip.recipe}: {flip.name}: {flip.before!r} -> {flip.after!r}"
             for flip in diff.flips
-            if flip.turn == outcome.turn
+            if (flip.user, flip.turn) == (outcome.user, outcome.turn)
         ]
         found += [
-            f"{change.recipe}: the answer changed" for change in diff.answers if change.turn == outcome.turn
+            f"{change.recipe}: the answer changed"
+            for change in diff.answers
+            if (change.user, change.turn) == (outcome.user, outcome.turn)
         ]
         if found:
             failures += 1

@@ -103,7 +103,7 @@ def _turns(diff: RunDiff, before: Side, after: Side) -> list[dict[str, Any]]:
 
 
 def _turn(diff: RunDiff, old: Outcome, new: Outcome, before: Path, after: Path) -> dict[str, Any]:
-    flips = [flip for flip in diff.flips if flip.turn == new.turn]
+    flips = [flip for flip in diff.flips if (flip.user, flip.turn) == (new.user, new.turn)]
     changed = [
         n for n in old.sections.keys() | new.sections.keys() if old.sections.get(n) != new.sections.get(n)
     ]

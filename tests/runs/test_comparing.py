@@ -118,3 +118,15 @@ def test_page_escapes(tmp_path: Path) -> None:
     assert "http://" not in text
     assert "https://" not in text
     assert text.count('role="img"') == 3
+
+
+def test_turns_of_two_users(tmp_path: Path) -> None:
+    """A flip in one user's turn fails that turn alone, though another user has one of the same number."""
+    bob = replace(outcome(1), user="bob")
+    places = {("ann", 1): Path("/nonexistent"), ("bob", 1): Path("/nonexistent")}
+    one = Side("saved", [outcome(1), bob], places)
+    two = Side("run", [outcome(1, decision="CLARIFY"), bob], places)
+    write_junit(tmp_path / "r.xml", compare_runs(one.outcomes, two.outcomes), one, two)
+    suite = ElementTree.parse(tmp_path / "r.xml").getroot()
+    failed = [case.get("classname") for case in suite if case.find("failure") is not None]
+    assert failed == ["ann"]
