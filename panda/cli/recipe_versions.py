@@ -33,13 +33,14 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe history pipeline/phase1_reflection
     """
-    from panda.storage.recipe_log import models_of, tally_versions
+    from panda.storage.recipe_log import models_of, recipe_lines, tally_versions
 
     now, store = version_in_force(_book(invocation.settings), name), _versions(invocation)
     kept = store.versions(name)
     if now.digest not in {version.digest for version in kept}:
         kept.append(now)
-    ran = tally_versions(invocation.store(), name)
+    lines = list(recipe_lines(invocation.store(), name))
+    ran = tally_versions(lines)
     versions = [
         {
             "version": version.digest,
@@ -53,7 +54,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
     ]
     rows = [(str(row["version"])[:SHORT], *list(row.values())[1:]) for row in versions]
     columns = ("version", "first seen", "in force", "executions", "failures", "last run")
-    data = {"recipe": name, "versions": versions, "models": models_of(invocation.store(), name)}
+    data = {"recipe": name, "versions": versions, "models": models_of(lines)}
     return Result(data, Table(columns, rows))
 
 

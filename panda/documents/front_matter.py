@@ -29,8 +29,6 @@ class FrontMatterText:
     """Line of the file on which yaml_text begins, from 1."""
     body: str
     """All that follows the front matter."""
-    body_line: int
-    """Line of the file on which body begins, from 1."""
     present: bool
     """Whether there are boundaries at all."""
 
@@ -55,7 +53,7 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     lead = len(text) - len(text.lstrip("\ufeff \t\r\n"))
     opening = _BOUNDARY.match(text, lead)
     if opening is None:
-        return FrontMatterText({}, "", 0, 1, text, 1, present=False)
+        return FrontMatterText({}, "", 0, 1, text, present=False)
     start = text.find("\n", lead) + 1
     closing = re.compile(r"^-{3,}[ \t]*\r?$", re.MULTILINE).search(text, start) if start else None
     if closing is None:
@@ -67,9 +65,7 @@ def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     body_start = min(len(text), closing.end() + 1)
     yaml_text, yaml_line = text[start : closing.start()], _line_of(text, start)
     values = load_mapping(yaml_text, where=where, first_line=yaml_line)
-    return FrontMatterText(
-        values, yaml_text, start, yaml_line, text[body_start:], _line_of(text, body_start), present=True
-    )
+    return FrontMatterText(values, yaml_text, start, yaml_line, text[body_start:], present=True)
 
 
 def read_number(value: object) -> float | None:

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError
-from panda.memory.hlc import parse_hlc
 from panda.memory.scope_facts import Fact, parse_fact
 from panda.memory.staging import Kind
 from panda.memory.values import FactValue
@@ -92,14 +91,14 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
         raise _error(f"{turn!r} is no turn number", where, "source_turn")
     if content_type is not None and not isinstance(content_type, str):
         raise _error(f"{content_type!r} is no content type", where, "content_type")
-    return Assertion(fact, cast(Kind, kind), turn, _asserted_at(raw, fact.hlc, where), content_type)
+    return Assertion(fact, cast(Kind, kind), turn, _asserted_at(raw, fact, where), content_type)
 
 
-def _asserted_at(raw: Mapping[str, Any], hlc: str | None, where: str) -> datetime:
+def _asserted_at(raw: Mapping[str, Any], fact: Fact, where: str) -> datetime:
     text = raw.get("asserted_at")
     try:
         if text is None:
-            return datetime.fromtimestamp(max(0, parse_hlc(hlc)[0]) / 1000, UTC).replace(microsecond=0)
+            return datetime.fromtimestamp(max(0, fact.reading[0]) / 1000, UTC).replace(microsecond=0)
         if not isinstance(text, str):
             raise ValueError(f"{text!r} is no date")
         return parse_time(text)

@@ -57,9 +57,7 @@ def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
 
 def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
     for record in state.log.conflicts:
-        named = (record.fact_a, record.fact_b, record.resolution_fact)
-        missing = [name for name in named if name is not None and state.log.get(name) is None]
-        if missing:
+        if missing := state.log.missing_facts(record):
             yield Problem(
                 str(layout.conflicts_log(state.user)),
                 f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",

@@ -57,7 +57,12 @@ def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
     for record in log.conflicts:
         if {record.fact_a, record.fact_b} == pair and record.status != "resolved":
             return record.conflict_id
-    digest = hashlib.sha256("\n".join(sorted(pair)).encode()).hexdigest()
+    return _made_id(*pair)
+
+
+def _made_id(*facts: str) -> str:
+    """The id of a conflict of two facts, the same whichever comes first."""
+    digest = hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()
     return f"conflict-{digest[:_ID_DIGITS]}"
 
 
@@ -135,8 +140,7 @@ def _pairs(
     for one in facts:
         if one.fact.id not in named and one.fact.value.key != settled.key:
             other = next(o for o in facts if o.fact.value.key != one.fact.value.key)
-            digest = hashlib.sha256("\n".join(sorted((one.fact.id, other.fact.id))).encode()).hexdigest()
-            pairs.append((f"conflict-{digest[:_ID_DIGITS]}", other.fact.id, one.fact.id))
+            pairs.append((_made_id(one.fact.id, other.fact.id), other.fact.id, one.fact.id))
     return pairs
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 from panda.documents.times import render_time
 from panda.memory.assertions import Assertion
 from panda.memory.conflicts import find_contradictions
-from panda.memory.hlc import parse_hlc
-from panda.memory.keys import is_system, memory_key
+from panda.memory.keys import file_value, is_system, memory_key
 from panda.memory.log import MemoryLog, Triple
 from panda.memory.values import entity_name
 
@@ -52,13 +51,12 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
     standing = [one for ranked in past.values() for one in ranked]
     found += _ending(standing, user, now, now + timedelta(days=within_days))
     found += _orphaned(log, past, user)
-    found += _dangling_refs(log, past, user)
+    found += _dangling_refs(past, user)
     return found + list(_dangling_records(log))
 
 
 def _shown(one: Assertion) -> str:
-    value = one.fact.value
-    return str(list(value.v) if isinstance(value.v, tuple) else value.v)
+    return str(file_value(one.fact.value))
 
 
 def _key(triple: Triple, user: str) -> str:
@@ -103,7 +101,8 @@ def _orphaned(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) ->
         if ranked:
             continue
         said = log.of(triple)
-        last = max((one for one in said if one.fact.confidence == 0), key=_reading, default=None)
+        retractions = (one for one in said if one.fact.confidence == 0)
+        last = max(retractions, key=lambda one: one.fact.reading, default=None)
         if last is None:
             continue
         retracted = {one.fact.value.key for one in said if one.fact.confidence == 0}
@@ -114,11 +113,7 @@ def _orphaned(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) ->
                 yield Finding("orphaned", triple[0], _key(triple, user), facts, message)
 
 
-def _reading(one: Assertion) -> tuple[int, int]:
-    return parse_hlc(one.fact.hlc)
-
-
-def _dangling_refs(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) -> Iterator[Finding]:
+def _dangling_refs(past: dict[Triple, list[Assertion]], user: str) -> Iterator[Finding]:
     """References to entities that nothing is known of, or of which all was retracted."""
     known = {(triple[0], triple[1]) for triple, ranked in past.items() if ranked}
     spoken = {(triple[0], triple[1]) for triple in past}
@@ -141,8 +136,6 @@ def _dangling_refs(log: MemoryLog, past: dict[Triple, list[Assertion]], user: st
 
 def _dangling_records(log: MemoryLog) -> Iterator[Finding]:
     for record in log.conflicts:
-        named = (record.fact_a, record.fact_b, record.resolution_fact)
-        missing = tuple(name for name in named if name is not None and log.get(name) is None)
-        if missing:
+        if missing := log.missing_facts(record):
             message = f"names facts that are not in the log: {', '.join(missing)}"
             yield Finding("dangling", "", record.conflict_id, missing, message)

@@ -4,10 +4,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from panda.errors import FileFormatError
 from panda.memory.assertions import Assertion, parse_assertion
-from panda.memory.hlc import parse_hlc
 from panda.memory.scope_facts import Conflict, Fact, parse_conflict
 from panda.memory.synthesis import find_contenders
 from panda.memory.synthesis_request import SynthesisRequest
@@ -64,8 +64,7 @@ class MemoryLog:
     def _clear(self) -> None:
         self._tails = tuple(LineTail(path) for path in self._paths)
         self._facts, self._records = _Facts(), _Records()
-        self.reading: str | None = None
-        """The highest clock reading."""
+        self._latest: Fact | None = None
 
     def refresh(self) -> None:
         """
@@ -86,7 +85,7 @@ class MemoryLog:
         path = self._paths[0]
         begins_anew, found = self._tails[0].read()
         if begins_anew:
-            self._facts, self.reading = _Facts(), None
+            self._facts, self._latest = _Facts(), None
         found.reverse()
         while found:  # each is let go as it is read: a large log is not held twice
             number, offset, raw = found.pop()
@@ -109,8 +108,8 @@ class MemoryLog:
         facts.offsets.append(offset)
         facts.by_id[one.fact.id] = one
         facts.by_triple.setdefault(one.triple, []).append(one)
-        if one.fact.hlc and parse_hlc(one.fact.hlc) > parse_hlc(self.reading):
-            self.reading = one.fact.hlc
+        if self._latest is None or one.fact.reading > self._latest.reading:
+            self._latest = one.fact
 
     def _read_conflicts(self) -> None:
         path = self._paths[1]
@@ -123,6 +122,11 @@ class MemoryLog:
             self._records.offsets.append(offset)
             for fact in {one.fact_a, one.fact_b}:
                 self._records.by_fact.setdefault(fact, []).append(one)
+
+    @property
+    def reading(self) -> str | None:
+        """The highest clock reading; None if there is none."""
+        return self._latest.hlc if self._latest else None
 
     @property
     def extent(self) -> Extent:
@@ -142,6 +146,11 @@ class MemoryLog:
     def get(self, fact_id: str) -> Assertion | None:
         """The assertion of an id."""
         return self._facts.by_id.get(fact_id)
+
+    def missing_facts(self, record: Conflict) -> tuple[str, ...]:
+        """Ids that a conflict record names and that are not in the log."""
+        named = (record.fact_a, record.fact_b, record.resolution_fact)
+        return tuple(name for name in named if name is not None and self.get(name) is None)
 
     def of(self, triple: Triple) -> Sequence[Assertion]:
         """The assertions of one scope, entity and relation, in the order of the file."""
@@ -181,8 +190,13 @@ class MemoryLog:
         known = {one.fact.id: one for one in more}
         facts = self._related(triple, [*more], [*settled], extent)
         request = SynthesisRequest(triple[0], triple[1], triple[2], include_expired=include_expired)
-        records = [*settled, *self._records.conflicts[: self._conflict_count(extent)]]
-        named = [one for one in records if one.fact_a in facts or one.fact_b in facts] if records else []
+        by_fact = self._records.by_fact
+        known_records = (
+            chain.from_iterable(by_fact.get(name, ()) for name in facts)
+            if extent is None
+            else self._records.conflicts[: self._conflict_count(extent)]
+        )
+        named = [one for one in (*settled, *known_records) if one.fact_a in facts or one.fact_b in facts]
         ranked = find_contenders(facts.values(), named, request, now=now).get(triple[1:], [])
         return [known.get(fact.id) or self._facts.by_id[fact.id] for fact in ranked]
 

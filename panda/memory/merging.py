@@ -7,7 +7,6 @@ from typing import Any
 
 from panda.errors import FileFormatError
 from panda.memory.assertions import Assertion, parse_assertion
-from panda.memory.hlc import parse_hlc
 from panda.memory.remembering import Memory
 from panda.memory.scope_facts import Conflict, parse_conflict
 from panda.storage.files import parse_json, read_text
@@ -54,7 +53,7 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
                 _check_same(where, one, log.get(one.fact.id) or one)
         new = sorted(
             (one for one in facts.values() if log.get(one.fact.id) is None),
-            key=lambda one: (parse_hlc(one.fact.hlc), one.fact.id),
+            key=lambda one: (one.fact.reading, one.fact.id),
         )
         there = set(log.conflicts)
         settled = [one for one in records if one not in there]
@@ -73,7 +72,7 @@ def _check_same(where: str, one: Assertion, other: Assertion) -> None:
 def _meaning(one: Assertion) -> tuple[object, ...]:
     fact = one.fact
     said = (fact.value.key, fact.confidence, fact.valid_until, fact.source)
-    return (*one.triple, *said, parse_hlc(fact.hlc))
+    return (*one.triple, *said, fact.reading)
 
 
 def _read(path: Path) -> Iterator[tuple[str, Assertion | Conflict]]:

@@ -15,10 +15,9 @@ from panda.memory.scope_facts import Conflict
 from panda.memory.showing import Showing
 from panda.memory.shown import Comparison
 from panda.storage.files import append_json_lines, held_lock, write_atomic
-from panda.storage.layout import FACTS_MD, PREFERENCES_MD, Layout
+from panda.storage.layout import Layout
 
 _EVERYWHERE: Triple = ("", "", "")
-_FILES = {"preference": PREFERENCES_MD, "fact": FACTS_MD}
 
 
 class Memory:
@@ -234,7 +233,7 @@ class Memory:
         """The assertions and retractions that edits by hand come to."""
         new: list[Assertion] = []
         for one in found:
-            source = f"file:{_FILES[one.kind]}"
+            source = f"file:{self._state.paths[one.kind].name}"
             winner = one.standing.winner if one.standing else None
             if one.verdict == "deleted" and winner is not None:
                 self._append(new, retraction(winner, source))

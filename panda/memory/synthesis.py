@@ -6,6 +6,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from panda.documents.times import render_time
+from panda.memory.keys import is_system
 from panda.memory.scope_facts import Conflict, Fact
 from panda.memory.settling import settle
 from panda.memory.synthesis_request import SynthesisRequest
@@ -142,7 +143,7 @@ def find_contenders(
         for triple, fact in placed
         if request.entity in (None, triple[0])
         and request.relation in (None, triple[1])
-        and not (_is_system(triple[0]) or _is_system(triple[1]))
+        and not (is_system(triple[0]) or is_system(triple[1]))
     ]
     silenced: dict[Triple, tuple[int, int]] = {}
     for triple, fact in wanted:
@@ -183,7 +184,3 @@ def find_alternative(ranked: Sequence[Fact]) -> Fact | None:
 def _strength(fact: Fact) -> tuple[float, int, int]:
     milliseconds, counter = fact.reading
     return -fact.confidence, -milliseconds, -counter
-
-
-def _is_system(name: str) -> bool:
-    return name.startswith("panda:") and not name.startswith("panda://")

@@ -8,6 +8,7 @@ from typing import Protocol
 from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
 from panda.recipes.recipe import Recipe
 from panda.recipes.recordings import Recordings
+from panda.storage.layout import turn_name
 
 
 class Journal(Protocol):
@@ -179,7 +180,7 @@ def token_fields(usage: Usage) -> dict[str, int | None]:
 
 def whose_turn(journal: Journal) -> dict[str, object]:
     """What a line of the executions log says of user, session and turn; no turn is null."""
-    turn_id = f"turn_{journal.turn:06d}" if journal.turn else None
+    turn_id = turn_name(journal.turn) if journal.turn else None
     return {"user_id": journal.user_id, "session_id": journal.session_id, "turn_id": turn_id}
 
 

@@ -1,7 +1,7 @@
 """What logs/executions.jsonl and the interventions say of one recipe, by version."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -32,19 +32,18 @@ def recipe_lines(layout: Layout, recipe: str) -> Iterator[Mapping[str, Any]]:
                 yield part.record
 
 
-def tally_versions(layout: Layout, recipe: str) -> Mapping[str, VersionTally]:
+def tally_versions(lines: Iterable[Mapping[str, Any]]) -> Mapping[str, VersionTally]:
     """
     How often each version of a recipe ran and failed.
 
     Args:
-        layout: The store.
-        recipe: Recipe name.
+        lines: As recipe_lines gives them.
 
     Returns:
         Digest to its tally; one that never ran has an empty one.
     """
     found: dict[str, VersionTally] = defaultdict(VersionTally)
-    for record in recipe_lines(layout, recipe):
+    for record in lines:
         tally = found[str(record.get("version"))]
         tally.executions += 1
         tally.failures += record.get("success") is not True
@@ -52,16 +51,15 @@ def tally_versions(layout: Layout, recipe: str) -> Mapping[str, VersionTally]:
     return found
 
 
-def models_of(layout: Layout, recipe: str) -> list[dict[str, object]]:
+def models_of(lines: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
     """
     The models that a recipe ran on, oldest first: a new entry whenever layer, model or its file changed.
 
     Args:
-        layout: The store.
-        recipe: Recipe name.
+        lines: As recipe_lines gives them.
     """
     found: list[dict[str, object]] = []
-    for record in recipe_lines(layout, recipe):
+    for record in lines:
         now = {key: record.get(key) for key in ("model_layer", "model", "model_digest")}
         if not found or now != {key: found[-1][key] for key in now}:
             found.append({**now, "since": record.get("timestamp")})

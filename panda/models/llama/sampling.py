@@ -13,18 +13,6 @@ LEAST_SHARE = 0.05
 Logits = NDArray[np.float32]
 
 
-def log_softmax(logits: Logits) -> NDArray[np.float64]:
-    """
-    Log-probabilities of all tokens.
-
-    >>> [round(float(x), 3) for x in log_softmax(np.array([0.0, 0.0], np.float32))]
-    [-0.693, -0.693]
-    """
-    wide = logits.astype(np.float64)
-    wide -= wide.max()
-    return np.asarray(wide - np.log(np.exp(wide).sum()), np.float64)
-
-
 class Sampler:
     """
     Draws tokens; the same seed and logits give the same tokens.
