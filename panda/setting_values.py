@@ -165,7 +165,7 @@ CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
     "compression_enabled": _flag,
     "compression_threshold": _number("a share from 0 to 1, such as 0.9", most=1, whole=False),
     "min_compression_savings": _number("a whole number of tokens, 0 or more"),
-    "compression_cache_ttl": _number("a number of seconds, 0 or more", whole=False),
+    "compression_cache_ttl": _seconds,
     "default_context_budget": _number("a whole number of tokens, 0 or more"),
     "response_token_reserve": _number("a whole number of tokens, 0 or more"),
 }

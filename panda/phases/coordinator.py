@@ -1,6 +1,5 @@
 """Phase 4: the tool loop (S3 §16, §26). What a tool gives is kept whole in steps/, §4 shows it."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -196,18 +195,19 @@ class _Loop:
         }
         settled = self._taken_up(step) or reused_step(self._turn, step) or self._recorded(step)
         step = settled or {**step, **self._run(step).to_json()}
-        self._turn.write_step(len(self.steps) + 1, json.loads(json.dumps(step)))
-        self.steps.append(step)
-        self.current.append(step)
+        self._keep(step)
         self._failures.append((call.tool, None if step["status"] == "success" else step["error"]))
         self._append()
+
+    def _keep(self, step: Step) -> None:
+        self._turn.write_step(step["step"], step)
+        self.steps.append(step)
+        self.current.append(step)
 
     def _take_over(self) -> None:
         """Without a call of its own, a turn that has enough rests on what the session's last calls gave."""
         for step in reused_steps(self._turn) if not self.steps else []:
-            self._turn.write_step(step["step"], json.loads(json.dumps(step)))
-            self.steps.append(step)
-            self.current.append(step)
+            self._keep(step)
         if self.steps:
             self._append()
 
@@ -216,7 +216,7 @@ class _Loop:
 
         def intend(result: ToolResult) -> None:
             started = {**step, **result.to_json(), "status": "started"}
-            self._turn.write_step(step["step"], json.loads(json.dumps(started)))
+            self._turn.write_step(step["step"], started)
 
         context = replace(self._context, step=step["step"], intend=intend)
         return run_tool(step["tool"], step["arguments"], context)

@@ -65,16 +65,16 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     return found
 
 
-def step_texts(turn: Turn, node_id: str) -> str:
+def step_texts(steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
     """
     What the tools of this turn told of a node; of a step, everything that it gave.
 
     Args:
-        turn: The running turn.
+        steps: The steps of the running turn.
         node_id: Of a node, or "step:2".
     """
     texts: list[str] = []
-    for step in turn.steps():
+    for step in steps:
         own = node_id == f"step:{step['step']}" and step["status"] == "success"
         texts += [claim["text"] for claim in step["claims"] if own or claim["node_id"] == node_id]
         texts += [step["text"], *_strings(step["data"])] if own else []

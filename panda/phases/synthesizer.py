@@ -51,7 +51,8 @@ class Synthesizer:
         """Answer with evidence, quotations citing their nodes; if nothing answers, say what was searched."""
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
         texts = {item.text for item in rejected}
-        spans = [span for span in self._spans(turn) if span.text not in texts]
+        kept = kept_again(turn)
+        spans = [span for span in self._spans(turn, kept) if span.text not in texts]
         reply = ask(
             self._executor,
             "phase5_synthesizer",
@@ -72,7 +73,6 @@ class Synthesizer:
         )  # what is said again is refused again: it may not pass as nothing
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
-        kept = kept_again(turn)
         attached = [*attachments(turn), *kept]
         said = render_answer(items, node_ids, provenance) if items else self._nothing(turn, kept)
         body = "\n\n".join([said, *shortfall(turn)])
@@ -89,12 +89,10 @@ class Synthesizer:
         """The text without a greeting, if the session was greeted before."""
         return without_greeting(text) if turn.carry.flow.greeted else text
 
-    def _spans(self, turn: Turn) -> list[Option]:
+    def _spans(self, turn: Turn, kept: Sequence[str]) -> list[Option]:
         """Evidence on offer, less what the user ruled out; no told price of what has another price by now."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
-        if analysis["intent"] == "greeting":
-            return []
-        if kept_again(turn):
+        if kept or analysis["intent"] == "greeting":
             return []
         found: dict[str, Option] = {}
         for span in [*gathered_spans(turn), *tool_spans(turn)]:

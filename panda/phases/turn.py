@@ -160,7 +160,7 @@ class Turn:
 
     def write_step(self, number: int, value: Mapping[str, object]) -> None:
         """Keep the result of a tool step, counted from 1."""
-        self.folder.write_json(step_name(number), value)
+        self.folder.write_json(step_name(number), json.loads(json.dumps(value)))
 
     # The journal, as the recipe executor needs it.
 

@@ -80,9 +80,9 @@ class Validator:
         return Stop("failed", section, reason=reason)
 
     def _check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
-        issues, rejected = [], []
+        issues, rejected, steps = [], [], turn.steps()
         for item in items:
-            sources = [self._text_of(turn, node_id) for node_id in item.node_ids]
+            sources = [self._text_of(turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
             missing = [claim.text for claim in check_evidence(item.text, [found])]
             missing += [name for name in find_names(item.text) if name.lower() not in found.lower()]
@@ -91,7 +91,7 @@ class Validator:
             elif missing:
                 names = ", ".join(missing)
                 issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
-            elif item.text not in found and claims_done(item.text) and not _anything_written(turn):
+            elif item.text not in found and claims_done(item.text) and not _anything_written(steps):
                 issues.append(f"{item.text!r:.80} tells of something that no tool has done")
             elif is_question(item.text):
                 issues.append(f"{item.text!r:.80} asks instead of answering")
@@ -100,10 +100,10 @@ class Validator:
             rejected.append(item.text)
         return issues, rejected
 
-    def _text_of(self, turn: Turn, node_id: str) -> str:
+    def _text_of(self, turn: Turn, steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
             return turn.query
-        told = step_texts(turn, node_id)
+        told = step_texts(steps, node_id)
         if node_id.startswith("step:"):
             return told
         try:
@@ -122,9 +122,9 @@ _REASONS = {
 }
 
 
-def _anything_written(turn: Turn) -> bool:
+def _anything_written(steps: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a tool of this turn has changed, made or remembered something."""
-    return any(step["status"] == "success" and step_type(step) != "read" for step in turn.steps())
+    return any(step["status"] == "success" and step_type(step) != "read" for step in steps)
 
 
 def _within_limits(verdict: str, turn: Turn) -> str:

@@ -84,9 +84,9 @@ def differing_pairs(claims: Sequence[FoundClaim]) -> Iterator[tuple[int, int, fl
     Returns:
         (index, index, likeness), likeness above 0.
     """
-    for i, j in combinations(range(len(claims)), 2):
-        first, second = claims[i], claims[j]
-        if first.url != second.url and first.price and second.price and first.price != second.price:
+    priced = [(n, claim, price) for n, claim in enumerate(claims) if (price := claim.price)]
+    for (i, first, one), (j, second, two) in combinations(priced, 2):
+        if first.url != second.url and one != two:
             alike = likeness(first.subject, second.subject)
             if alike:
                 yield i, j, alike

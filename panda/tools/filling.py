@@ -8,6 +8,7 @@ from typing import Any
 from panda.documents.evidence import find_claims
 from panda.documents.sentences import one_line
 from panda.tools.contract import Tool, ToolContext
+from panda.tools.table import why_unavailable
 
 _QUERY_CHARS = 2000
 _MOST_VALUES = 3
@@ -36,7 +37,7 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
             | ({"entity": one.entity} if one.entity else {})
             for one in context.statements
         ]
-    if tool.name == "internet.research" and context.search_provider is None:
+    if why_unavailable(tool.name, context) is not None:
         return []
     required = list(tool.argument_schema.get("required", ()))
     if not set(required) <= set(_SOURCES):
@@ -56,10 +57,11 @@ def _paths(query: str, context: ToolContext) -> list[str]:
     project = context.project
     if project is None:
         return []
-    files = set(project.files())
+    files = list(project.files())
+    known = set(files)
     named = [word.rstrip(".") for word in _PATH.findall(query)]
-    exact = [word for word in named if word in files]
-    by_name = [path for word in named for path in sorted(files) if "." in word and path.endswith(f"/{word}")]
+    exact = [word for word in named if word in known]
+    by_name = [path for word in named if "." in word for path in files if path.endswith(f"/{word}")]
     return list(dict.fromkeys([*exact, *by_name]))
 
 

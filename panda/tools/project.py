@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from panda.errors import UsageError
@@ -37,6 +38,11 @@ class Project:
     overlay: dict[str, bytes] = field(default_factory=dict)
     """What a dry run has changed so far, by path."""
 
+    @cached_property
+    def _top(self) -> Path:
+        """The root without symlinks."""
+        return self.root.resolve()
+
     def locate(self, path: str) -> Path:
         """
         The file that a relative path names.
@@ -52,7 +58,7 @@ class Project:
             raise UsageError(f"{path!r} is not a path below the project", fix="give a relative path")
         if ".." in pure.parts:
             raise UsageError(f"{path!r} leads outside the project", fix="leave out ..")
-        place = self.root.resolve()
+        place = self._top
         for part in pure.parts:
             place /= part
             if place.is_symlink():
@@ -96,11 +102,11 @@ class Project:
             UsageError: It may not: panda obeys it, or it belongs to the version control or the store.
         """
         place = self.locate(path)
-        if ".git" in (part.lower() for part in place.relative_to(self.root.resolve()).parts):
+        if ".git" in (part.lower() for part in place.relative_to(self._top).parts):
             raise UsageError(f"{path!r} belongs to git", fix="change it by hand")
         if any(place == one or one in place.parents for one in (g.resolve() for g in self.guarded)):
             raise UsageError(f"{path!r} decides what panda may do", fix="change it by hand")
-        if place.is_dir() or place == self.root.resolve():
+        if place.is_dir() or place == self._top:
             raise UsageError(f"{path!r} is a directory", fix="name a file")
         return place
 
@@ -127,7 +133,7 @@ class Project:
 
     def name_of(self, place: Path) -> str:
         """A file's path as tools name it."""
-        return place.relative_to(self.root.resolve()).as_posix()
+        return place.relative_to(self._top).as_posix()
 
     def files(self, below: str = ".") -> Iterator[str]:
         """
@@ -140,17 +146,17 @@ class Project:
         if not top.is_dir():
             raise UsageError(f"there is no directory {below!r}", fix="see file.list")
         found = {self.name_of(place) for place in self._walk(top)}
-        prefix = "" if top == self.root.resolve() else self.name_of(top) + "/"
+        prefix = "" if top == self._top else self.name_of(top) + "/"
         yield from sorted(found | {name for name in self.overlay if name.startswith(prefix)})
 
     def store_names(self) -> list[str]:
         """The store, if it lies in the project, as a path of it."""
-        root = self.root.resolve()
+        root = self._top
         stores = [one.resolve() for one in self.guarded if (one / "users").is_dir()]
         return [self.name_of(one) for one in stores if root in one.parents]
 
     def _walk(self, top: Path) -> Iterator[Path]:
-        stores = {self.root.resolve() / name for name in self.store_names()}
+        stores = {self._top / name for name in self.store_names()}
         for directory, names, files in os.walk(top):
             here = Path(directory)
             names[:] = sorted(n for n in names if n not in _HIDDEN and here / n not in stores)

@@ -1,8 +1,8 @@
 """research.json and research.md: what a research found, where, and what contradicts what (S1 §3.5)."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,6 @@ from panda.retrieval.query_words import find_query_words
 from panda.storage.files import write_atomic, write_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
 from panda.storage.schemas import check_json
-from panda.storage.visits import Visit
 from panda.tools.conflicts import Conflict, FoundClaim
 
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
@@ -82,40 +81,6 @@ class Research:
     """When it ran."""
     summary: str = ""
     """In a sentence or two."""
-
-    @classmethod
-    def of(
-        cls,
-        query: str,
-        *,
-        kind: str,
-        phrases: Sequence[str],
-        provider: str,
-        sources: Sequence[Source],
-        visits: Sequence[Visit],
-        claims: Sequence[FoundClaim],
-        conflicts: Sequence[Conflict],
-        failed: Sequence[str],
-        now: datetime,
-    ) -> "Research":
-        """A research from what its steps gave."""
-        return cls(
-            query=query,
-            topic=topic_of(query, kind),
-            kind=kind,
-            phrases=tuple(phrases),
-            provider=provider,
-            sources=tuple(sources),
-            visit_ids=tuple(visit.visit_id for visit in visits),
-            claims=tuple(claims),
-            conflicts=tuple(conflicts),
-            failed=tuple(failed),
-            created_at=now,
-        )
-
-    def with_summary(self, summary: str) -> "Research":
-        """The same with a summary."""
-        return replace(self, summary=summary)
 
     @property
     def expires(self) -> str:

@@ -1,7 +1,7 @@
 """A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from panda.documents.evidence import check_evidence
@@ -11,11 +11,11 @@ from panda.memory.nodes import Node
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.files import read_json
-from panda.storage.layout import RESEARCH_JSON
+from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.storage.visits import Visit, find_visit
 from panda.tools.conflicts import Conflict, FoundClaim, differing_pairs, join_conflicts
 from panda.tools.contract import Ask, Entity, ToolClaim, ToolContext, ToolResult
-from panda.tools.research_files import Research, Source, write_research
+from panda.tools.research_files import Research, Source, topic_of, write_research
 from panda.tools.source_choice import choose_sources, make_phrases
 from panda.tools.source_quality import site_of
 from panda.tools.visiting import client_of, refresh_visit
@@ -68,19 +68,20 @@ def research(query: str, context: ToolContext) -> ToolResult:
     pages = _usable(pages, query, ask)
     claims = _choose_claims(pages, query, kind, ask)
     conflicts = _conflicts(claims, ask)
-    made = Research.of(
-        query,
+    made = Research(
+        query=query,
+        topic=topic_of(query, kind),
         kind=kind,
-        phrases=phrases,
+        phrases=tuple(phrases),
         provider=provider.name,
-        sources=sources,
-        visits=[page.visit for page in pages],
-        claims=claims,
-        conflicts=conflicts,
-        failed=failed,
-        now=context.clock(),
+        sources=tuple(sources),
+        visit_ids=tuple(page.visit.visit_id for page in pages),
+        claims=tuple(claims),
+        conflicts=tuple(conflicts),
+        failed=tuple(failed),
+        created_at=context.clock(),
     )
-    made = made.with_summary(_summary(made, ask))
+    made = replace(made, summary=_summary(made, ask))
     write_research(paths, made)
     return result_of(made, context)
 
@@ -125,7 +126,7 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
             Entity(node, "visit", subject)
             for node, subject in dict.fromkeys((f"visit:{c.visit_id}", c.subject) for c in made.claims)
         ),
-        artifacts=(RESEARCH_JSON, "research.md"),
+        artifacts=(RESEARCH_JSON, RESEARCH_MD),
     )
 
 

@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import Thread
 from typing import Any
 
@@ -206,5 +207,7 @@ class _TimedStream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
+@cache
 def _ssl_context() -> ssl.SSLContext:
+    """What all connections trust; reading the authorities takes longer than many a page."""
     return httpx.create_ssl_context(trust_env=False)
