@@ -144,15 +144,15 @@ class _Loop:
     def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
         progress = goals_progress(self._plan["goals"], self.current, said_done=self.said_done)
         told = [f"{one['id']}: {one['status']}" for one in progress] + self._notices
-        ending = [] if self._owes_a_call(waiting) else [_DONE]
+        may_end = not self._owes_a_call(waiting)
         return ask(
             self._executor,
             "phase4_coordinator",
             self._turn,
             options={
-                "tool": [Option(name, name) for name in (*waiting, *ending)],
+                "tool": [Option(name, name) for name in (*waiting, *([_DONE] if may_end else []))],
                 "goal": [Option(goal["id"], goal["goal"]) for goal in self._plan["goals"]],
-                "results": tool_spans(self._turn, self.steps),
+                "results": tool_spans(self._turn, self.steps) if may_end else [],
                 "pages": live_pages(self._turn, self._context.reader),
             },
             variables={"tools": describe_tools(self._recipe.tools_available)},

@@ -1,6 +1,6 @@
 """A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -203,7 +203,7 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
 
 
 def _sample(page: _ReadPage) -> str:
-    return " ".join(line.text.removeprefix(f"{page.node.title}: ") for line in page.lines[:3])
+    return " ".join(_said(line, page) for line in page.lines[:3])
 
 
 def _overlap(query: str, page: _ReadPage) -> float:
@@ -212,7 +212,7 @@ def _overlap(query: str, page: _ReadPage) -> float:
 
 def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
     """Lines that speak of the query; where prices are asked for, the price and stock of every product too."""
-    lines = [line for page in pages for line in _lines_of_page(page, query, ask)]
+    lines = _told_lines(pages, ask)
     ranked = sorted(lines, key=lambda line: -share_of_words(query, line.text))[:_MOST_LINES]
     options = [
         Option(f"c{n}", line.text, (f"visit:{line.visit_id}",), share_of_words(query, line.text))
@@ -231,21 +231,32 @@ def _is_offer(line: FoundClaim) -> bool:
     return start.startswith(("price ", "availability ", "lowest_price "))
 
 
-def _lines_of_page(page: _ReadPage, query: str, ask: Ask) -> list[FoundClaim]:
-    """All lines of a page; of a long one those of the zones that the query needs."""
-    zones: Any = page.visit.fields.get("zones") or []
-    if len(page.lines) <= _LONG_PAGE_LINES or len(zones) < 2:
-        return page.lines
+def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
+    """All lines of the pages; of long ones those of the zones that the query needs."""
+    zones = {
+        f"{page.id}z{n}": (page.id, zone)
+        for page in pages
+        if len(page.lines) > _LONG_PAGE_LINES and len(_zones(page)) > 1
+        for n, zone in enumerate(_zones(page), 1)
+    }
     options = [
-        Option(f"z{n}", f"{zone['type']}: {' '.join(zone['items'][:4])}"[:300], (), float(zone["confidence"]))
-        for n, zone in enumerate(zones, 1)
+        Option(id_, f"{zone['type']}: {' '.join(zone['items'][:4])}"[:300], (), float(zone["confidence"]))
+        for id_, (_, zone) in zones.items()
         if zone["type"] != "navigation" and zone["confidence"] >= 0.5
     ]
     chosen = ask("phase4_page_zones", options={"zones": options})["zones"] if options else ()
-    left_out = {
-        item for n, zone in enumerate(zones, 1) if f"z{n}" not in chosen for item in zone["items"]
-    } - {item for n, zone in enumerate(zones, 1) if f"z{n}" in chosen for item in zone["items"]}
-    return [line for line in page.lines if line.text.removeprefix(f"{page.node.title}: ") not in left_out]
+    kept = {(zones[id_][0], item) for id_ in chosen for item in zones[id_][1]["items"]}
+    left_out = {(page_id, item) for page_id, zone in zones.values() for item in zone["items"]} - kept
+    return [line for page in pages for line in page.lines if (page.id, _said(line, page)) not in left_out]
+
+
+def _zones(page: _ReadPage) -> Sequence[Mapping[str, Any]]:
+    return page.visit.fields.get("zones") or ()
+
+
+def _said(line: FoundClaim, page: _ReadPage) -> str:
+    """A line as its zone has it."""
+    return line.text.removeprefix(f"{page.node.title}: ")
 
 
 def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
