@@ -20,6 +20,8 @@ _VENDOR_FIELDS = re.compile(
 )
 _SITE_FIELDS = re.compile(r"^(?:url|link|site|page.*)$", re.IGNORECASE)
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
+_EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")
+"""At most three words called out, perhaps behind the name of who says them."""
 _SHORT_ITEM_WORDS = 4
 _SHORT_LINE_WORDS = 6
 _ROW_FIELDS = frozenset({"products", "offers", "tables"})
@@ -48,15 +50,16 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
         now: The instant that confidence is computed for.
 
     Returns:
-        Items without repeats; citation marks and the list of sources are left out. A turn that found no
-        answer gives only what the user said.
+        Items without repeats; citation marks, the list of sources and short exclamations ("Thanks!") are left
+        out. A turn that found no answer gives only what the user said.
     """
     confidence = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
     texts = [one_line(turn.summary)] if turn.summary.strip() and turn.answered else []
     texts += [passage.text for passage in split_passages(turn.query)] or [one_line(turn.query)]
     if turn.answered:
         texts += [passage.text for passage in split_passages(strip_citations(turn.response))]
-    return tuple(Item(text, "general_fact", confidence, turn.at) for text in dict.fromkeys(texts) if text)
+    texts = [text for text in dict.fromkeys(texts) if text and not _EXCLAMATION.match(text)]
+    return tuple(Item(text, "general_fact", confidence, turn.at) for text in texts)
 
 
 def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:

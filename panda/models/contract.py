@@ -71,6 +71,8 @@ class ScoreCase:
     """Text between the shared prefix and the continuation; may be empty."""
     continuation: str
     """Text whose log-probability is wanted, given prefix and context. Begins with its own space."""
+    any_of: bool = False
+    """Whether it is the probability that the next token is any of the continuation's, in no order."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """What a turn has gathered so far, as pieces of evidence that a choice can pick from."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.questions import named_turns
+from panda.documents.stemming import split_words
 from panda.memory.items import claim_type
-from panda.phases.pages import named_pages, read_anew
+from panda.phases.pages import named_pages, names_in, read_anew
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
@@ -21,27 +22,46 @@ def gathered_spans(turn: Turn) -> list[Option]:
     The lines of §2, without the constraints, each with the nodes that it cites.
 
     Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
-    nor what turns and research told of prices and stock: that was then. The address of another page says
+    nor what turns and research told of its prices and stock: that was then. The address of another page says
     nothing to a query that names one.
     """
     names_page = bool(named_pages(turn.query))
     sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    anew = read_anew(turn.steps())
+    anew = _Anew(turn)
     lines = [
         item
         for section in sections
         if section["title"] != "Constraints"
         for item in section["items"]
-        if not _is_outdated(item["text"], item["node_ids"], anew)
+        if not anew.outdates(item["text"], item["node_ids"])
         and not (names_page and _ADDRESS.search(item["text"]))
     ]
     meant = turn.meant
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), meant) for n, item in enumerate(lines, 1)]
 
 
-def _is_outdated(text: str, node_ids: Sequence[str], anew: Set[str]) -> bool:
-    told = bool(anew) and node_ids[0].startswith(("turn:", "research:"))
-    return bool(anew & set(node_ids)) or (told and claim_type(text) in ("price", "availability"))
+class _Anew:
+    """
+    What the tools of a turn have looked at again.
+
+    Args:
+        turn: The running turn.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        steps = turn.steps()
+        self._node_ids = read_anew(steps)
+        labels = " ".join(entity["label"] for step in steps for entity in step["entities"])
+        self._others = names_in(turn.meant) - set(map(str.lower, split_words(labels)))
+
+    def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
+        """Whether a line is of an earlier visit, or tells the price or stock of the same thing."""
+        if not self._node_ids:
+            return False
+        changes = claim_type(text) in ("price", "availability")
+        told = node_ids[0].startswith(("turn:", "research:"))
+        about_another = told and not self._others.isdisjoint(map(str.lower, split_words(text)))
+        return bool(self._node_ids & set(node_ids)) or (told and changes and not about_another)
 
 
 def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:
@@ -58,12 +78,12 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     """
     found: list[Option] = []
     meant, made = turn.meant, turn.steps() if steps is None else steps
-    anew = read_anew(made)
+    anew = _Anew(turn)
     for step in made:
         own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
         for claim in step["claims"]:
             node_ids = (claim["node_id"] or own,)
-            if step["tool"] not in _LOOKING_UP or not _is_outdated(claim["text"], node_ids, anew):
+            if step["tool"] not in _LOOKING_UP or not anew.outdates(claim["text"], node_ids):
                 found.append(_span(f"t{len(found) + 1}", claim["text"], node_ids, meant))
     return found
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.evidence import find_claims
+from panda.documents.stemming import split_words
 from panda.errors import MemoryNodeError
 from panda.memory.nodes import Node, NodeReader
 from panda.phases.turn import Turn
@@ -43,7 +44,8 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
         held = newest.get(node.url)
         if held is None or (held.at and node.at and node.at > held.at):
             newest[node.url] = node
-    rated = sorted(((share_of_words(turn.query, n.title), n) for n in newest.values()), key=lambda r: -r[0])
+    pages = [n for n in newest.values() if speaks_of(turn.meant, f"{n.title} {n.url}")]
+    rated = sorted(((share_of_words(turn.meant, n.title), n) for n in pages), key=lambda r: -r[0])
     return [
         Option(f"w{n}", str(node.url), (node.id,), share, node.title)
         for n, (share, node) in enumerate(rated[:_MOST_PAGES], 1)
@@ -61,6 +63,29 @@ def named_pages(query: str) -> list[str]:
     if find_statements(query):
         return []
     return list(dict.fromkeys(c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text))
+
+
+def speaks_of(query: str, text: str) -> bool:
+    """
+    Whether a text has one of the names that the query has, or the query has none.
+
+    >>> speaks_of("What does the HP Victus 15 cost?", "Lenovo LOQ 15 Laptop")
+    False
+    >>> speaks_of("Is it cheaper than the Lenovo?", "Lenovo LOQ 15"), speaks_of("is it in stock", "Tents")
+    (True, True)
+    """
+    names = names_in(query)
+    return not names or not names.isdisjoint(map(str.lower, split_words(text)))
+
+
+def names_in(text: str) -> set[str]:
+    """
+    Capitalised words but for the first of all, in small letters.
+
+    >>> sorted(names_in("What does the HP Victus 15 cost?"))
+    ['hp', 'victus']
+    """
+    return {word.lower() for word in split_words(text)[1:] if word[0].isupper()}
 
 
 def read_anew(steps: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -1,11 +1,12 @@
 """
-What a fit reads of pieces of evidence: likelihoods of a query, alone and beside those of the other pieces.
+What a fit reads of pieces of evidence: likelihoods of a query after them, and of them after the query.
 
 A fit whose prompt file has `# foreign` (the file of a likelihood) judges options by these values and needs no
 hidden states. It asks what the scorer `likelihood` asks, in reverse too.
 """
 
 import math
+import string
 from collections.abc import Callable, Mapping, Sequence
 
 from panda.documents.stemming import split_terms
@@ -17,7 +18,11 @@ Values = tuple[float, ...]
 TokenFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, ...]]]
 """Maps a prefix and cases to the log-probabilities of each continuation's tokens."""
 _MOST_REVERSED = 3
-"""How many of the options are scored in reverse; the others count as the last of them."""
+"""How many of the options are read further; the others count as the last of them."""
+_SENTENCE = " The"
+"""How a reply begins that is not taken from the evidence."""
+_LEAST = -12.0
+"""Logarithms below this say no more."""
 
 
 def compares_rivals(sections: Mapping[str, str]) -> bool:
@@ -37,13 +42,13 @@ def rival_values(
     options: Sequence[Option], sections: Mapping[str, str], query: str, score: TokenFunction
 ) -> list[Values]:
     """
-    Values of each option, as they are and as their lead over the best of the others: how much likelier the
-    query becomes by it than by foreign notes, the same with no token counting more than one, how much
-    likelier it becomes by the query than by an unrelated one, and the words it shares with the query.
+    Values of each option: how much likelier the query becomes by it than by foreign notes, and how much
+    likelier it becomes by the query than by an unrelated one, both also with no token counting more than one;
+    the words it shares with the query; and if the prompt file has worked answers, how a reply begins.
 
     Args:
         options: n options.
-        sections: Of a prompt file: shots, foreign, reverse, unrelated question.
+        sections: Of a prompt file: shots, foreign, reverse, unrelated question, perhaps answer.
         query: The user's query.
         score: Asks the model.
 
@@ -57,29 +62,43 @@ def rival_values(
     base = [sum(column) / len(foreign) for column in zip(*foreign, strict=True)]
     gains = [[value - usual for value, usual in zip(one, base, strict=True)] for one in given]
     plain = [_mean(gain) for gain in gains]
-    bounded = [_mean([math.tanh(value) for value in gain]) for gain in gains]
+    bounded = [_bounded_mean(gain) for gain in gains]
     first = sorted(range(len(options)), key=lambda n: -plain[n] - bounded[n])[:_MOST_REVERSED]
-    back = [_mean(one) for one in score(*reverse_cases([options[n] for n in first], sections, query))]
-    turned = {n: back[i] - back[len(first) + i] for i, n in enumerate(first)}
+    back = score(*reverse_cases([options[n] for n in first], sections, query))
+    turned = {
+        n: [value - usual for value, usual in zip(back[i], back[len(first) + i], strict=True)]
+        for i, n in enumerate(first)
+    }
     columns = [
         plain,
         bounded,
-        [turned.get(n, min(turned.values())) for n in range(len(options))],
+        _of_first({n: _mean(one) for n, one in turned.items()}, len(options)),
+        _of_first({n: _bounded_mean(one) for n, one in turned.items()}, len(options)),
         weigh_words(query, [option.scored for option in options]),
     ]
-    return list(zip(*columns, *map(find_leads, columns), strict=True))
+    if "answer" in sections:
+        said = _ask_answers([options[n] for n in first], sections, query, score)
+        columns += [_of_first(dict(zip(first, column, strict=True)), len(options)) for column in said]
+    return list(zip(*columns, strict=True))
 
 
-def find_leads(values: Sequence[float]) -> list[float]:
-    """
-    How far each value is above the best of the others, or above 0 when there is none.
+def _ask_answers(
+    options: Sequence[Option], sections: Mapping[str, str], query: str, score: TokenFunction
+) -> list[list[float]]:
+    """How probably a reply begins with something that the query lacks and the option has; and with a sentence
+    of its own. Two lists, of each option the logarithm."""
+    asked = {_bare(word) for word in query.split()}
+    cases: list[ScoreCase] = []
+    for option in options:
+        context = f"Evidence: {option.scored}\nQuestion: {query}\nAnswer:"
+        told = "".join(f" {word}" for word in option.scored.split() if _bare(word) not in asked)
+        cases += [ScoreCase(context, start, any_of=True) for start in (told or "\n", _SENTENCE)]
+    found = [max(one[0], _LEAST) for one in score(sections["answer"].strip() + "\n\n", cases)]
+    return [found[0::2], found[1::2]]
 
-    >>> find_leads([3.0, 1.0, 2.0])
-    [1.0, -2.0, -1.0]
-    >>> find_leads([2.0])
-    [2.0]
-    """
-    return [value - max((*values[:n], *values[n + 1 :]), default=0.0) for n, value in enumerate(values)]
+
+def _bare(word: str) -> str:
+    return word.strip(string.punctuation).lower()
 
 
 def weigh_words(query: str, texts: Sequence[str]) -> list[float]:
@@ -103,6 +122,15 @@ def weigh_words(query: str, texts: Sequence[str]) -> list[float]:
         for n in holders:
             weights[n] += math.log((len(texts) + 0.5) / (len(holders) + 0.5))
     return weights
+
+
+def _of_first(found: Mapping[int, float], count: int) -> list[float]:
+    """A value of each option; those that were not read further count as the last of those that were."""
+    return [found.get(n, min(found.values())) for n in range(count)]
+
+
+def _bounded_mean(values: Sequence[float]) -> float:
+    return _mean([math.tanh(value) for value in values])
 
 
 def _mean(values: Sequence[float]) -> float:

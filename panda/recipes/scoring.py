@@ -18,7 +18,7 @@ from panda.recipes.schemas import ChoiceSpec, Step
 _FAR_BELOW = 2.0
 """Nats a token: an option that explains the query so much worse than the best one is not read further."""
 
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, str, ScoreCase]
 State = tuple[float, ...]
 """Values that a fit reads; of a hidden state mean and last token, one after the other."""
 
@@ -28,7 +28,7 @@ class Memo:
     """What was computed before, by any recipe."""
 
     scores: dict[_Key, tuple[float, int]] = field(default_factory=dict)
-    """(Log-probability, tokens) by model digest, prefix, context and continuation."""
+    """(Log-probability, tokens) by model digest, prefix and case."""
     each: dict[_Key, tuple[float, ...]] = field(default_factory=dict)
     """The log-probability of each token, by the same."""
     states: dict[tuple[str, str, str], State] = field(default_factory=dict)
@@ -227,7 +227,7 @@ class ChoiceScorer:
         if not all(known):
             state, usage, seconds = self._state(prefix, text)
             logprobs = fit.logprobs((*state, *gains))
-            self._memo.scores.update((key, (logprobs[key[3]], 1)) for key in keys)
+            self._memo.scores.update((key, (logprobs[key[2].continuation], 1)) for key in keys)
         values = [self._memo.scores[key] for key in keys]
         self._writer.write_choose(name, named, cases, values, known, usage, seconds, attempt)
         return {label: math.exp(value) for label, (value, _) in zip(fit.classes, values, strict=True)}
@@ -255,7 +255,7 @@ class ChoiceScorer:
         return found
 
     def _key(self, prefix: str, case: ScoreCase) -> _Key:
-        return (self._model.info.digest, prefix, case.context, case.continuation)
+        return (self._model.info.digest, prefix, case)
 
     def _look_up(self, prefix: str, cases: Sequence[ScoreCase]) -> tuple[list[_Key], list[bool]]:
         """Keys of the cases, and which were computed before, in this process or in the recorded turn."""
@@ -271,7 +271,7 @@ class ChoiceScorer:
     def _ask(self, prefix: str, keys: Sequence[_Key]) -> Scores:
         """Scores from the model, remembered."""
         params = ScoreParams(self._recipe.quality_gates.timeout_ms / 1000)
-        scores = self._model.score(prefix, [ScoreCase(key[2], key[3]) for key in keys], params)
+        scores = self._model.score(prefix, [case for _, _, case in keys], params)
         found = list(zip(scores.logprobs, scores.tokens, strict=True))
         self._memo.scores.update(zip(keys, found, strict=True))
         each = scores.each or [(value / count,) * count for value, count in found]

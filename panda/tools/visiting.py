@@ -20,7 +20,7 @@ from panda.tools.found_nodes import best_items, claims_of, count_shared_words, e
 from panda.web.client import Page, Validators, WebClient, parse_url
 from panda.web.extracting import extract_page
 
-_MOST_LINES = 8
+_MOST_LINES = 12
 
 
 def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) -> ToolResult:

@@ -104,17 +104,28 @@ def test_rivals_share_one_probability() -> None:
 
 
 def test_values_of_rivals() -> None:
-    """An option is read alone and beside the others: a query that it makes likelier leads by that much."""
+    """An option is read alone: how much likelier it makes the query, and, once the prompt file has worked
+    answers, how probably a reply takes something from it that the query lacks."""
 
     def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, ...]]:
+        if cases[0].any_of:
+            asked.extend(cases)
+            return [(-2.0,) if "tent" in case.continuation else (-90.0,) for case in cases]
         return [(-1.0 if "tent" in case.context + case.continuation else -3.0, -9.0) for case in cases]
 
-    options = [Option("s1", "A tent."), Option("s2", "Bees.")]
-    first, second = rival_values(options, prompt_sections(EVIDENCE, "e.md"), "Which bag?", score)
-    assert first[0] == pytest.approx(2.0)
-    assert first[1] == pytest.approx(np.tanh(2.0))
-    assert (second[0], second[4]) == (0.0, -2.0)
-    assert rival_values([], prompt_sections(EVIDENCE, "e.md"), "Which bag?", score) == []
+    asked: list[ScoreCase] = []
+    options = [Option("s1", "A tent, this bag."), Option("s2", "Bees.")]
+    sections = prompt_sections(EVIDENCE, "e.md")
+    first, second = rival_values(options, sections, "Which bag?", score)
+    assert first[:2] == pytest.approx((2.0, np.tanh(2.0)))
+    assert (second[0], len(first), len(second)) == (0.0, 5, 5)
+    assert rival_values([], sections, "Which bag?", score) == []
+    assert asked == []
+    answered = rival_values(options, {**sections, "answer": "Evidence: x"}, "Which bag?", score)
+    assert [values[:5] for values in answered] == [first, second]
+    assert [values[5:] for values in answered] == [(-2.0, -12.0), (-12.0, -12.0)]
+    assert asked[0].continuation == " A tent, this"
+    assert asked[0].context == "Evidence: A tent, this bag.\nQuestion: Which bag?\nAnswer:"
 
 
 def test_texts_of_values() -> None:

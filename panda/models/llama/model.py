@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from panda.documents.pictures import Picture
 from panda.errors import HaltError, ModelFileError
 from panda.models.contract import (
@@ -133,13 +136,21 @@ class LlamaCppModel:
         context = self._load_context()
         reused = context.enter_prefix(kept, deadline) if cases else 0
         each: list[tuple[float, ...]] = []
-        for before, after in tokens:
-            context.cut(len(kept))
-            found = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
-            each.append(tuple(found))
+        seen: tuple[list[int], NDArray[np.float64]] | None = None
+        for case, (before, after) in zip(cases, tokens, strict=True):
+            if not case.any_of:
+                context.cut(len(kept))
+                found = context.compute_logprobs([*tail, *before, *after], deadline, first=1 + len(before))
+                each.append(tuple(found))
+                continue
+            if seen is None or seen[0] != before:  # cases that follow each other share what comes before
+                context.cut(len(kept))
+                logits = context.compute([*tail, *before], deadline).astype(np.float64)
+                seen = before, logits - np.logaddexp.reduce(logits)
+            each.append((float(np.logaddexp.reduce(seen[1][sorted(set(after))])),))
         return Scores(
             logprobs=tuple(float(sum(found)) for found in each),
-            tokens=tuple(len(after) for _, after in tokens),
+            tokens=tuple(len(found) for found in each),
             usage=Usage(
                 prompt=len(start) + sum(len(before) for before, _ in tokens),
                 reused=reused,
