@@ -111,16 +111,13 @@ class ContextGatherer:
         candidates, previous = self._candidates(turn)
         offered = offered_candidates(candidates, count=self._count)
         options = [Option(c.node_id, c.text, (c.node_id,), max(0.0, c.score)) for c in offered]
-        reply = ask(
-            self._executor, "phase2_1_retrieval", turn, options={"relevant": options, "nearest": options}
-        )  # fmt: skip
-        relevant, nearest = reply.choices.get("relevant"), reply.choices.get("nearest")
+        reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})
+        relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in candidates]
         judged = judge_candidates(
             candidates,
             query=turn.meant,
-            judged=relevant.scores if relevant and relevant.fitted else {},
-            likelihoods=nearest.scores if nearest else {},
+            likelihoods=relevant.scores if relevant else {},
             written=reply.values["relevant"],
             by_rule=ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
         )
@@ -171,7 +168,7 @@ class ContextGatherer:
         """The ranked candidates, and the session's previous turn."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         named = [f"turn:{number}" for number in named_turns(turn.query)]
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=1)
+        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=1)
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
@@ -217,7 +214,7 @@ class ContextGatherer:
         self, turn: Turn, documents: Sequence[LoadedDocument], plan: Mapping[str, Any], guidance: str | None
     ) -> Draft:
         session = recent_turns(
-            turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_SESSION_TURNS
+            turn.layout, turn.user_id, turn.earlier, limit=_SESSION_TURNS
         )  # fmt: skip
         lines = line_options(turn.meant, documents)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]

@@ -49,7 +49,7 @@ class QueryAnalyzer:
     def run(self, turn: Turn) -> Advance:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
         describe_image(self._executor, turn)
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
         references = references_of(turn)
         words = references.words or _words_reaching_back(turn.query)
         named = references.options()
