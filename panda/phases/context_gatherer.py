@@ -36,7 +36,7 @@ from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.candidates import Candidate, Retriever
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.plan import build_plan, planned_nodes
+from panda.retrieval.plan import build_plan, further_nodes, planned_nodes
 from panda.retrieval.query_words import find_names
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import judge_candidates
@@ -137,13 +137,13 @@ class ContextGatherer:
             HaltError: A planned document is missing or corrupt, or §2 failed its checks twice.
         """
         plan = self.plan(turn)
-        chosen = planned_nodes(plan)
+        further: list[str] = []
         guidance: str | None = None
         issues: list[str] = []
         for round_ in (0, 1):
-            documents = self._load(turn, chosen)
+            documents = self._load(turn, [*planned_nodes(plan), *further])
             nodes = {one.node.id: one.node for one in documents}
-            draft = self._draft(turn, documents, plan, guidance)
+            draft = self._draft(turn, documents, plan, guidance, further)
             sections = self._build(turn, draft, nodes, plan)
             issues = check_sections(sections, nodes, self._clock(), query=turn.query)
             if issues:
@@ -151,11 +151,10 @@ class ContextGatherer:
                 continue
             sections = with_own_confidence(sections, nodes, self._clock())
             reply = self._judge(turn, sections, draft, guidance)
-            wider = [id_ for one in plan["candidates"] if (id_ := str(one["node_id"])) not in nodes][:_WIDER]
-            if reply.values["verdict"] != "retry" or round_ == 1 or not wider:
+            further = [one for one in further_nodes(plan) if one not in nodes][:_WIDER]
+            if reply.values["verdict"] != "retry" or round_ == 1 or not further:
                 return self._gathered(turn, plan, documents, sections, reply)
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
-            chosen = chosen + wider
         raise HaltError(
             "§2 failed its checks twice",
             where=str(turn.folder.paths / GATHERED_CONTEXT_JSON),
@@ -211,7 +210,12 @@ class ContextGatherer:
         return documents
 
     def _draft(
-        self, turn: Turn, documents: Sequence[LoadedDocument], plan: Mapping[str, Any], guidance: str | None
+        self,
+        turn: Turn,
+        documents: Sequence[LoadedDocument],
+        plan: Mapping[str, Any],
+        guidance: str | None,
+        further: Sequence[str],
     ) -> Draft:
         session = recent_turns(
             turn.layout, turn.user_id, turn.earlier, limit=_SESSION_TURNS
@@ -227,7 +231,7 @@ class ContextGatherer:
             guidance=guidance,
         )
         scores = reply.choices["lines"].scores if "lines" in reply.choices else {}
-        return draft_of(turn.meant, reply.values, lines, plan, scores)
+        return draft_of(turn.meant, reply.values, lines, plan, scores, further)
 
     def _build(
         self, turn: Turn, draft: Draft, nodes: Mapping[str, Node], plan: Mapping[str, Any]
