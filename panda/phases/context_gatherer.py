@@ -181,6 +181,10 @@ class ContextGatherer:
         )
         for problem in self._retriever.problems:
             turn.warn(f"not in the index: {problem.where}: {problem.message}")
+        if self._retriever.behind:
+            turn.warn(
+                f"the index lacks {self._retriever.behind} changed files: another process is writing it"
+            )
         missing = [node_id for node_id in named if node_id not in {c.node_id for c in found}]
         if missing:
             turn.warn(f"the query names {', '.join(missing)}, which does not exist")

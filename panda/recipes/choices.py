@@ -12,14 +12,13 @@ Four scorers ask the model, one asks nothing:
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from panda.documents.last_seen import without_last_seen
-from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
+from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.recipes.schemas import ChoiceSpec, Step
 
 _MOST_REVERSED = 8
@@ -262,36 +261,6 @@ def reverse_leads(values: Sequence[float], count: int) -> list[float]:
         value - sum(values[count + n :: count]) / (len(values) // count - 1)
         for n, value in enumerate(values[:count])
     ]
-
-
-def prompt_sections(text: str, name: str) -> dict[str, str]:
-    """
-    The sections of a scorer's prompt file, by their `# heading`.
-
-    Args:
-        text: The file.
-        name: Its name, for the error.
-
-    Raises:
-        RecipeKeyError: There is text but no heading.
-
-    >>> prompt_sections("# shots\\nEvidence: a\\n# foreign\\n- b\\n", "x.md")
-    {'shots': 'Evidence: a\\n', 'foreign': '- b\\n'}
-    """
-    parts = re.split(r"(?m)^# (.+)\n", text)
-    if len(parts) < 3:
-        raise RecipeKeyError("a scorer's prompt file needs `# heading` sections", where=f"prompts/{name}")
-    return {parts[i].strip(): parts[i + 1] for i in range(1, len(parts), 2)}
-
-
-def section_items(text: str) -> list[str]:
-    """
-    The list items of a section.
-
-    >>> section_items("- a\\nand so on\\n- b\\n")
-    ['a', 'b']
-    """
-    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
 
 
 def _softmax(values: Mapping[str, float]) -> dict[str, float]:

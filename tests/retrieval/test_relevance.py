@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from panda.memory.node import Node, SourceType
+from panda.memory.node import Node
 from panda.retrieval.candidates import Candidate
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.plan import build_plan, planned_nodes
@@ -10,13 +10,6 @@ from panda.retrieval.relevance import judge_candidates
 from panda.retrieval.rules import ruled_nodes
 from tests.stores import NOW
 
-KINDS: dict[str, SourceType] = {
-    "turn": "turn_summary",
-    "memory": "preference",
-    "knowledge": "fact",
-    "research": "research_cache",
-    "visit": "visit_record",
-}
 ANALYSIS = {
     "content_reference": None,
     "reference_resolution": {"status": "not_needed"},
@@ -25,7 +18,7 @@ ANALYSIS = {
 
 
 def candidate(node_id: str, score: float = 0.0, text: str = "words") -> Candidate:
-    return Candidate(node_id, KINDS[node_id.partition(":")[0]], text, text, NOW, score, None)
+    return Candidate(node_id, text, score)
 
 
 def chosen(likelihoods: dict[str, float], *candidates: Candidate, by_rule: tuple[str, ...] = ()) -> list[str]:
