@@ -6,7 +6,8 @@ property is text. The x- keys of a choice say how it is made:
 
     x-options   candidates or spans: the options come with the call, each with an id and a text
     x-many      {max, at_least, within}: a subset instead of one; at_least is the lowest score that is taken,
-                within how far below the best a further one may be
+                within how far below the best a further one may be. With share, at_least is for the best one,
+                and further ones need that share of its score
     x-decide    a list of steps; the first step that reaches its bar decides. A step has
                 choose    the value it stands for; without it the best of the offered options is taken
                 scorer    label, likelihood, channel, prior, or fit; a fit that was not made for the model and
@@ -43,6 +44,8 @@ class Many:
     """Lowest score that is taken."""
     within: float
     """How far below the best score a further option may be."""
+    share: float | None = None
+    """What share of the best score a further option needs; at_least is then for the best alone."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +224,12 @@ def _spec(name: str, schema: Mapping[str, Any], path: Path, report: Report) -> C
 def _many(reader: TypedReader, value: object, key: str = "x-many") -> Many:
     inner = TypedReader(reader.path, f"{reader.prefix}.{key}", reader.report)
     many = inner.mapping(value)
-    inner.check_keys(many, _MANY_KEYS, _MANY_KEYS)
+    inner.check_keys(many, (*_MANY_KEYS, "share"), _MANY_KEYS)
     return Many(
         inner.count(many.get("max", 1), "max", least=1),
         inner.number(many.get("at_least", 0.0), "at_least"),
         inner.number(many.get("within", 0.0), "within", least=0),
+        inner.number(many["share"], "share", least=0) if "share" in many else None,
     )
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
-from panda.recipes.choices import Choice, ChoiceInputs, Option, ScoreFunction, choose, prompt_sections
+from panda.recipes.choices import Choice, ChoiceInputs, Option, ScoreFunction, choose
+from panda.recipes.prompt_sections import prompt_sections
 from panda.recipes.schemas import choice_specs
 from tests.recipes.books import CLASSES, EVIDENCE, schema_of
 
@@ -171,6 +172,8 @@ def test_nothing_to_choose_from() -> None:
         ({"max": 9, "at_least": -9.0, "within": 0.35}, ("b", "a")),
         ({"max": 9, "at_least": -9.0, "within": 0.1}, ("b",)),
         ({"max": 9, "at_least": 2.0, "within": 99.0}, ()),
+        ({"max": 9, "at_least": 0.8, "within": 9.0, "share": 0.5}, ("b", "a")),
+        ({"max": 9, "at_least": 0.95, "within": 9.0, "share": 0.1}, ()),
     ],
 )
 def test_subset(many: dict[str, float], taken: tuple[str, ...]) -> None:
