@@ -7,6 +7,7 @@ import typer
 
 from panda.cli.completion import complete_runs
 from panda.cli.contract import Invocation, Result, Table
+from panda.cli.plain_text import clipped
 from panda.errors import CheckError
 
 if TYPE_CHECKING:  # imported when runs are compared: help must not wait for them
@@ -80,5 +81,4 @@ def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[s
 
 
 def _short(value: object) -> str:
-    text = " ".join(str("" if value is None else value).split())
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return clipped(str("" if value is None else value), 60)

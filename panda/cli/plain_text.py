@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from panda.documents.sentences import shorten
 from panda.errors import PandaError
 
 _UNSAFE = re.compile(
@@ -44,8 +45,7 @@ def clipped(text: str, width: int) -> str:
     >>> clipped("what does it cost?", 10)
     'what does…'
     """
-    line = one_line(text)
-    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+    return shorten(visible(text), width)
 
 
 def display_width(text: str) -> int:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from panda.documents.sentences import one_line, split_sentences
+from panda.documents.sentences import one_line, shorten, split_sentences
 
 _ITEM = re.compile(r"^(?P<indent>\s*)(?P<mark>\(?(?:\d{1,3}|[A-Za-z])[.)]|[-*+•])\s+(?P<text>.+)$")
 _ROW = re.compile(r"^\s*\|(?P<cells>.+)\|\s*$")
@@ -111,7 +111,7 @@ def label_of(text: str) -> str:
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", plain)
     head = _HEAD.split(plain, maxsplit=1)[0].strip(" .!?\"'“”") or plain
     head = _ARTICLE.sub("", head)
-    return head if len(head) <= _LABEL_CHARS else head[: _LABEL_CHARS - 2].rstrip() + " …"
+    return shorten(head, _LABEL_CHARS)
 
 
 def _marked(lines: Sequence[str]) -> list[tuple[bool, list[str]]]:

@@ -49,6 +49,20 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def shorten(text: str, most_chars: int) -> str:
+    """
+    The text as one line, cut after a word where it is longer, with an ellipsis.
+
+    >>> shorten("what does\\n it cost?", 13), shorten("what does it cost?", 18), shorten("x" * 30, 5)
+    ('what does it…', 'what does it cost?', 'xxxx…')
+    """
+    line = one_line(text)
+    if len(line) <= most_chars:
+        return line
+    head, cut, _ = line[:most_chars].rpartition(" ")
+    return (head if cut else line[: most_chars - 1]).rstrip() + "…"
+
+
 def split_sentences(text: str) -> list[str]:
     """
     The sentences of running text, in order.

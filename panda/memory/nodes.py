@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from panda.documents.sentences import one_line
+from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
 from panda.memory.confidence import MISSING
@@ -151,7 +151,7 @@ class NodeReader:
         return Node(
             id=node_id,
             source_type="turn_summary",
-            title=title if len(title) <= _TITLE_CHARS else title[: _TITLE_CHARS - 1].rstrip() + "…",
+            title=shorten(title, _TITLE_CHARS),
             provenance=self._relative(paths / CONTEXT_MD),
             at=record.at,
             items=items,

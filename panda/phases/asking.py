@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.documents.pictures import Picture
-from panda.documents.sentences import one_line
+from panda.documents.sentences import shorten
 from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -81,7 +81,6 @@ def quote(query: str) -> str:
     The query as a question to the user quotes it: one short line.
 
     >>> quote("Is it\\ngood? " * 20)
-    'Is it good? Is it good? Is it good? Is it good? Is it good? Is it good? Is it …'
+    'Is it good? Is it good? Is it good? Is it good? Is it good? Is it good? Is it…'
     """
-    text = one_line(query)
-    return text if len(text) <= _QUOTED_CHARS else text[: _QUOTED_CHARS - 2].rstrip() + " …"
+    return shorten(query, _QUOTED_CHARS)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from panda.documents.problems import Problem
-from panda.documents.sentences import one_line, strip_citations
+from panda.documents.sentences import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, StoreError
 from panda.memory.gathered import answer_items
 from panda.phases.asking import ask
@@ -57,7 +57,7 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
         Option(w, w, (), share_of_words(turn.query, w)) for w in list(words)[:_MOST_TOPICS] if len(w) > 2
     ]
     line = items[0] if items else _line_of(turn)
-    line = line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 2].rstrip() + " …"
+    line = shorten(line, _SUMMARY_CHARS)
     reply = ask(executor, "phase7_summarizer", turn, options={"topics": topics}, variables={"line": line})
     topic = load_research(turn.folder.paths / RESEARCH_JSON).topic if turn.folder.has(RESEARCH_JSON) else None
     return {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from panda.documents.problems import Problem
-from panda.documents.sentences import one_line
+from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry
@@ -122,11 +122,7 @@ def _candidate(entry: IndexEntry, score: float) -> Candidate:
 def _text(entry: IndexEntry) -> str:
     """What was said in a turn; of anything else its title and what it holds."""
     if entry.number is not None:
-        return _clipped(one_line(f"{entry.query} {entry.response}"), _TURN_CHARS)
+        return shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
     if entry.node_id.startswith(("memory:", "fact:")):
         return one_line(entry.header)
-    return _clipped(one_line(f"{entry.summary}: {entry.response}"), _TEXT_CHARS)
-
-
-def _clipped(text: str, most_chars: int) -> str:
-    return text if len(text) <= most_chars else text[: most_chars - 1].rsplit(" ", 1)[0] + "…"
+    return shorten(f"{entry.summary}: {entry.response}", _TEXT_CHARS)

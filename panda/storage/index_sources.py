@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from panda.documents.front_matter import split_front_matter
 from panda.documents.knowledge_sections import KnowledgeSection, split_knowledge
 from panda.documents.memory_file import parse_memory_file, render_value
-from panda.documents.sentences import one_line, strip_citations
+from panda.documents.sentences import one_line, shorten, strip_citations
 from panda.errors import FileFormatError
 from panda.storage.files import read_text
 from panda.storage.index_scan import files_of
@@ -131,7 +131,7 @@ def _turn_rows(directory: str, names: Collection[str]) -> Iterator[IndexRow]:
     yield IndexRow(
         node_id=f"turn:{number}",
         source_type="turn_summary",
-        header=clip_header(f"Turn {number}: {header}"),
+        header=shorten(f"Turn {number}: {header}", _HEADER_CHARS),
         at=turn.at,
         session=turn.session,
         number=number,
@@ -168,7 +168,7 @@ def _memory_rows(path: Path) -> Iterator[IndexRow]:
         yield IndexRow(
             node_id=f"{prefix}:{entry.key}",
             source_type=source_type,
-            header=clip_header(f"{one_line(entry.key)}: {entry.text}"),
+            header=shorten(f"{one_line(entry.key)}: {entry.text}", _HEADER_CHARS),
             at=entry.updated_at,
             session=None,
             number=None,
@@ -192,7 +192,7 @@ def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
         yield IndexRow(
             node_id=f"knowledge:{name}" + (f"#{section.anchor}" if section.anchor else ""),
             source_type="fact",
-            header=clip_header(f"Knowledge {name}: {place}"),
+            header=shorten(f"Knowledge {name}: {place}", _HEADER_CHARS),
             at=None,
             session=None,
             number=None,
@@ -212,7 +212,7 @@ def _research_row(path: Path) -> IndexRow:
     return IndexRow(
         node_id=f"research:{research.topic}",
         source_type="research_cache",
-        header=clip_header(f"Research {topic}: {one_line(research.summary)}"),
+        header=shorten(f"Research {topic}: {one_line(research.summary)}", _HEADER_CHARS),
         at=research.created_at,
         session=None,
         number=None,
@@ -231,7 +231,7 @@ def _visit_row(directory: Path) -> IndexRow:
     return IndexRow(
         node_id=f"visit:{visit.visit_id}",
         source_type="visit_record",
-        header=clip_header(f"Visit of {site}: {one_line(visit.title)}"),
+        header=shorten(f"Visit of {site}: {one_line(visit.title)}", _HEADER_CHARS),
         at=visit.visited_at,
         session=None,
         number=None,
@@ -271,15 +271,3 @@ def urlsplit_host(url: str) -> str:
     except ValueError:
         host = None
     return (host or url).removeprefix("www.")
-
-
-def clip_header(text: str) -> str:
-    """
-    A header short enough for a list of candidates.
-
-    >>> len(clip_header("word " * 100)) <= 150
-    True
-    """
-    if len(text) <= _HEADER_CHARS:
-        return text.strip()
-    return text[: _HEADER_CHARS - 1].rsplit(" ", 1)[0] + "…"
