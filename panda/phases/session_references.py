@@ -48,12 +48,13 @@ class References:
         open_ = [one for one in self.found if not one.refs and not one.ordinal]
         if self.refs or not open_:
             return []
-        labels = {one.ref: one.label for one in self.carry.registry.records}
+        told = {one.ref: one.label for one in self.carry.registry.records}
+        told |= {one.ref: one.text for one in self.carry.registry.listing.items if one.ref in told}
         size = max(1, len(open_[0].options))
         return [
-            Option(ref, labels[ref], (), 1 - at / size)
+            Option(ref, told[ref], (), 1 - at / size)
             for at, ref in enumerate(open_[0].options)
-            if ref in labels
+            if ref in told
         ]
 
     def chosen(self, ref: str) -> "References":
