@@ -14,6 +14,7 @@ from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import step_texts
 from panda.phases.goals import goal_verdicts
+from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -60,8 +61,12 @@ class Validator:
                 Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(meant, item.text))
                 for n, item in enumerate(items, 1)
             ]
-            parts = [Option(goal["id"], goal["goal"]) for goal in goals]
-            reply = ask(self._executor, "phase6_validator", turn, options={"answer": options, "goals": parts})
+            given = {
+                "answer": options,
+                "goals": [Option(goal["id"], goal["goal"]) for goal in goals],
+                "recalled": [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)],
+            }
+            reply = ask(self._executor, "phase6_validator", turn, options=given)
             said = reply.values.get("goals") or ()
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
@@ -81,6 +86,7 @@ class Validator:
 
     def _check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
         issues, rejected, steps = [], [], turn.steps()
+        past = bool(recalled_turns(turn))  # what was done is told of turns that did it
         for item in items:
             sources = [self._text_of(turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
@@ -91,7 +97,12 @@ class Validator:
             elif missing:
                 names = ", ".join(missing)
                 issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
-            elif item.text not in found and claims_done(item.text) and not _anything_written(steps):
+            elif (
+                item.text not in found
+                and claims_done(item.text)
+                and not past
+                and not _anything_written(steps)
+            ):
                 issues.append(f"{item.text!r:.80} tells of something that no tool has done")
             elif is_question(item.text):
                 issues.append(f"{item.text!r:.80} asks instead of answering")

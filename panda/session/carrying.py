@@ -23,6 +23,7 @@ from panda.session.values import (
     Routing,
     SummaryKind,
 )
+from panda.session.words import recaps
 
 RECENT = 3
 REPLY_CHARS, HISTORY_CHARS = 400, 1_200
@@ -40,7 +41,8 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     """
     curation = curation_of(files)
     reply = reply_of(files)
-    told = "" if (files.summary or {}).get("answered") is False else reply
+    nothing_new = (files.summary or {}).get("answered") is False or recaps(files.query)
+    told = "" if nothing_new else reply
     registry, mentioned = carry_registry(previous, files, curation, told)
     summary = summary_of(previous, files)
     texts = texts_of(files)
