@@ -39,7 +39,6 @@ from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.plan import build_plan, planned_nodes
 from panda.retrieval.query_words import find_names
-from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import judge_candidates
 from panda.retrieval.rules import ruled_nodes
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RETRIEVAL_PLAN_JSON
@@ -175,8 +174,7 @@ class ContextGatherer:
         """The ranked candidates, and the session's previous turn."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         named = [f"turn:{number}" for number in named_turns(turn.query)]
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=1)
-        previous = f"turn:{recent[0][0]}" if recent else None
+        previous = f"turn:{turn.earlier[-1]}" if turn.earlier else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
         must += analysis.get("reference_nodes", ())
@@ -221,9 +219,6 @@ class ContextGatherer:
     def _draft(
         self, turn: Turn, documents: Sequence[LoadedDocument], plan: Mapping[str, Any], guidance: str | None
     ) -> Draft:
-        session = recent_turns(
-            turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_SESSION_TURNS
-        )  # fmt: skip
         lines = line_options(turn.meant, documents)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
@@ -231,7 +226,7 @@ class ContextGatherer:
             "phase2_2_synthesis",
             turn,
             options={"lines": [line.option for line in lines], "sources": sources},
-            extra={**group_documents(documents, self._clock(), [number for number, _ in session])},
+            extra={**group_documents(documents, self._clock(), turn.earlier[-_SESSION_TURNS:])},
             guidance=guidance,
         )
         scores = reply.choices["lines"].scores if "lines" in reply.choices else {}

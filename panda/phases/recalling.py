@@ -14,9 +14,7 @@ _ASKED_CHARS, _SAID_CHARS = 120, 240
 
 def recalled_turns(turn: Turn) -> list[int]:
     """The last turns of the session, oldest first, if the query asks for all that it was about; else []."""
-    if turn.session is None or not recaps(turn.query):
-        return []
-    return [one.turn for one in turn.session.turns[-_MOST_TURNS:]]
+    return turn.earlier[-_MOST_TURNS:] if recaps(turn.query) else []
 
 
 def recalled_items(turn: Turn) -> list[GatheredItem]:

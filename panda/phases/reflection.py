@@ -11,7 +11,7 @@ from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.retrieval.recent import recent_turns
+from panda.retrieval.recent import told_turns
 from panda.session.curating import curate, with_written
 from panda.session.decoding import encode
 from panda.session.values import Curation
@@ -38,7 +38,7 @@ class Reflection:
 
     def run(self, turn: Turn) -> Outcome:
         """Decide PROCEED or CLARIFY; a CLARIFY below the recipe's threshold proceeds and says so."""
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+        recent = told_turns(turn.layout, turn.user_id, turn.earlier[-_RECENT:])
         reply = ask(
             self._executor,
             "phase1_reflection",

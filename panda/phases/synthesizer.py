@@ -103,9 +103,11 @@ class Synthesizer:
         found: list[GatheredItem] = []
         for item in items:
             found += [item] if item not in found else []
-            if (item.text, item.node_ids) not in offered or not item.node_ids[0].startswith(_LISTING):
+            node_id = item.node_ids[0]
+            saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
+            if (item.text, item.node_ids) not in offered or not saved:
                 continue
-            lines = self._reader.load(item.node_ids[0]).items
+            lines = self._reader.load(node_id).items
             quoted = next((line for line in lines if line.text == item.text), None)
             for line in quoted.whole_list(lines, as_member=several) if quoted else ():
                 one = GatheredItem(line.text, item.node_ids)

@@ -110,6 +110,11 @@ class Turn:
         return self.session.carry if self.session else EMPTY
 
     @property
+    def earlier(self) -> list[int]:
+        """Numbers of the session's turns before this one, oldest first."""
+        return [one.turn for one in self.session.turns if one.turn < self.turn] if self.session else []
+
+    @property
     def context(self) -> ContextDocument:
         """context.md as it is on disk."""
         return self._context

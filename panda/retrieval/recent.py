@@ -1,42 +1,31 @@
-"""The newest saved turns of a session."""
+"""What given turns were about."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from panda.storage.layout import INDEX_SUMMARY_JSON, METADATA_JSON, Layout
-from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
+from panda.storage.records import load_object
 
 
-def recent_turns(
-    layout: Layout, user: str, session: str, before_turn: int, *, limit: int
-) -> list[tuple[int, str]]:
+def told_turns(layout: Layout, user: str, numbers: Iterable[int]) -> list[tuple[int, str]]:
     """
-    The last saved turns of a session with what they were about.
+    Turns with what they were about.
 
     Args:
         layout: The store.
         user: Whose turns.
-        session: Session id.
-        before_turn: Only turns with a lower number.
-        limit: Most turns.
+        numbers: Saved turns.
 
     Returns:
-        (number, summary or else query), oldest first.
+        (number, summary or else query), in the given order.
 
     Raises:
-        FileFormatError: A turn on the way is damaged.
+        FileFormatError: One of them is damaged.
     """
-    found: list[tuple[int, str]] = []
-    for number, directory in reversed(turn_directories(layout.turns(user))):
-        if len(found) == limit:
-            break
-        if number >= before_turn:
-            continue
-        metadata = load_object(directory / METADATA_JSON)
-        if metadata.get("session_id") == session and metadata.get("status") in SAVED_STATUSES:
-            found.append((number, _summary(directory) or str(metadata.get("query") or "")))
-    return found[::-1]
+    return [(number, _told(layout.turn(user, number).directory)) for number in numbers]
 
 
-def _summary(directory: Path) -> str:
+def _told(directory: Path) -> str:
     path = directory / INDEX_SUMMARY_JSON
-    return str(load_object(path).get("summary") or "") if path.is_file() else ""
+    summary = str(load_object(path).get("summary") or "") if path.is_file() else ""
+    return summary or str(load_object(directory / METADATA_JSON).get("query") or "")
