@@ -6,7 +6,16 @@ from dataclasses import replace
 from panda.compression.content_types import ContentType
 from panda.compression.fitting import Cut, InputDocument, fit_documents
 from panda.compression.limits import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Limits
-from panda.documents.context import ContextDocument, Meta, Section, Text, render_context, render_section
+from panda.compression.pieces import MARK
+from panda.documents.context import (
+    Block,
+    ContextDocument,
+    Meta,
+    Section,
+    Text,
+    render_context,
+    render_section,
+)
 from panda.documents.sections import SECTIONS
 from panda.errors import BudgetExceededError
 
@@ -83,9 +92,10 @@ def fit_section(
 
     Returns:
         The section, its text compressed if it was over budget, `_meta` whole; and the cut, None if there was
-        none. In §4 older results shrink before newer ones, then their `_meta` to step, tool and status, and
-        the newest stays whole unless it alone is over the budget: then it shrinks too, and is whole in
-        steps/ alone. A section whose `_meta` leaves no room comes back as far down as it goes.
+        none. In §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then
+        all of them to one mark with their numbers. The newest stays whole unless it alone is over the budget:
+        then it shrinks too, and is whole in steps/ alone. A section whose `_meta` leaves no room comes back
+        as far down as it goes.
     """
     budget = SECTIONS[section.number].budget_tokens
     before = count(render_section(section))
@@ -93,8 +103,8 @@ def fit_section(
         return section, None
     aim = (limits or Limits()).target(before, budget)
     made, cut = _shrink(section, aim, query, count)
-    newest = section.blocks[-1] if section.blocks else None
-    if section.number == _TOOLS and aim < budget and newest != (made.blocks[-1] if made.blocks else None):
+    newest = _newest(section)
+    if section.number == _TOOLS and aim < budget and section.blocks[newest:] != made.blocks[newest:]:
         made, cut = _shrink(section, budget, query, count)
     return made, cut
 
@@ -107,15 +117,16 @@ def _shrink(
     if before <= budget:
         return section, None
     is_tools = section.number == _TOOLS
-    tries = [(section, True), (_with_short_meta(section), True)] if is_tools else []
-    for given, newest_whole in [*tries, (section, False), (_with_short_meta(section), False)]:
+    tries = [(section, False)]
+    if is_tools:
+        short = _with_short_meta(section)
+        tries = [(section, True), (short, True), (_folded(section), True), *tries, (short, False)]
+    for given, newest_whole in tries:
         made, seconds = _fit(given, budget, newest_whole, query, count)
         if made is not None:
             after = count(render_section(made))
             kind: ContentType = "tool_result" if is_tools else "context.md"
             return made, Cut(f"§{section.number}", before, after, "lexical", kind, "section", seconds)
-        if not is_tools:
-            break
     return section, None
 
 
@@ -126,9 +137,8 @@ def _fit(
     places = [place for place, block in enumerate(section.blocks) if isinstance(block, Text)]
     order = places[::-1] if section.number == _TOOLS else places
     name = _NAMES.get(section.number, SECTIONS[section.number].title)
-    given = [InputDocument(name, _text(section, place)) for place in order]
-    if given and newest_whole:
-        given[0] = replace(given[0], protected=True)
+    whole = _newest(section) if newest_whole else len(section.blocks)
+    given = [InputDocument(name, _text(section, place), protected=place >= whole) for place in order]
     size = count(render_section(section))
     room = budget - (size - sum(count(document.text) for document in given))
     for _ in range(_MOST_TRIES):
@@ -147,16 +157,36 @@ def _fit(
     return None, 0.0
 
 
+def _newest(section: Section) -> int:
+    """Where the newest result of §4 begins; what is said behind it of how the calls ended belongs to it."""
+    steps = [
+        n for n, block in enumerate(section.blocks) if isinstance(block, Meta) and "step" in block.values
+    ]
+    return max(steps, default=0)
+
+
 def _with_short_meta(section: Section) -> Section:
     """The section with what can be read in steps/ left out of the `_meta` of all results but the newest."""
-    last = max((place for place, block in enumerate(section.blocks) if isinstance(block, Meta)), default=0)
+    newest = _newest(section)
     blocks = [
         Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
-        if isinstance(block, Meta) and place != last
+        if isinstance(block, Meta) and place < newest
         else block
         for place, block in enumerate(section.blocks)
     ]
     return Section(section.number, tuple(blocks))
+
+
+def _folded(section: Section) -> Section:
+    """The section with one mark for all results but the newest: these can be read in steps/ alone."""
+    newest = _newest(section)
+    older: list[object] = []
+    for block in section.blocks[:newest]:
+        if isinstance(block, Meta):
+            known = block.values.get("steps")
+            older += known if isinstance(known, list) else [block.values.get("step")]
+    mark: list[Block] = [Meta({"steps": older}), Text(MARK)] if older else []
+    return Section(section.number, (*mark, *section.blocks[newest:]))
 
 
 def _shares(sections: list[Section], over: int, count: Callable[[str], int]) -> list[tuple[Section, int]]:
