@@ -43,6 +43,15 @@ _STEPS = {
     "history": "session",
     "question": "reflection",
     "reasoning": "retrieval",
+    "kind": "strategy",
+    "phrases": "phrases",
+    "results": "worth_a_look",
+    "sources": "sources",
+    "pages": "about",
+    "accepted": "read_well",
+    "zones": "zones",
+    "claims": "claims",
+    "same": "conflicts",
 }
 """Step of the pipeline by a property that it asks for; the first that fits counts."""
 
@@ -77,6 +86,15 @@ APPROVED: Mapping[str, Any] = {
     "answer": {"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
     "validator": {"verdict": "APPROVE"},
     "summary": {"summary": "Told the price of the Lenovo LOQ 15.", "topics": []},
+    "strategy": {"kind": "prices"},
+    "phrases": {"phrases": pick("s1 ")},
+    "worth_a_look": {"results": pick("")},
+    "sources": {"sources": pick("")},
+    "about": {"pages": pick("")},
+    "read_well": {"accepted": pick("")},
+    "zones": {"zones": pick("")},
+    "claims": {"claims": pick(": price ")},
+    "conflicts": {"same": pick("")},
     "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
 }
 """What a model that writes replies at each step of a turn that is approved without tools."""

@@ -31,6 +31,10 @@ _SEVERAL = re.compile(
     re.IGNORECASE,
 )
 _NAMED_TURN = re.compile(r"\bturn\s+#?(\d{1,9})\b", re.IGNORECASE)
+_PAGE = re.compile(
+    r"(?:\b(?:the|that|this) (?:web)?(?:page|site) )?\bhttps?://[^\s<>\"`|]*[^\s<>\"`|.,;:!?)\]'’”]",
+    re.IGNORECASE,
+)
 
 
 def named_turns(query: str) -> list[int]:
@@ -53,6 +57,16 @@ def asks_for_several(query: str) -> bool:
     [False, False, False]
     """
     return _SEVERAL.search(query) is not None
+
+
+def with_pages_named(query: str) -> str:
+    """
+    A query with a plain name for every web address, whose letters would outweigh what is asked.
+
+    >>> with_pages_named("What does http://a.example/x.html?y=1 say about tea?")
+    'What does the page say about tea?'
+    """
+    return _PAGE.sub("the page", query)
 
 
 def is_question(sentence: str) -> bool:

@@ -72,8 +72,17 @@ _CURRENCY_NAMES: dict[str, str] = {
     "JPY": "¥ JPY yen",
     "INR": "₹ INR rupee rupees",
     "CHF": "CHF",
+    "PLN": "PLN zł",
+    "CZK": "CZK Kč",
+    "BRL": "R$ BRL",
+    "HKD": "HK$ HKD",
+    "NZD": "NZ$ NZD",
+    "SEK": "SEK",
+    "NOK": "NOK",
+    "DKK": "DKK",
+    "kr": "kr kr.",
     "CNY": "CNY RMB yuan",
-    "RUB": "₽ RUB rouble roubles ruble rubles",
+    "RUB": "₽ RUB rouble roubles ruble rubles руб руб.",
 }
 _UNITS = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 _UNITS |= {"per cent": "%"}
@@ -94,7 +103,7 @@ _CURRENCY_CODES = _one_of([name for name in _CURRENCIES if name.isalpha() and na
 _CURRENCY_AFTER = re.compile(
     rf"[ \t]?(?P<name>{_SYMBOLS}|(?:{_CURRENCY_WORDS})(?!{_LETTER}))(?![ \t]?-?\.?\d)"
 )
-CURRENCY_BEFORE = rf"(?:(?:US|CA?|AU?)?\$|{_SYMBOLS}|(?:{_CURRENCY_CODES})[ \t]?)"
+CURRENCY_BEFORE = rf"(?:(?:US|CA?|AU?|HK|NZ|R)?\$|{_SYMBOLS}|(?:{_CURRENCY_CODES})[ \t]?)"
 """A currency in front of a number, as a pattern."""
 _SCALES = {
     "k": 3,

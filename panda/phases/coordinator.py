@@ -144,19 +144,25 @@ class _Loop:
     def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
         progress = goals_progress(self._plan["goals"], self.current, said_done=self.said_done)
         told = [f"{one['id']}: {one['status']}" for one in progress] + self._notices
+        may_end = not self._owes_a_call(waiting)
         return ask(
             self._executor,
             "phase4_coordinator",
             self._turn,
             options={
-                "tool": [Option(name, name) for name in (*waiting, _DONE)],
+                "tool": [Option(name, name) for name in (*waiting, *([_DONE] if may_end else []))],
                 "goal": [Option(goal["id"], goal["goal"]) for goal in self._plan["goals"]],
-                "results": tool_spans(self._turn, self.steps),
+                "results": tool_spans(self._turn, self.steps) if may_end else [],
                 "pages": live_pages(self._turn, self._context.reader),
             },
             variables={"tools": describe_tools(self._recipe.tools_available)},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
         )
+
+    def _owes_a_call(self, waiting: Mapping[str, Calls]) -> bool:
+        """Whether the plan's first tool has not been tried; a model that writes may think anew."""
+        tried = {step["tool"] for step in self.current}
+        return not self._writes and any(n in waiting and n not in tried for n in self._plan["tools"][:1])
 
     def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[_Call]:
         """The calls that a reply asks for; without arguments those that the query suggests."""

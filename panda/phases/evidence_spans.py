@@ -12,6 +12,7 @@ from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 
+_LOOKING_UP = ("memory.query", "doc.search")
 _ADDRESS = re.compile(r"\burl https?://\S+\Z")
 
 
@@ -31,17 +32,16 @@ def gathered_spans(turn: Turn) -> list[Option]:
         for section in sections
         if section["title"] != "Constraints"
         for item in section["items"]
-        if not (anew and _is_outdated(item, anew)) and not (names_page and _ADDRESS.search(item["text"]))
+        if not _is_outdated(item["text"], item["node_ids"], anew)
+        and not (names_page and _ADDRESS.search(item["text"]))
     ]
     meant = turn.meant
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), meant) for n, item in enumerate(lines, 1)]
 
 
-def _is_outdated(item: Mapping[str, Any], anew: Set[str]) -> bool:
-    told = item["node_ids"][0].startswith(("turn:", "research:"))
-    return bool(anew & set(item["node_ids"])) or (
-        told and claim_type(item["text"]) in ("price", "availability")
-    )
+def _is_outdated(text: str, node_ids: Sequence[str], anew: Set[str]) -> bool:
+    told = bool(anew) and node_ids[0].startswith(("turn:", "research:"))
+    return bool(anew & set(node_ids)) or (told and claim_type(text) in ("price", "availability"))
 
 
 def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:
@@ -54,14 +54,17 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
 
     Returns:
         A claim about the user's own words cites this turn, one that no node holds its step, as "step:2".
+        What a search in the store found of a page that this turn has looked at again is left out.
     """
     found: list[Option] = []
-    meant = turn.meant
-    for step in turn.steps() if steps is None else steps:
+    meant, made = turn.meant, turn.steps() if steps is None else steps
+    anew = read_anew(made)
+    for step in made:
+        own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
         for claim in step["claims"]:
-            own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
-            node_id = claim["node_id"] or own
-            found.append(_span(f"t{len(found) + 1}", claim["text"], (node_id,), meant))
+            node_ids = (claim["node_id"] or own,)
+            if step["tool"] not in _LOOKING_UP or not _is_outdated(claim["text"], node_ids, anew):
+                found.append(_span(f"t{len(found) + 1}", claim["text"], node_ids, meant))
     return found
 
 

@@ -1,6 +1,6 @@
 """Pages that a turn's gathered context rests on, and what of them this turn has read anew."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.evidence import find_claims
@@ -10,6 +10,7 @@ from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
+from panda.storage.visits import visit_ids
 from panda.tools.statements import find_statements
 
 _MOST_PAGES = 2
@@ -62,7 +63,7 @@ def named_pages(query: str) -> list[str]:
     return list(dict.fromkeys(c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text))
 
 
-def read_anew(steps: Sequence[dict[str, Any]]) -> set[str]:
+def read_anew(steps: Sequence[Mapping[str, Any]]) -> set[str]:
     """
     Nodes of visits that this turn has looked at again: refreshed, or found to be away.
 
@@ -71,12 +72,26 @@ def read_anew(steps: Sequence[dict[str, Any]]) -> set[str]:
     """
     found = set()
     for step in steps:
-        if step["tool"] == "web.fetch":
-            data = step["data"] or {}
-            found |= {f"visit:{data['refreshes']}"} if data.get("refreshes") else set()
-            if step["status"] != "success":
-                found |= {claim["node_id"] for claim in step["claims"] if claim["node_id"]}
+        if step["tool"] in ("web.fetch", "internet.research"):
+            found |= _superseded_by(step)
     return found
+
+
+def _superseded_by(step: Mapping[str, Any]) -> set[str]:
+    if step["status"] != "success":
+        return {claim["node_id"] for claim in step["claims"] if claim["node_id"]}
+    data = step["data"]
+    known = data.get("refreshes") or []
+    replaced = [known] if isinstance(known, str) else known
+    return {f"visit:{visit_id}" for visit_id in (*replaced, *data.get("away", ()))}
+
+
+def _visits_made_in(turn: Turn, node_id: str) -> list[str]:
+    """The visits that an earlier turn made; [] for any other node."""
+    number = node_id.removeprefix("turn:")
+    if number == node_id:
+        return []
+    return [f"visit:{id_}" for id_ in visit_ids(turn.layout.turn(turn.user_id, int(number)).directory)]
 
 
 def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
@@ -95,6 +110,6 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
         except MemoryNodeError as exc:
             turn.warn(exc.message)
             continue
-        waiting += node.links
+        waiting += [*node.links, *_visits_made_in(turn, node_id)]
         visits += [node] if node_id.startswith("visit:") else []
     return visits

@@ -12,7 +12,7 @@ from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
 from panda.phases.goals import plan_goals
-from panda.phases.pages import live_pages
+from panda.phases.pages import live_pages, named_pages
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -92,7 +92,10 @@ class Planner:
             extra={"turn_summaries": _known(turn)},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
-        return _plan(turn, reply.values, reply.confidence, failures)
+        values = reply.values
+        if not self._executor.writes(recipe.key) and "web.fetch" in names and named_pages(turn.query):
+            values = {**values, "tools": list(dict.fromkeys(["web.fetch", *values["tools"]]))}
+        return _plan(turn, values, reply.confidence, failures)
 
 
 def _excluded(turn: Turn, plan: Mapping[str, Any]) -> list[str]:

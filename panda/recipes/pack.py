@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from panda.compression.fitting import InputDocument
 from panda.documents.escaping import escape_prompt_lines
 from panda.documents.pictures import Picture
+from panda.documents.questions import with_pages_named
 from panda.documents.sentences import one_line
 from panda.errors import RecipeKeyError
 from panda.models.contract import Message
@@ -38,7 +39,7 @@ class Request:
     @property
     def scored(self) -> str:
         """The query as scorers read it."""
-        return self.meant or self.query
+        return with_pages_named(self.meant or self.query)
 
 
 def build_messages(

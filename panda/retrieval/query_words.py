@@ -13,6 +13,8 @@ _STOP_WORDS = frozenset(
     those to us ve very was we were what when where which who whom whose why will with would you your
     """.split()  # noqa: SIM905 - a hundred words are easier to read so
 )
+_ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
+_PAGE_KIND = re.compile(r"\.(?:html?|php|aspx?|jsp)$", re.IGNORECASE)
 _MONTHS = tuple(month_name[number].lower() for number in range(1, 13))
 
 
@@ -30,9 +32,18 @@ def find_query_words(query: str) -> list[str]:
     ['price', 'RTX', '4050', 'laptop', '16GB']
     >>> find_query_words("who are you?")
     ['who', 'are', 'you']
+    >>> find_query_words("Read https://www.shop.example/tents/blue.html?from=mail")
+    ['Read', 'shop', 'tents', 'blue']
     """
-    words = list(dict.fromkeys(split_words(query)))
+    words = list(dict.fromkeys(split_words(_ADDRESS.sub(_telling_words, query))))
     return [word for word in words if word.lower() not in _STOP_WORDS] or words
+
+
+def _telling_words(address: re.Match[str]) -> str:
+    """What an address says of its page: its host without www and ending, its path; no number of a machine."""
+    host = address["host"].lower().partition(":")[0].removeprefix("www.").rpartition(".")[0]
+    named = "" if host.replace(".", "").isdigit() else host.replace(".", " ")
+    return f"{named} {_PAGE_KIND.sub('', address['path'])}"
 
 
 def find_names(query: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,10 +14,12 @@ from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.storage.files import read_text, write_atomic, write_json
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON, Layout, TurnPaths
-from panda.storage.records import load_object, turn_directories
+from panda.storage.records import load_object, turn_directories, visit_directories
 from panda.storage.schemas import check_json
 
 _SLUG_CHARS = 40
+_AGAIN = re.compile(r"(-[0-9a-f]{10})-\d+\Z")
+"""Ending of the directory of a page that a turn has read more than once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +91,46 @@ def find_visit(layout: Layout, user: str, url: str, *, up_to_turn: int) -> Visit
         The visit; None if there is none. One whose files are missing or damaged is passed over: it cannot be
         reused, and the page is read anew.
     """
-    slug = visit_slug(url)
+    return find_visits(layout, user, [url], up_to_turn=up_to_turn).get(url)
+
+
+def find_visits(layout: Layout, user: str, urls: Iterable[str], *, up_to_turn: int) -> dict[str, Visit]:
+    """
+    The newest whole visit of each page that has one, as find_visit gives it; the turns are gone through once.
+
+    Args:
+        layout: Where the store is.
+        user: Whose visits.
+        urls: As they were asked for.
+        up_to_turn: Last turn that counts, itself included.
+    """
+    waiting = {visit_slug(url): url for url in urls}
+    found: dict[str, Visit] = {}
     for number, turn in reversed(turn_directories(layout.turns(user))):
-        if number > up_to_turn:
-            continue
-        found = [v for path in TurnPaths(turn).webpage_cache.glob(f"{slug}*") if (v := _load(path, url))]
-        if found:
-            return max(found, key=lambda visit: visit.visited_at)
-    return None
+        if not waiting:
+            break
+        for directory in visit_directories(turn) if number <= up_to_turn else ():
+            url = waiting.get(_AGAIN.sub(r"\1", directory.name))
+            visit = _load(directory, url) if url else None
+            held = found.get(visit.url) if visit else None
+            if visit and (held is None or visit.visited_at >= held.visited_at):
+                found[visit.url] = visit
+        waiting = {slug: url for slug, url in waiting.items() if url not in found}
+    return found
+
+
+def visit_ids(turn: Path) -> list[str]:
+    """
+    The visits that lie in a turn; one whose manifest is missing or damaged is passed over.
+
+    Args:
+        turn: Directory of the turn.
+    """
+    found = []
+    for directory in visit_directories(turn):
+        with suppress(FileFormatError, StoreError):
+            found.append(str(load_object(directory / MANIFEST_JSON).get("visit_id")))
+    return found
 
 
 def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:

@@ -25,13 +25,18 @@ class InternetResearch:
             "visits": _TEXTS,
             "conflicts": _TEXTS,
             "failed": _TEXTS,
+            "refreshes": _TEXTS,
+            "away": _TEXTS,
         },
         "required": ["topic", "summary", "quality_score", "visits", "conflicts", "failed"],
         "additionalProperties": False,
     }
 
     def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """The findings as claims; prices that differ are one claim that names every source."""
+        """
+        The findings as claims; prices that differ are one claim that names every source. A page that was read
+        before and cannot be had now tells when it was last seen.
+        """
         from panda.tools.researching import research  # loads what reads pages
 
         return research(arguments["query"], context)

@@ -77,6 +77,10 @@ class Research:
     """Claims that cannot all hold."""
     failed: tuple[str, ...]
     """Pages that could not be read, with the reason."""
+    refreshes: tuple[str, ...] = ()
+    """Earlier visits of the pages that were read."""
+    away: tuple[str, ...] = ()
+    """Earlier visits of the pages that could not be read."""
     created_at: datetime
     """When it ran."""
     summary: str = ""
@@ -127,6 +131,8 @@ class Research:
             "provider": self.provider,
             "sources": [asdict(source) for source in self.sources],
             "failed": list(self.failed),
+            "refreshes": list(self.refreshes),
+            "away": list(self.away),
         }
 
     @classmethod
@@ -146,6 +152,8 @@ class Research:
                 for c in value["conflicts"]
             ),
             failed=tuple(value["failed"]),
+            refreshes=tuple(value.get("refreshes", ())),
+            away=tuple(value.get("away", ())),
             created_at=parse_time(value["created_at"]),
             summary=value["summary"],
         )

@@ -1,6 +1,6 @@
 """A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +14,12 @@ from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.storage.visits import Visit, find_visit
 from panda.tools.conflicts import Conflict, FoundClaim, differing_pairs, join_conflicts
-from panda.tools.contract import Ask, Entity, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
+from panda.tools.found_nodes import entities_of
 from panda.tools.research_files import Research, Source, topic_of, write_research
 from panda.tools.source_choice import choose_sources, make_phrases
 from panda.tools.source_quality import site_of
-from panda.tools.visiting import client_of, refresh_visit
+from panda.tools.visiting import client_of, files_of, last_seen_claims, refresh_visit
 from panda.web.client import parse_url
 from panda.web.search import open_provider
 
@@ -38,6 +39,18 @@ class _ReadPage:
     """Its node."""
     lines: list[FoundClaim] = field(default_factory=list)
     """What may be quoted of it."""
+
+
+@dataclass
+class _Read:
+    """What came of reading the chosen sources."""
+
+    pages: list[_ReadPage] = field(default_factory=list)
+    """Those that could be read."""
+    failed: list[str] = field(default_factory=list)
+    """A line for each that could not."""
+    away: list[str] = field(default_factory=list)
+    """Earlier visits of these."""
 
 
 def research(query: str, context: ToolContext) -> ToolResult:
@@ -64,8 +77,8 @@ def research(query: str, context: ToolContext) -> ToolResult:
     phrases = make_phrases(query, kind, ask)
     results = [result for phrase in phrases for result in provider.search(phrase)]
     sources = choose_sources(results, query, kind, context, ask)
-    pages, failed = _read(sources, context)
-    pages = _usable(pages, query, ask)
+    read = _read(sources, context)
+    pages = _usable(read.pages, query, ask)
     claims = _choose_claims(pages, query, kind, ask)
     conflicts = _conflicts(claims, ask)
     made = Research(
@@ -78,7 +91,9 @@ def research(query: str, context: ToolContext) -> ToolResult:
         visit_ids=tuple(page.visit.visit_id for page in pages),
         claims=tuple(claims),
         conflicts=tuple(conflicts),
-        failed=tuple(failed),
+        failed=tuple(read.failed),
+        refreshes=tuple(page.visit.refreshes for page in read.pages if page.visit.refreshes),
+        away=tuple(read.away),
         created_at=context.clock(),
     )
     made = replace(made, summary=_summary(made, ask))
@@ -88,7 +103,8 @@ def research(query: str, context: ToolContext) -> ToolResult:
 
 def result_of(made: Research, context: ToolContext) -> ToolResult:
     """
-    A research as a result: one claim for every conflict, one for every line that is in none.
+    A research as a result: one claim for every conflict, one for every line that is in none, and what pages
+    that cannot be had said when they were last seen.
 
     Args:
         made: As written.
@@ -107,10 +123,12 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
         for c in made.claims
         if c.text not in contested
     ]
+    last_seen = [claim for visit_id in made.away for claim in last_seen_claims(visit_id, context)]
     if not claims:
         tried = f"; {len(made.failed)} could not be read: {made.failed[0]}" if made.failed else ""
         message = f"internet.research: nothing on the query in {len(made.visit_ids)} pages{tried}"
-        return ToolResult("error", error=message)
+        return ToolResult("error", error=message, claims=tuple(last_seen))
+    nodes = [context.reader.load(f"visit:{visit_id}") for visit_id in made.visit_ids]
     return ToolResult(
         "success",
         data={
@@ -120,13 +138,12 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
             "visits": list(made.visit_ids),
             "conflicts": [conflict.text for conflict in made.conflicts],
             "failed": list(made.failed),
+            "refreshes": list(made.refreshes),
+            "away": list(made.away),
         },
-        claims=tuple(claims),
-        entities=tuple(
-            Entity(node, "visit", subject)
-            for node, subject in dict.fromkeys((f"visit:{c.visit_id}", c.subject) for c in made.claims)
-        ),
-        artifacts=(RESEARCH_JSON, RESEARCH_MD),
+        claims=(*claims, *last_seen),
+        entities=entities_of(nodes),
+        artifacts=(RESEARCH_JSON, RESEARCH_MD, *(file for node in nodes for file in files_of(node))),
     )
 
 
@@ -136,21 +153,22 @@ def _asker(context: ToolContext) -> Ask:
     return context.ask
 
 
-def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_ReadPage], list[str]]:
-    pages: list[_ReadPage] = []
-    failed: list[str] = []
+def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
+    found = _Read()
     for source in sources:
         if not source.chosen:
             continue
+        known = None
         try:
             url = str(parse_url(source.url))
             known = find_visit(context.layout, context.user, url, up_to_turn=context.turn)
             visit, _ = refresh_visit(url, known, context)
         except WebError as exc:
-            failed.append(f"{source.url}: {exc.message}")
+            found.failed.append(f"{source.url}: {exc.message}")
+            found.away += [known.visit_id] if known else []
             continue
         node = context.reader.load(f"visit:{visit.visit_id}")
-        page = _ReadPage(f"p{len(pages) + 1}", visit, node)
+        page = _ReadPage(f"p{len(found.pages) + 1}", visit, node)
         page.lines = [
             FoundClaim(
                 text=item.text,
@@ -165,8 +183,8 @@ def _read(sources: Sequence[Source], context: ToolContext) -> tuple[list[_ReadPa
             for item in node.items
             if item.confidence >= EXPIRED_BELOW and item.content_type != "site_pattern"
         ]
-        pages.append(page)
-    return pages, failed
+        found.pages.append(page)
+    return found
 
 
 def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]:
@@ -185,7 +203,7 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
 
 
 def _sample(page: _ReadPage) -> str:
-    return " ".join(line.text.removeprefix(f"{page.node.title}: ") for line in page.lines[:3])
+    return " ".join(_said(line, page) for line in page.lines[:3])
 
 
 def _overlap(query: str, page: _ReadPage) -> float:
@@ -194,7 +212,7 @@ def _overlap(query: str, page: _ReadPage) -> float:
 
 def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
     """Lines that speak of the query; where prices are asked for, the price and stock of every product too."""
-    lines = [line for page in pages for line in _lines_of_page(page, query, ask)]
+    lines = _told_lines(pages, ask)
     ranked = sorted(lines, key=lambda line: -share_of_words(query, line.text))[:_MOST_LINES]
     options = [
         Option(f"c{n}", line.text, (f"visit:{line.visit_id}",), share_of_words(query, line.text))
@@ -213,21 +231,32 @@ def _is_offer(line: FoundClaim) -> bool:
     return start.startswith(("price ", "availability ", "lowest_price "))
 
 
-def _lines_of_page(page: _ReadPage, query: str, ask: Ask) -> list[FoundClaim]:
-    """All lines of a page; of a long one those of the zones that the query needs."""
-    zones: Any = page.visit.fields.get("zones") or []
-    if len(page.lines) <= _LONG_PAGE_LINES or len(zones) < 2:
-        return page.lines
+def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
+    """All lines of the pages; of long ones those of the zones that the query needs."""
+    zones = {
+        f"{page.id}z{n}": (page.id, zone)
+        for page in pages
+        if len(page.lines) > _LONG_PAGE_LINES and len(_zones(page)) > 1
+        for n, zone in enumerate(_zones(page), 1)
+    }
     options = [
-        Option(f"z{n}", f"{zone['type']}: {' '.join(zone['items'][:4])}"[:300], (), float(zone["confidence"]))
-        for n, zone in enumerate(zones, 1)
+        Option(id_, f"{zone['type']}: {' '.join(zone['items'][:4])}"[:300], (), float(zone["confidence"]))
+        for id_, (_, zone) in zones.items()
         if zone["type"] != "navigation" and zone["confidence"] >= 0.5
     ]
     chosen = ask("phase4_page_zones", options={"zones": options})["zones"] if options else ()
-    left_out = {
-        item for n, zone in enumerate(zones, 1) if f"z{n}" not in chosen for item in zone["items"]
-    } - {item for n, zone in enumerate(zones, 1) if f"z{n}" in chosen for item in zone["items"]}
-    return [line for line in page.lines if line.text.removeprefix(f"{page.node.title}: ") not in left_out]
+    kept = {(zones[id_][0], item) for id_ in chosen for item in zones[id_][1]["items"]}
+    left_out = {(page_id, item) for page_id, zone in zones.values() for item in zone["items"]} - kept
+    return [line for page in pages for line in page.lines if (page.id, _said(line, page)) not in left_out]
+
+
+def _zones(page: _ReadPage) -> Sequence[Mapping[str, Any]]:
+    return page.visit.fields.get("zones") or ()
+
+
+def _said(line: FoundClaim, page: _ReadPage) -> str:
+    """A line as its zone has it."""
+    return line.text.removeprefix(f"{page.node.title}: ")
 
 
 def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:

@@ -1,12 +1,13 @@
 """What a research asks a search engine, and which of the results it reads."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from panda.errors import WebError
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_query_words
-from panda.storage.visits import Visit, find_visit
+from panda.storage.visits import find_visits
 from panda.tools.contract import Ask, ToolContext
 from panda.tools.research_files import Source, subject_words
 from panda.tools.source_quality import judge_source, site_of
@@ -54,7 +55,7 @@ def choose_sources(
         ask: Asks recipes.
     """
     unique = list({result.url: result for result in results}.values())
-    known = {site_of(result.url): v.extraction_quality for result in unique if (v := _known(result, context))}
+    known = _known_sites(unique, context)
     rated: list[tuple[float, SearchResult]] = []
     taken: list[str] = []
     for rank, result in enumerate(unique):
@@ -76,9 +77,11 @@ def choose_sources(
     ]
 
 
-def _known(result: SearchResult, context: ToolContext) -> Visit | None:
-    try:
-        url = str(parse_url(result.url))
-    except WebError:
-        return None
-    return find_visit(context.layout, context.user, url, up_to_turn=context.turn)
+def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[str, float]:
+    """extraction_quality of the sites of which one of the results was read before."""
+    urls = []
+    for result in results:
+        with suppress(WebError):
+            urls.append(str(parse_url(result.url)))
+    found = find_visits(context.layout, context.user, urls, up_to_turn=context.turn)
+    return {site_of(url): visit.extraction_quality for url, visit in found.items()}

@@ -43,7 +43,7 @@ def judge_source(
         query: What is looked for.
         kind: prices, comparison, facts, howto or news.
         rank: Place among the results, from 0.
-        known: Mean extraction_quality of sites that were read before.
+        known: extraction_quality of sites that were read before.
         taken: Sites that a better result comes from already.
 
     >>> good = SearchResult("https://shop.example/loq", "Lenovo LOQ 15", "In stock for $697.00")

@@ -104,20 +104,24 @@ def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResu
     if context.folder is None and origin != "cache":
         return ToolResult("success", data=_data(visit, origin), claims=_claims_by_hand(visit, context))
     node = context.reader.load(f"visit:{visit.visit_id}")
-    directory = node.provenance.rpartition("/")[0].rpartition("webpage_cache/")[2]
-    names = () if origin == "cache" else (CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON)
     return ToolResult(
         "success",
         data=_data(visit, origin),
         claims=tuple(claims_of(node, _telling_items(node, visit.url, context.query))),
         entities=entities_of([node]),
-        artifacts=tuple(f"webpage_cache/{directory}/{name}" for name in names),
+        artifacts=() if origin == "cache" else files_of(node),
     )
+
+
+def files_of(node: Node) -> tuple[str, ...]:
+    """The files of a visit that the running turn has made, relative to the turn's directory."""
+    directory = node.provenance.rpartition("/")[0].rpartition("webpage_cache/")[2]
+    return tuple(f"webpage_cache/{directory}/{name}" for name in (CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON))
 
 
 def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -> list[Item]:
     """The lines that share most words with the query; its own address tells it nothing."""
-    own = url in query
+    own = bool(url) and url in query
     found = best_items(node, query, limit=_MOST_LINES + own, expired=expired)
     return [item for item in found if not (own and item.text.endswith(f" {url}"))][:_MOST_LINES]
 
@@ -184,22 +188,31 @@ def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolCont
 
 def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResult:
     """A failure that tells what the page said when it was last read, and when that was."""
-    claims: list[ToolClaim] = []
-    try:
-        node = context.reader.load(f"visit:{known.visit_id}")
-        for item in _telling_items(node, known.url, context.query, expired=True):
-            claims += [
-                replace(claim, text=with_last_seen(claim.text, known.visited_at))
-                for claim in claims_of(node, [item])
-            ]
-    except MemoryNodeError:
-        pass
     seen = render_time(known.visited_at)
     place = f" ({error.where})" if error.where else ""
     message = f"web.fetch: {error.message}{place}; the page was last seen {seen}"
     return ToolResult(
         "error",
         error=message,
-        claims=tuple(claims),
+        claims=tuple(last_seen_claims(known.visit_id, context)),
         entities=(Entity(f"visit:{known.visit_id}", "visit", known.title),),
     )
+
+
+def last_seen_claims(visit_id: str, context: ToolContext) -> list[ToolClaim]:
+    """
+    What a page said when it was last read, each line with that date; [] if the visit cannot be read.
+
+    Args:
+        visit_id: Of the visit.
+        context: Of the running turn.
+    """
+    try:
+        node = context.reader.load(f"visit:{visit_id}")
+    except MemoryNodeError:
+        return []
+    items = _telling_items(node, node.url or "", context.query, expired=True)
+    return [
+        replace(claim, text=with_last_seen(claim.text, node.at) if node.at else claim.text)
+        for claim in claims_of(node, items)
+    ]

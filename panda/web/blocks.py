@@ -187,8 +187,9 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
     neighbour = element.getprevious()
     linked = element.tag == "a" and neighbour is not None and neighbour.tag == "a"
     apart = (linked or element.get("class") is not None) and before[-1].isalnum() and inner[0].isalnum()
+    glued = neighbour is not None and not neighbour.tail and before[-1].isdigit() and inner[0].isalpha()
     priced = inner[0] in "$€£¥₹" and re.search(r"[a-z\d)]\Z", before) is not None
-    return " " if apart or priced else ""
+    return " " if apart or priced or (glued and " " in inner) else ""
 
 
 def _merged(blocks: Iterator[Block]) -> Iterator[Block]:

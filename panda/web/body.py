@@ -115,7 +115,8 @@ def decode_body(body: bytes, declared: str | None) -> tuple[str, str]:
 
     Returns:
         Text, without a byte order mark; bytes that fit no character become U+FFFD.
-        The charset is that of a byte order mark, the header, the document, or else guessed.
+        The charset is that of a byte order mark, the header, the document, or else guessed; but what can
+        only be UTF-8 is, also where a server says latin-1 as it says of every page.
 
     >>> decode_body("Größe".encode("cp1252"), "iso-8859-1")
     ('Größe', 'cp1252')
@@ -131,6 +132,8 @@ def decode_body(body: bytes, declared: str | None) -> tuple[str, str]:
         if charset is not None:
             if charset.startswith("utf-16") and label is not declared:
                 charset = "utf-8"  # a document that could be read so far is not UTF-16
+            if charset == "cp1252" and (text := _strict_utf8(body)) is not None:
+                return text, "utf-8"
             text = body.decode(charset, "replace")
             if text.count("\ufffd") * 200 <= len(text):
                 return text, charset
@@ -153,9 +156,16 @@ def _codec(label: str | None) -> str | None:
 def _guess(body: bytes) -> tuple[str, str]:
     from charset_normalizer import from_bytes  # slow to load, and seldom needed
 
+    text = _strict_utf8(body)
+    if text is not None:
+        return text, "utf-8"
+    best = from_bytes(body[:200_000]).best()
+    name = best.encoding if best is not None else "cp1252"
+    return body.decode(name, "replace"), name
+
+
+def _strict_utf8(body: bytes) -> str | None:
     try:
-        return body.decode("utf-8"), "utf-8"
+        return body.decode("utf-8")
     except UnicodeDecodeError:
-        best = from_bytes(body[:200_000]).best()
-        name = best.encoding if best is not None else "cp1252"
-        return body.decode(name, "replace"), name
+        return None

@@ -115,7 +115,8 @@ class WebClient:
         if (length := headers.get("content-length", "")).isdigit() and int(length) > MOST_BYTES:
             raise too_large(MOST_BYTES, where)
         body = read_body(answer.body, headers.get("content-encoding", ""), where=where)
-        if b"\0" in body[:4096] and not body.startswith((b"\xff\xfe", b"\xfe\xff")) and charset is None:
+        wide = body.startswith((b"\xff\xfe", b"\xfe\xff")) or (charset or "").lower().startswith("utf-16")
+        if b"\0" in body[:4096] and not wide:
             raise WebError("it is no text", where=where)
         text, read_as = decode_body(body, charset)
         media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")

@@ -24,7 +24,7 @@ from panda.web.structured import (
     parse_json_ld,
     product_fields,
 )
-from panda.web.tree import clean_text
+from panda.web.tree import clean_text, with_body
 from panda.web.zones import Reading, Zone, find_zones, read_blocks
 
 _BUY = re.compile(
@@ -63,6 +63,7 @@ def extract_page(page: Page) -> Extraction:
     text = clean_text(page.text or "")
     if page.media_type not in ("text/html", "application/xhtml+xml"):
         return _plain(page, text)
+    text = with_body(text)
     markup = read_markup(text)
     readings = read_blocks(markup.blocks)
     main_text = find_main_text(text, page.final_url)
@@ -192,7 +193,7 @@ def _listed(readings: Sequence[Reading]) -> list[dict[str, str]]:
                 if r.stock is not None and r.name in ("", reading.name)
             ]
             if nearby:
-                rows[reading.name]["availability"] = nearby[0]
+                rows[reading.name]["availability"] = nearby[0].replace(texts[0], "").strip(" ,;|·-")
     return list(rows.values())[:_MOST_PRODUCTS]
 
 

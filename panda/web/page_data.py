@@ -1,5 +1,7 @@
 """The data of a page: meta tags, JSON-LD, microdata, tables, and terms with their descriptions."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from panda.web.tree import NAVIGATION_TAGS, HtmlElement, is_in_hidden, squeeze
@@ -7,6 +9,8 @@ from panda.web.tree import NAVIGATION_TAGS, HtmlElement, is_in_hidden, squeeze
 _MOST_ROWS = 300
 _MOST_COLUMNS = 30
 _CELL_CHARS = 300
+_TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
+"""Where a title that is never closed goes over into the page."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def read_data(root: HtmlElement) -> PageData:
 
 def _read_head(element: HtmlElement, found: PageData) -> None:
     if element.tag == "title" and not found.title:
-        found.title = squeeze(element.text_content())
+        found.title = squeeze(_TAG.split(element.text_content(), 1)[0])
     elif element.tag == "meta":
         name = (element.get("property") or element.get("name") or "").lower()
         if name and element.get("content"):
@@ -95,15 +99,7 @@ def _read_table(element: HtmlElement, found: PageData) -> None:
         return
     if next(element.iter("h1", "h2", "h3", "ul", "form"), None) is not None:
         return  # a table of layout
-    rows: list[tuple[list[str], bool]] = []
-    for row in element.iter("tr"):
-        cells = [cell for cell in row if cell.tag in ("td", "th")]
-        texts: list[str] = []
-        for cell in cells:
-            span = cell.get("colspan") or "1"
-            texts += [squeeze(cell.text_content())] * (min(int(span), _MOST_COLUMNS) if span.isdigit() else 1)
-        rows.append((texts[:_MOST_COLUMNS], bool(cells) and all(cell.tag == "th" for cell in cells)))
-    rows = [(texts, head) for texts, head in rows if any(texts)]
+    rows = [(texts, head) for texts, head in _rows_of(element) if any(texts)]
     if not rows or max(len(text) for texts, _ in rows for text in texts) > _CELL_CHARS:
         return  # a table of layout
     width = max(len(texts) for texts, _ in rows)
@@ -120,6 +116,33 @@ def _read_table(element: HtmlElement, found: PageData) -> None:
     found.tables.append(
         PageTable(_caption(element), tuple(head), tuple(body[:_MOST_ROWS]), max(0, len(body) - _MOST_ROWS))
     )
+
+
+def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
+    """The texts of each row, a cell that spans several in each of them, and whether all are heads."""
+    hanging: dict[int, tuple[int, str]] = {}
+    for row in table.iter("tr"):
+        cells = [cell for cell in row if cell.tag in ("td", "th")]
+        texts: list[str] = []
+        below: dict[int, tuple[int, str]] = {}
+        for cell in [*cells, None]:
+            while len(texts) in hanging:
+                left, text = hanging.pop(len(texts))
+                below |= {len(texts): (left - 1, text)} if left > 1 else {}
+                texts.append(text)
+            if cell is None:
+                break
+            text, deep = squeeze(cell.text_content()), _span(cell, "rowspan")
+            for _ in range(_span(cell, "colspan")):
+                below |= {len(texts): (deep - 1, text)} if deep > 1 else {}
+                texts.append(text)
+        hanging = below
+        yield texts[:_MOST_COLUMNS], bool(cells) and all(cell.tag == "th" for cell in cells)
+
+
+def _span(cell: HtmlElement, name: str) -> int:
+    given = cell.get(name) or "1"
+    return max(1, min(int(given), _MOST_COLUMNS)) if given.isascii() and given.isdigit() else 1
 
 
 def _caption(element: HtmlElement) -> str:

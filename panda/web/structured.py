@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
 from typing import Any
 
 from panda.documents.sentences import one_line
@@ -226,7 +227,7 @@ def render_price(amount: object, currency: object) -> str | None:
     >>> render_price("697.00", "USD"), render_price(1299, "EUR"), render_price("15", "PLN")
     ('$697.00', '€1299', '15 PLN')
     """
-    text = _text(amount)
+    text = re.sub(r"(?<=\d)\s(?=\d)", "", _text(amount))
     if not re.search(r"\d", text):
         return None
     if re.search(r"[^\d.,' \u00a0]", text):
@@ -280,7 +281,7 @@ def _text(value: object) -> str:
         value = value.get("@value")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
-    plain = re.sub(r"<[^<>]{1,200}>", " ", str(value))
+    plain = re.sub(r"<[^<>]{1,200}>", " ", unescape(str(value)))
     return one_line(plain)[:_TEXT_CHARS]
 
 

@@ -8,6 +8,17 @@ HtmlElement = Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 _XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>")
+_BEFORE_BODY = re.compile(
+    r"(?:\s+|<!doctype[^>]*>|<!--.*?-->|</?(?:html|head|meta|link|base)\b[^>]*>"
+    r"|<(?P<tag>title|script|style|noscript)\b[^>]*>.*?</(?P=tag)\s*>)*",
+    re.IGNORECASE | re.DOTALL,
+)
+_BODY = re.compile(r"<(?:body|frameset)\b", re.IGNORECASE)
+_GROUPED = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3})+(?!\d)"
+    r"|(?:\A|(?<=[:(=])|(?<=[:(=]\s))\d{1,3}(?:\s\d{3})+(?=(?:[.,]\d\d?)?\s?(?:[$€£¥₹₽]|(?:kr|zł|Kč|Ft|руб|[A-Z]{3})\b))"
+)
+"""Digits in groups: with blanks that do not break anywhere, with plain ones only where a price begins."""
 _HIDDEN_STYLE = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?!\.)", re.IGNORECASE
 )
@@ -37,14 +48,28 @@ def clean_text(text: str) -> str:
     return _CONTROL.sub("", _XML_HEAD.sub("", text))
 
 
+def with_body(text: str) -> str:
+    """
+    A page with a tag for its body, which HTML may leave out.
+
+    >>> with_body("<title>T</title><main>x")
+    '<title>T</title><body><main>x'
+    """
+    start = _BEFORE_BODY.match(text)
+    if start is None or _BODY.search(text):
+        return text
+    return f"{text[: start.end()]}<body>{text[start.end() :]}"
+
+
 def squeeze(text: str) -> str:
     """
-    One line: every run of white space a blank.
+    One line: every run of white space a blank, none inside a number.
 
-    >>> squeeze(" a\\n\\xa0b ")
-    'a b'
+    >>> squeeze(" a\\n\\xa0b "), squeeze("now 1\\xa0249,90 €"), squeeze("1 249,90 €"), squeeze("LOQ 15 697 €")
+    ('a b', 'now 1249,90 €', '1249,90 €', 'LOQ 15 697 €')
     """
-    return " ".join(text.replace("\u200b", "").replace("\xad", "").split())
+    plain = text.replace("\u200b", "").replace("\xad", "").strip()
+    return " ".join(_GROUPED.sub(lambda match: "".join(match[0].split()), plain).split())
 
 
 def is_hidden(element: HtmlElement) -> bool:

@@ -28,8 +28,10 @@ _INFO_HINTS = re.compile(
     r"product|spec|feature|detail|descri|summary|highlight|overview|attribut|main|article"
 )
 _SIDE_PRICE = re.compile(
-    r"shipping|delivery|versand|livraison|per month|/\s?mo|monthly|month|save\b|\boff\b|coupon|gift card"
-    r"|trade-?in|installment|financ|free over|orders over|tax|fee|deposit|warranty|was\b|rrp|msrp|list price",
+    r"(?<!free )(?:shipping|delivery|versand|livraison)|(?:shipping|delivery) (?:over|from|on)\b|/\s?mo|month"
+    r"|save\b|\boff\b|coupon|gift card|trade-?in|installment|financ|free over|orders over|\bfees?\b|deposit"
+    r"|(?<!incl )(?<!incl\. )(?<!including )(?<!excl )(?<!excl\. )(?<!excluding )tax|warranty|was\b|rrp|msrp"
+    r"|list price",
     re.IGNORECASE,
 )
 _OUT = re.compile(

@@ -1,20 +1,24 @@
 """Whole turns that read pages: what a query about the present leads to, and what a page cannot do."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from panda.models.scripted import ScriptedModel
+from panda.replays.simulating import simulate
+from panda.replays.verifying import verify_turn
 from panda.storage.layout import Layout
 from panda.storage.visits import place_visit
 from panda.tools.table import run_tool
 from tests.builders import NOW
-from tests.scripted_turns import USER, Ran, Script, laptop_store, pick, scripted_app
-from tests.web.site import Site, running_site
+from tests.scripted_turns import USER, OneModel, Preferring, Ran, Script, laptop_store, pick, scripted_app
+from tests.web.site import PAGES, Site, running_site
 
 LIVE = {
     "query_type": "informational",
@@ -23,7 +27,8 @@ LIVE = {
     "needs_live_data": True,
     "resolved_query": "",
 }
-STOCK = "Lenovo LOQ 15 Gaming Laptop: availability In Stock"
+NAME = "Lenovo LOQ 15 Gaming Laptop"
+STOCK = f"{NAME}: availability In Stock"
 
 
 @pytest.fixture
@@ -33,14 +38,29 @@ def site() -> Iterator[Site]:
 
 
 def run(
-    root: Path, site: Site, query: str, script: Script, *, visited: str | None = None, down: bool = False
+    root: Path,
+    site: Site,
+    query: str,
+    script: Script | Preferring,
+    *,
+    visited: str | None = None,
+    down: bool = False,
+    found: Sequence[tuple[str, str]] = (),
 ) -> Ran:
-    """One turn in a project that allows the site, a page of which was visited two days ago; or it is down."""
+    """
+    One turn in a project that allows the site, a page of which was visited two days ago; or it is down.
+
+    Searches find the pages that are given as (address, snippet).
+    """
     project = root / "project"
-    project.mkdir()
-    (project / "panda.toml").write_text(f'web_allow = ["{site.place}"]\n', encoding="utf-8")
+    (project / "results").mkdir(parents=True)
+    results = [{"url": url, "title": text, "content": text} for url, text in found]
+    (project / "results" / "saved.json").write_text(json.dumps({"results": results}), encoding="utf-8")
+    settings = f'web_allow = ["{site.place}"]\nsearch_provider = "file:results"\n'
+    (project / "panda.toml").write_text(settings, encoding="utf-8")
     layout = laptop_store(root / "store")
-    model = ScriptedModel(script, writes=True, scores=False)
+    writes = isinstance(script, Script)
+    model = ScriptedModel(script, writes=writes, scores=not writes)
     app = scripted_app(layout, model, project=project)
     if visited is not None:
         folder = layout.turn(USER, 1).directory
@@ -128,3 +148,85 @@ def test_a_page_gives_no_orders(tmp_path: Path, site: Site) -> None:
     assert ran.meta(6)["verdict"] == "APPROVE"
     assert ran.metadata.status == "approved"
     assert ran.problems == []
+
+
+def two_shops(site: Site) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Two shops that sell the same laptop at different prices, as a search finds them."""
+    page = (PAGES / "shop_json_ld.html").read_text(encoding="utf-8")
+    north, harbour = site.add("/north", page), site.add("/harbour", page.replace("697.00", "649.00"))
+    return (north, "Lenovo LOQ 15 for $697.00"), (harbour, "Lenovo LOQ 15 for $649.00")
+
+
+def researching(**replies: Any) -> Script:
+    """A model that searches the web once and answers nothing of its own."""
+    given: dict[str, Any] = {
+        "analyzer": {**LIVE, "needs_live_data": False},
+        "retrieval": {"relevant": []},
+        "synthesis": {"lines": []},
+        "planner": {"tools": ["internet.research"], "next_step": "coordinator"},
+        "coordinator": [
+            {"calls": [{"tool": "internet.research", "arguments": {"query": "price of the Lenovo LOQ 15"}}]},
+            {"calls": [{"tool": "done"}]},
+        ],
+        "answer": {"items": []},
+    }
+    return Script(**{**given, **replies})
+
+
+def test_sources_that_disagree(tmp_path: Path, site: Site) -> None:
+    """Prices that differ are both in research.json and both in the answer, and a replay gives the same."""
+    shops = two_shops(site)
+    ran = run(tmp_path, site, "Search the web: what does the Lenovo LOQ 15 cost?", researching(), found=shops)
+    told = {one["claim"] for one in ran.folder.read_json("research.json")["claims"]}
+    assert {f"{NAME}: price $697.00", f"{NAME}: price $649.00"} <= told
+    (north, _), (harbour, _) = shops
+    both = (f"$697.00 ({north}) or $649.00 ({harbour})", f"$649.00 ({harbour}) or $697.00 ({north})")
+    assert ran.response.startswith(tuple(f"{NAME}: price {one}; the sources disagree [1]" for one in both))
+    assert "673" not in ran.response
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+    asked = len(site.asked)
+    assert verify_turn(ran.folder) == []
+    again = simulate(ran.app.settings, ran.layout, OneModel(ran.model), ran.turn.turn)
+    assert (again.halted, again.misses, again.different) == (None, (), {})
+    assert len(site.asked) == asked
+
+
+def test_research_while_a_shop_is_away(tmp_path: Path, site: Site) -> None:
+    """What an earlier visit said of a page that cannot be had is told with its date, nothing bare."""
+    url = site.add_file("/loq", "shop_json_ld.html")
+    found = [(url, "Lenovo LOQ 15 Gaming Laptop in stock")]
+    query = "Search for the Lenovo LOQ."
+    ran = run(tmp_path, site, query, researching(), visited=url, down=True, found=found)
+    (step,) = ran.turn.steps()
+    assert step["status"] == "error"
+    texts = [claim["text"] for claim in step["claims"]]
+    assert f"{NAME}: price $697.00 (last seen 2026-01-02)" in texts
+    assert all(text.endswith("(last seen 2026-01-02)") for text in texts)
+
+
+def test_a_page_that_the_query_names(tmp_path: Path, site: Site) -> None:
+    """It is read whatever tool seems likeliest, and quoted; a page of the same server says nothing to it."""
+    url = site.add("/tides.html", "<h1>Tides</h1><p>The harbour floods at spring tides, by 2 metres.</p>")
+    site.add_file("/loq", "shop_json_ld.html")
+    model = Preferring("memory.query", "floods at spring tides")
+    query = f"What does {url} say about the harbour?"
+    ran = run(tmp_path, site, query, model, visited=f"{site.root}/loq")
+    assert ran.folder.read_json("plan.json")["tools"][0] == "web.fetch"
+    assert ran.turn.steps()[0]["arguments"] == {"url": url}
+    assert ran.response.startswith("The harbour floods at spring tides, by 2 metres. [1]")
+    assert ran.metadata.status == "approved"
+    scored = [case.continuation for asked in ran.model.asked for case in asked.cases]
+    assert any("the page say about the harbour" in text for text in scored)
+    assert not any("http" in text for text in scored)
+
+
+def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:
+    """A search that is planned is made, also where a page that was looked at again would do."""
+    url = site.add_file("/loq", "shop_json_ld.html")
+    shops = two_shops(site)
+    model = Preferring("internet.research", "Lenovo LOQ 15 Gaming Laptop: price", "current")
+    query = "What is the current price of the Lenovo LOQ 15? Search the web."
+    ran = run(tmp_path, site, query, model, visited=url, found=shops)
+    assert ran.folder.read_json("plan.json")["tools"][0] == "internet.research"
+    assert "internet.research" in [step["tool"] for step in ran.turn.steps()]

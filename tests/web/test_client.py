@@ -112,9 +112,11 @@ def test_types(site: Site) -> None:
     """What is no page is refused by its type, or by its bytes where it has none."""
     site.add("/pdf", b"%PDF-1.7", headers={"Content-Type": "application/pdf"})
     site.add("/zip", b"PK\x03\x04\0\0", headers={"Content-Type": ""})
+    site.add("/image", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", headers={"Content-Type": "text/html; charset=utf-8"})
     site.add("/json", '{"a": 1}', headers={"Content-Type": "application/json"})
     assert "application/pdf" in refusal(lambda: fetch(site, f"{site.root}/pdf"))
     assert "no text" in refusal(lambda: fetch(site, f"{site.root}/zip"))
+    assert "no text" in refusal(lambda: fetch(site, f"{site.root}/image"))
     assert fetch(site, f"{site.root}/json").media_type == "application/json"
 
 

@@ -51,6 +51,25 @@ def test_products(name: str, title: str, price: str, stock: str) -> None:
     assert made.quality >= 0.85
 
 
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [
+        ("1\u00a0249,90 €", "1249,90 €"),
+        ("Preis: 1 249,90 €", "1249,90 €"),
+        ("1\u202f299,00 zł", "1299,00 zł"),
+        ("2 495 kr", "2495 kr"),
+        ("CHF 1'250.00", "CHF 1'250.00"),
+        ("₹1,24,999", "₹1,24,999"),
+        ("USD 1,049.50 incl. tax", "USD 1,049.50"),
+        ("$34.50 with free shipping", "$34.50"),
+    ],
+)
+def test_written_prices(text: str, price: str) -> None:
+    """A price is read whole, however its thousands are grouped and whatever currency it is in."""
+    made = html(f"<h1>Lamp L1</h1><p class=price>{text}</p><button>Add to cart</button><p>In stock</p>")
+    assert (made.page_type, made.fields["price"]) == ("product", price)
+
+
 def test_other_prices_are_not_the_products() -> None:
     """Former prices, shipping, reviews and other products are no price of the product."""
     made = read("shop_json_ld.html")
@@ -110,6 +129,32 @@ def test_table() -> None:
     assert tables[0]["rows"][1] == ["Borealis", "20:15", "06:30", "€38"]
 
 
+def test_cells_that_span_rows() -> None:
+    """A cell that spans rows stands in each of them, and none of the others is moved."""
+    made = html(
+        "<table><tr><th>Group<th>Ticket<th>Fare<tr><td rowspan=2>Adults<td>Day<td>$12"
+        "<tr><td>Week<td>$40<tr><td>Children<td>Day<td>$6</table>"
+    )
+    rows = made.fields["tables"][0]["rows"]
+    assert rows == [["Adults", "Day", "$12"], ["Adults", "Week", "$40"], ["Children", "Day", "$6"]]
+
+
+def test_price_and_stock_without_a_blank() -> None:
+    """What stands in elements of its own is apart, also without a blank in the markup."""
+    cards = (f"<h3>Tent {n}</h3><span>${n}9.00</span><span>Out of stock</span>" for n in range(1, 5))
+    made = html("<h1>Tents</h1>" + "".join(f"<div>{card}</div>" for card in cards))
+    assert made.fields["products"][0] == {"name": "Tent 1", "price": "$19.00", "availability": "Out of stock"}
+
+
+def test_left_out_and_broken_tags() -> None:
+    """A page without a body tag is read, and so is a title with characters escaped twice."""
+    assert html("<title>News</title><article><h1>Ferries</h1><p>They leave.</article>").title == "Ferries"
+    assert html("<title>Pan<h1>Pan P1<p>$24.00").title == "Pan"
+    data = '{"@type": "Product", "name": "Mug &amp; Saucer", "offers": {"price": "1 299.50"}}'
+    made = html(f'<script type="application/ld+json">{data}</script><p>Text.')
+    assert (made.title, made.fields["price"]) == ("Mug & Saucer", "1299.50")
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -124,6 +169,12 @@ def test_table() -> None:
 def test_charsets_and_broken_pages(name: str, says: str) -> None:
     """Pages in other charsets and broken ones are read as far as they can be."""
     assert says in read(name).content
+
+
+def test_utf8_that_is_called_latin() -> None:
+    """A server that calls every page latin-1 does not spoil one in UTF-8."""
+    assert decode_body("Größe".encode(), "iso-8859-1") == ("Größe", "utf-8")
+    assert decode_body("Größe".encode("cp1252"), "iso-8859-1") == ("Größe", "cp1252")
 
 
 @pytest.mark.parametrize(
