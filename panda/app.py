@@ -116,10 +116,7 @@ class App:
         return self._taken_up(folder, recordings, session)
 
     def _finish_head(self) -> Session | None:
-        """
-        The session of the settings; its head is brought to its end if it was killed between its commit and
-        its last write.
-        """
+        """The session; its head is brought to its end if it was killed between commit and last write."""
         settings = self.settings
         session = load_session(self.layout, settings.user, settings.session)
         if session is not None and self.store.has(session.head_turn):

@@ -1,4 +1,8 @@
-"""The thirteen proofs: what one turn learns, the next one knows (S4)."""
+"""
+The thirteen proofs: what one turn learns, the next one knows (S4).
+
+Those that ask for `talk` run every turn as a process; the others open the store anew for every turn.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -61,8 +65,9 @@ def test_the_same_call_is_taken(tmp_path: Path) -> None:
     assert "reused" not in anew.turn.steps()[0]
 
 
-def test_every_call_of_a_step_is_carried(talk: FreshTalk) -> None:
+def test_every_call_of_a_step_is_carried(tmp_path: Path) -> None:
     """2: two calls of one round: both results are carried."""
+    talk = Talk(tmp_path)
     both = {"calls": [{"tool": "memory.query"}, {"tool": "doc.search"}]}
     talk.say("How much is the Lenovo LOQ 15?", planner=TOOLS, coordinator=[both, DONE])
     assert [one.tool for one in talk.carry.step_cache] == ["memory.query", "doc.search"]
@@ -92,8 +97,9 @@ def test_what_was_made_and_what_failed(talk: FreshTalk) -> None:
         assert all(label in carried(second, step) for label in made["entities_created"])
 
 
-def test_a_blocked_turn(talk: FreshTalk) -> None:
+def test_a_blocked_turn(tmp_path: Path) -> None:
     """4: why a turn was blocked reaches the next planner; its reply claims nothing that did not happen."""
+    talk = Talk(tmp_path)
     bad = {"calls": [{"tool": "memory.create", "arguments": {"kind": "preference"}}]}
     first = talk.say(
         "My favorite tea is Assam.",
@@ -143,8 +149,9 @@ def test_exclusion_holds_at_once(talk: FreshTalk) -> None:
     assert stubborn.metadata.status == "halted"
 
 
-def test_curation_over_turns(talk: FreshTalk) -> None:
+def test_curation_over_turns(tmp_path: Path) -> None:
     """6: what was kept, dropped and cleared is quoted with its reason in the next reflection prompt."""
+    talk = Talk(tmp_path)
     listed(talk)
     ref = next(one.ref for one in talk.carry.registry.records if one.label == DISHES[3])
     curation = [{"ref": ref, "action": "retain", "reason": "still in the running for Friday"}]
@@ -174,8 +181,9 @@ def test_notes_last_three_turns(talk: FreshTalk) -> None:
             assert ("The LOQ is the best buy" in shown) == (number < 5), number
 
 
-def test_flow(talk: FreshTalk) -> None:
+def test_flow(tmp_path: Path) -> None:
     """8: browsing, excluding, proposing, agreeing, looking back are told apart; an idiom excludes nothing."""
+    talk = Talk(tmp_path)
     listed(talk)
     propose = {
         "tools": [],
@@ -224,8 +232,9 @@ def test_a_whole_proposal(talk: FreshTalk) -> None:
     assert limits == {"count:dinners": (4, True)}
 
 
-def test_a_question_ends_in_words(talk: FreshTalk, tmp_path: Path) -> None:
+def test_a_question_ends_in_words(tmp_path: Path) -> None:
     """10: an open question outlives one turn on another matter, and is answered or dropped, not forgotten."""
+    talk = Talk(tmp_path / "answered")
     ask = {"tools": [], "next_step": "clarify", "question": "For which day is the dinner?"}
     talk.say("Plan a dinner.", planner=ask)
     other = talk.say("How much is the Lenovo LOQ 15?")
@@ -290,8 +299,9 @@ def test_killed_between_reply_and_commit(talk: FreshTalk) -> None:
     assert "panda turn (pid " in told[0]
 
 
-def test_history(talk: FreshTalk) -> None:
+def test_history(tmp_path: Path) -> None:
     """12: of nine turns three are recent, six in the history; where merging failed once, nothing is lost."""
+    talk = Talk(tmp_path)
     merged = {"reply": "", "history": "Told prices up to turn 8.", "engagement": "Laptops."}
     for number in range(1, 10):
         session = "no object" if number == 6 else merged
