@@ -61,12 +61,14 @@ class Validator:
                 Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(meant, item.text))
                 for n, item in enumerate(items, 1)
             ]
-            given = {
-                "answer": options,
-                "goals": [Option(goal["id"], goal["goal"]) for goal in goals],
-                "recalled": [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)],
-            }
-            reply = ask(self._executor, "phase6_validator", turn, options=given)
+            parts = [Option(goal["id"], goal["goal"]) for goal in goals]
+            past = [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)]
+            reply = ask(
+                self._executor,
+                "phase6_validator",
+                turn,
+                options={"answer": options, "goals": parts, "recalled": past},
+            )
             said = reply.values.get("goals") or ()
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
