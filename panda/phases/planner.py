@@ -17,7 +17,7 @@ from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
-from panda.retrieval.recent import told_turns
+from panda.retrieval.recent import recent_turns
 from panda.session.curating import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
@@ -212,7 +212,7 @@ def _failures(turn: Turn) -> list[str]:
 
 def _known(turn: Turn) -> str:
     """What the session is about: its latest turns, and what the query refers to."""
-    recent = told_turns(turn.layout, turn.user_id, turn.earlier[-_RECENT:])
+    recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
     lines = [f"Turn {number}: {said}" for number, said in recent]
     reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
     return "\n".join([*lines, reference["title"]] if reference else lines)

@@ -12,9 +12,9 @@ _MOST_TURNS = 8
 _ASKED_CHARS, _SAID_CHARS = 120, 240
 
 
-def recalled_turns(turn: Turn) -> list[int]:
-    """The last turns of the session, oldest first, if the query asks for all that it was about; else []."""
-    return turn.earlier[-_MOST_TURNS:] if recaps(turn.query) else []
+def recalled_turns(turn: Turn) -> tuple[int, ...]:
+    """The last turns of the session, oldest first, if the query asks for all that it was about; else ()."""
+    return turn.earlier[-_MOST_TURNS:] if recaps(turn.query) else ()
 
 
 def recalled_items(turn: Turn) -> list[GatheredItem]:

@@ -12,7 +12,7 @@ from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.retrieval.recent import told_turns
+from panda.retrieval.recent import recent_turns
 from panda.session.curating import curate, with_written
 from panda.session.decoding import encode
 from panda.session.values import Curation
@@ -39,7 +39,7 @@ class Reflection:
 
     def run(self, turn: Turn) -> Outcome:
         """Decide PROCEED or CLARIFY; a CLARIFY below the recipe's threshold proceeds and says so."""
-        recent = told_turns(turn.layout, turn.user_id, turn.earlier[-_RECENT:])
+        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
         reply = ask(
             self._executor,
             "phase1_reflection",

@@ -105,14 +105,15 @@ class Turn:
         return str(self.read(QUERY_ANALYSIS_JSON)["resolved_query"])
 
     @property
+    def earlier(self) -> tuple[int, ...]:
+        """The turns of its session before it, oldest first."""
+        known = self.session.turns if self.session else ()
+        return tuple(one.turn for one in known if one.turn < self.turn)
+
+    @property
     def carry(self) -> Carry:
         """What its session carried to it."""
         return self.session.carry if self.session else EMPTY
-
-    @property
-    def earlier(self) -> list[int]:
-        """Numbers of the session's turns before this one, oldest first."""
-        return [one.turn for one in self.session.turns if one.turn < self.turn] if self.session else []
 
     @property
     def context(self) -> ContextDocument:
