@@ -26,7 +26,8 @@ _SPLIT = re.compile(r",?\s+(?:and|or)\s+|,\s+")
 _ARTICLE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 _NAMED = re.compile(rf"(?:{_NAME}|[A-Z0-9][^.!?]*)")
 _SUBJECT = re.compile(
-    r"(?!(?:It|They|We|You|I|He|She|All|Both|Each|This|That|These|Those|There|Here|Which|What|If|In|On|At)\b)"
+    r"(?!(?:One|Two|Three|Four|Five|Six|Several|Some|Many|Here|It|They|We|You|I|He|She|All|Both|Each|This|"
+    r"That|These|Those|There|Here|Which|What|If|In|On|At)\b)"
     r"(?:The )?(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\. )?[A-Z][\w'’&-]*(?: (?:[A-Z0-9][\w'’&-]*|of|de|&))*(?= [a-z])"
 )
 _ONE_THING = re.compile(
@@ -253,11 +254,17 @@ def _offers(lines: Sequence[str]) -> list[str]:
 
 def _named_one_by_one(text: str) -> list[str]:
     """Sentences of which each says something of another name."""
-    sentences = split_sentences(one_line(text))
-    names = [match[0] if (match := _SUBJECT.match(one)) else "" for one in sentences]
+    told = [
+        (match[0] if (match := _SUBJECT.match(one)) else "", one) for one in split_sentences(one_line(text))
+    ]
+    while told and not told[0][0]:  # "Three offers came in."
+        del told[0]
+    while told and not told[-1][0]:  # "All of them are open."
+        del told[-1]
+    names = [name for name, _ in told]
     if len(names) < _LEAST_OFFERED or not all(names) or len(set(names)) < len(names):
         return []
-    return [f"{name}: {said[len(name) :].strip()}" for name, said in zip(names, sentences, strict=True)]
+    return [f"{name}: {said[len(name) :].strip()}" for name, said in told]
 
 
 def _describes(head: str) -> bool:

@@ -21,7 +21,7 @@ _HAVING = re.compile(
     r"\b(?:the|that|this) (?P<noun>one|(?!one\b)[a-z][\w-]*) "
     r"(?P<how>(?:with|without|that|which|who|whose|where|in|from|for|at|by|on|near|next to|under|below|"
     r"over|above|"
-    r"set|called|named|made|costing|having|offering)\b(?:[^,.;?!]|[,.](?=\d))*)",
+    r"due|set|called|named|made|costing|having|offering)\b(?:[^,.;?!]|[,.](?=\d))*)",
     re.IGNORECASE,
 )
 _SUCH = re.compile(

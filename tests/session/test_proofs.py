@@ -362,3 +362,14 @@ def test_the_answer_leaves_out_what_is_excluded(tmp_path: Path) -> None:
     ran = talk.say("not the Lenovo, please", answer={"items": []})
     assert [one.state for one in talk.carry.registry.records] == ["demoted"]
     assert "Options: sources" not in ran.asked("answer")[0].text
+
+
+def test_greets_once(tmp_path: Path) -> None:
+    """A session is greeted once: a later answer that greets again is shown without it."""
+    talk = Talk(tmp_path)
+    hello = {"items": [{"text": "Hello there! The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]}
+    assert "Hello there!" in talk.say("How much is the Lenovo LOQ 15?", answer=hello).response
+    second = talk.say("How much is the Lenovo LOQ 15 now?", answer=hello)
+    assert "Hello" not in second.response
+    assert "The Lenovo LOQ 15 costs $697." in second.response
+    assert "greeted already: do not greet again" in carried(second, "answer")
