@@ -9,7 +9,7 @@ from panda.memory.nodes import NodeReader
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.session.entities import names
-from panda.session.references import Reference, find_references, replace_references
+from panda.session.references import Reference, find_references, follow_up, replace_references
 from panda.session.values import Carry, Entity
 from panda.session.words import asks_again
 
@@ -71,7 +71,8 @@ class References:
             query: The raw query.
             written: What a model made of it; it counts if it has every name, or no rule resolves anything.
         """
-        resolved = replace_references(query, self.found, self.carry)
+        resolved = follow_up(query, self.found, self.carry)
+        resolved = resolved or replace_references(query, self.found, self.carry)
         if resolved == query or all(names(written, one.label) for one in self.entities):
             return written or resolved
         return resolved

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from panda.documents.antecedents import has_antecedent
 from panda.documents.stemming import split_terms
@@ -13,6 +13,9 @@ from panda.session.values import Carry, Entity
 
 _ITEM_NOUNS = frozenset(split_terms("one ones option options item items choice entry result thing"))
 _SPOKEN_CHARS = 2_000
+_FILLING = re.compile(
+    r"(?:and|or|but|ok|okay|then|now|so|please|thanks|what|how|is|about|with|for|[\s.,;:!?])*", re.IGNORECASE
+)
 _RANKED = re.compile(
     rf"\b(?:the|that) (?P<rank>{SUPERLATIVE})(?: of (?:them|these|those|all))?(?P<noun> [a-z][\w-]*)?",
     re.IGNORECASE,
@@ -198,6 +201,39 @@ def replace_references(query: str, references: Sequence[Reference], carry: Carry
     return query
 
 
+def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str | None:
+    """
+    What a query that only names another thing asks: what was asked of the last thing.
+
+    Args:
+        query: The raw query, as "And the last one?".
+        references: Its references.
+        carry: What the session carries.
+
+    Returns:
+        The last query that asked something of a thing, with the names of the new one; None if this query
+        asks by itself, or none before it did.
+    """
+    if not any(one.refs for one in references) or not _is_bare(query, references):
+        return None
+    for recent in reversed(carry.recent_turns):
+        before = find_references(recent.user, carry)
+        if not _is_bare(recent.user, before):
+            meant = [one for one in before if one.refs]
+            refs = tuple(dict.fromkeys(ref for one in references for ref in one.refs))
+            asked = [replace(meant[0], refs=refs)] if len(meant) == 1 else []
+            return replace_references(recent.user, asked, carry) if asked else None
+    return None
+
+
+def _is_bare(query: str, references: Sequence[Reference]) -> bool:
+    """Whether a query says nothing besides its references."""
+    rest = query
+    for one in sorted(references, key=lambda one: -one.start):
+        rest = rest[: one.start] + rest[one.start + len(one.words) :]
+    return bool(references) and _FILLING.fullmatch(rest) is not None
+
+
 def _pair(match: re.Match[str], carry: Carry) -> tuple[str, ...]:
     """What "both" means if the list has more than two items: the two that a later turn was about."""
     if not match["both"] or "both" not in match["both"].lower():
@@ -229,7 +265,8 @@ def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
     for recent in reversed(carry.recent_turns):
         asked = [ref for ref in recent.asked_about if ref in known]
         found = [ref for ref in recent.entities_mentioned if ref in known]
-        if asked and recent.turn != carry.registry.listing.turn:
+        listing = carry.registry.listing
+        if asked and (recent.turn != listing.turn or asked[0] in listing.refs):
             return asked
         if found:
             return found[:12]

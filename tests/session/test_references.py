@@ -4,7 +4,7 @@ import pytest
 
 from panda.documents.listings import listed_items
 from panda.session.carrying import carry_over
-from panda.session.references import find_references, replace_references
+from panda.session.references import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles
 from panda.session.values import EMPTY, Carry
 
@@ -292,6 +292,23 @@ def test_what_it_means_after_an_ordinal() -> None:
         ("Which?", SHRUBS), ("And the last one?", "The Mahonia has holly-like leaves. So has Skimmia.")
     )
     assert meant("How high does it grow?", carry) == "Mahonia"
+
+
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("And the last one?", "When does Mahonia flower?"),
+        ("What about the Skimmia?", "When does Japanese Skimmia flower?"),
+        ("And how high is the last one?", None),
+        ("And then?", None),
+    ],
+)
+def test_a_follow_up_asks_the_same(query: str, asks: str | None) -> None:
+    """A query that only names another thing asks of it what was asked before, also two turns before."""
+    first = ("When does the first one flower?", "The hydrangea flowers from June to September.")
+    for turns in ([first], [first, ("And the second one?", "In winter.")]):
+        carry = said(("Which?", SHRUBS), *turns)
+        assert follow_up(query, find_references(query, carry), carry) == asks
 
 
 def test_names_replace_references() -> None:
