@@ -16,6 +16,7 @@ from tests.code_mode import SOURCE, call, code_script, replies, repository, run_
 from tests.scripted_turns import scripted_app
 
 LINES = 20_000
+EDITED = SOURCE.replace("add_up", "total")
 
 
 def whole(number: int) -> str:
@@ -47,9 +48,19 @@ def test_killed_while_it_writes(tmp_path: Path, writes: int) -> None:
     assert list(project.files()) == ["a.txt"]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the rename", "after the rename"])
-def test_turn_killed_at_its_edit(tmp_path: Path, *, after: bool) -> None:
-    """A turn that is killed as it edits a file makes the edit once, when it is resumed."""
+@pytest.mark.parametrize(
+    ("after", "meanwhile", "status", "left"),
+    [
+        (False, None, "success", EDITED),
+        (True, None, "success", EDITED),
+        (False, "# mine\n", "error", "# mine\n"),
+    ],
+    ids=["before the rename", "after the rename", "edited by somebody else"],
+)
+def test_turn_killed_at_its_edit(
+    tmp_path: Path, *, after: bool, meanwhile: str | None, status: str, left: str
+) -> None:
+    """A turn that is killed as it edits neither edits twice, nor loses the edit, nor somebody else's."""
     project = repository(tmp_path)
     edit = call("file.edit", path="totals.py", old="def add_up(", new="def total(")
     script = code_script(replies(edit), answer={"items": []})
@@ -63,19 +74,20 @@ def test_turn_killed_at_its_edit(tmp_path: Path, *, after: bool) -> None:
             if str(target).endswith("totals.py"):
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        os.rename = killed
+        vars(os)["rename"] = killed
         run_code(tmp_path, project, script)
         os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    edited = SOURCE.replace("add_up", "total")
-    assert (project / "totals.py").read_text() == (edited if after else SOURCE)
+    _, ended = os.waitpid(child, 0)
+    assert os.WTERMSIG(ended) == signal.SIGKILL
+    assert (project / "totals.py").read_text() == (EDITED if after else SOURCE)
+    if meanwhile is not None:
+        (project / "totals.py").write_text(meanwhile)
     layout = Layout(tmp_path / "store")
     app = scripted_app(layout, ScriptedModel(script, scores=False), project=project)
     turn = app.resume_turn(3)
     app.run_turn(turn)
-    assert (project / "totals.py").read_text() == edited
-    assert [step["status"] for step in turn.steps()] == ["success"]
+    assert (project / "totals.py").read_text() == left
+    assert [step["status"] for step in turn.steps()] == [status]
     assert turn.folder.read_metadata().status == "approved"
     assert [one for one in check_store(layout) if "temporary" not in one.message] == []
 
