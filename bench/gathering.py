@@ -89,16 +89,26 @@ def _measure_pairs(root: Path, pairs: Sequence[dict[str, Any]]) -> None:
 
 def _write(layout: Layout, user: str, source: Sequence[str]) -> str:
     kind, name, text = source
+    if kind == "turn":  # name is the query, text the answer
+        line = {
+            "user": user,
+            "session": "before",
+            "at": "2024-05-30T12:00:00Z",
+            "query": name,
+            "response": text,
+        }
+        [turn] = import_turns([json.dumps(line)], layout, lambda: _NOW).turns
+        return f"turn:{turn.turn}"
     if kind == "knowledge":
         path = layout.knowledge(user) / f"{name.replace(' ', '_')}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"---\ntitle: {name}\n---\n\n{text}\n", encoding="utf-8")
         return f"knowledge:{path.name}"
-    path = layout.preferences(user)
+    path = layout.facts(user) if kind == "fact" else layout.preferences(user)
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.read_text(encoding="utf-8").removesuffix("---\n") if path.exists() else "---\n"
     path.write_text(f"{before}{name}: {json.dumps(text)}\n---\n", encoding="utf-8")
-    return f"memory:{name}"
+    return f"{kind}:{name}"
 
 
 def _gather(layout: Layout, user: str, question: str) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from panda.errors import PandaError
 from panda.models.contract import ScoreCase
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.phases.turn import Turn
-from panda.recipes.choices import prompt_sections, section_items
+from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.settings import load_settings
 from panda.storage.assets import asset
 from panda.storage.checking import check_store

@@ -10,6 +10,7 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
 _TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_CELL_EDGE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
 _COMMENT = re.compile(r"^\s*<!--.*-->\s*$")
 
@@ -84,7 +85,7 @@ def _passages(lines: list[str]) -> Iterator[Passage]:
             depth = len(heading.group(1))
             headings = [*(h for h in headings if h[0] < depth), (depth, heading.group(2))]
         elif is_row:
-            cells = [one_line(cell) for cell in line.strip().strip("|").split("|")]
+            cells = [one_line(cell) for cell in _CELL_EDGE.split(line.strip().strip("|"))]
             if table is None:
                 following = lines[number] if number < len(lines) else ""
                 table = cells if _TABLE_RULE.match(following.rstrip("\r")) else []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from panda.documents.questions import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Item, Node, NodeReader
+from panda.memory.notes import NOTE
 
 DOCUMENTS_TOKENS = 3_000
 """Budget tokens of all loaded documents together (S1 §7.2)."""
@@ -41,14 +42,15 @@ class LoadedDocument:
 
 def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     """
-    Nodes with everything they lead to: a turn's research, the visits of research.
+    Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to.
 
     Args:
         reader: Loads them.
         node_ids: Ids of nodes that must exist.
 
     Returns:
-        Each once: those asked for in their order, then what they lead to.
+        Each once: those asked for in their order, then what they lead to. Links of notes are followed once:
+        not those of notes that nobody asked for.
 
     Raises:
         MemoryNodeError: One is missing or corrupt.
@@ -62,7 +64,8 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
         node_id = waiting.pop(0)
         if node_id not in nodes:
             nodes[node_id] = reader.load(node_id)
-            waiting += nodes[node_id].links
+            if node_id in node_ids or not node_id.startswith(NOTE):
+                waiting += nodes[node_id].links
     return list(nodes.values())
 
 
@@ -112,7 +115,7 @@ def fit_nodes(
 def _rank(node: Node) -> tuple[int, int]:
     """Memory > research > visits > newer turns > older turns."""
     if node.source_type in _FIRST:
-        is_document = node.id.startswith("knowledge:")
+        is_document = node.id.startswith(NOTE)
         return (len(_FIRST) if is_document else _FIRST.index(node.source_type)), 0
     return len(_FIRST) + 1, -int(node.id.removeprefix("turn:"))
 

@@ -26,7 +26,7 @@ class Node:
     items: tuple[Item, ...]
     """Its quotable lines, expired ones included."""
     links: tuple[str, ...] = ()
-    """Ids of nodes it leads to: a turn's research, the visits of research."""
+    """Ids of nodes it leads to: a turn's research, the visits of research, the notes that a note links to."""
     expires_at: datetime | None = None
     """When its maker wanted it refreshed; None if never said."""
     warnings: tuple[str, ...] = ()

@@ -3,20 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from panda.documents.front_matter import read_number, split_front_matter
-from panda.documents.knowledge_sections import split_knowledge
 from panda.documents.sentences import one_line
-from panda.documents.times import Clock, parse_time
+from panda.documents.times import Clock
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
-from panda.memory.confidence import KNOWLEDGE, MISSING
-from panda.memory.items import Item, knowledge_items, research_items, turn_items, visit_items
+from panda.memory.confidence import MISSING
+from panda.memory.items import Item, research_items, turn_items, visit_items
 from panda.memory.node import Node, SourceType
+from panda.memory.notes import load_note
 from panda.memory.projection import Projection
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.staging import Kind
-from panda.storage.files import read_text, store_errors
+from panda.storage.files import read_text
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,
@@ -33,7 +32,6 @@ __all__ = ["Item", "Node", "NodeReader", "SourceType"]
 
 _TITLE_CHARS = 80
 _PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
-_DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "created")
 
 
 class NodeReader:
@@ -81,7 +79,7 @@ class NodeReader:
                 case "visit" if name:
                     return self._visit(node_id, name)
                 case "knowledge" if name:
-                    return self._knowledge(node_id, name)
+                    return load_note(self._layout.knowledge(self._user), name, self._clock())
         raise MemoryNodeError(
             f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
         )
@@ -216,50 +214,6 @@ class NodeReader:
             ),
             url=record.url or None,
         )
-
-    def _knowledge(self, node_id: str, name: str) -> Node:
-        path, anchor = self._knowledge_path(name), None
-        with store_errors(path, "read"):
-            is_section = "#" in name and not path.exists()
-        if is_section:
-            name, _, anchor = name.rpartition("#")
-            path = self._knowledge_path(name)
-        document = split_front_matter(read_text(path), where=str(path))
-        given = document.values.get("confidence")
-        start = KNOWLEDGE if given is None else read_number(given)
-        if start is None or not 0 <= start <= 1:
-            raise FileFormatError(
-                f"confidence {given!r} is no number from 0 to 1", where=f"{path} (confidence)"
-            )
-        at: datetime | None = None
-        raw_date = next((str(document.values[key]) for key in _DATE_KEYS if document.values.get(key)), None)
-        if raw_date is not None:
-            try:
-                at = parse_time(raw_date)
-            except ValueError as exc:
-                raise FileFormatError(f"{raw_date!r} is no date", where=f"{path} (front matter)") from exc
-        sections = split_knowledge(document.body)
-        if anchor is not None:
-            sections = [section for section in sections if section.anchor == anchor]
-            if not sections:
-                raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
-        title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
-        heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title
-        passages = [passage for section in sections for passage in section.passages]
-        return Node(
-            id=node_id,
-            source_type="fact",
-            title=title if heading == title else f"{title}: {heading}",
-            provenance=self._relative(path),
-            at=at,
-            items=knowledge_items(passages, start, at, self._clock()),
-        )
-
-    def _knowledge_path(self, name: str) -> Path:
-        parts = PurePosixPath(name).parts
-        if PurePosixPath(name).is_absolute() or ".." in parts:
-            raise NotFoundError(f"{name!r} leads out of the knowledge directory", where=name)
-        return self._layout.knowledge(self._user).joinpath(*parts)
 
     def _relative(self, path: Path) -> str:
         return path.relative_to(self._layout.user(self._user)).as_posix()

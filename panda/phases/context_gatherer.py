@@ -36,7 +36,7 @@ from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.candidates import Candidate, Retriever
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.plan import build_plan, planned_nodes
+from panda.retrieval.plan import build_plan, further_nodes, planned_nodes
 from panda.retrieval.query_words import find_names
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import judge_candidates
@@ -111,16 +111,13 @@ class ContextGatherer:
         candidates, previous = self._candidates(turn)
         offered = offered_candidates(candidates, count=self._count)
         options = [Option(c.node_id, c.text, (c.node_id,), max(0.0, c.score)) for c in offered]
-        reply = ask(
-            self._executor, "phase2_1_retrieval", turn, options={"relevant": options, "nearest": options}
-        )  # fmt: skip
-        relevant, nearest = reply.choices.get("relevant"), reply.choices.get("nearest")
+        reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})
+        relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in candidates]
         judged = judge_candidates(
             candidates,
             query=turn.meant,
-            judged=relevant.scores if relevant and relevant.fitted else {},
-            likelihoods=nearest.scores if nearest else {},
+            likelihoods=relevant.scores if relevant else {},
             written=reply.values["relevant"],
             by_rule=ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
         )
@@ -140,13 +137,13 @@ class ContextGatherer:
             HaltError: A planned document is missing or corrupt, or §2 failed its checks twice.
         """
         plan = self.plan(turn)
-        chosen = planned_nodes(plan)
+        further: list[str] = []
         guidance: str | None = None
         issues: list[str] = []
         for round_ in (0, 1):
-            documents = self._load(turn, chosen)
+            documents = self._load(turn, [*planned_nodes(plan), *further])
             nodes = {one.node.id: one.node for one in documents}
-            draft = self._draft(turn, documents, plan, guidance)
+            draft = self._draft(turn, documents, plan, guidance, further)
             sections = self._build(turn, draft, nodes, plan)
             issues = check_sections(sections, nodes, self._clock(), query=turn.query)
             if issues:
@@ -154,11 +151,10 @@ class ContextGatherer:
                 continue
             sections = with_own_confidence(sections, nodes, self._clock())
             reply = self._judge(turn, sections, draft, guidance)
-            wider = [id_ for one in plan["candidates"] if (id_ := str(one["node_id"])) not in nodes][:_WIDER]
-            if reply.values["verdict"] != "retry" or round_ == 1 or not wider:
+            further = [one for one in further_nodes(plan) if one not in nodes][:_WIDER]
+            if reply.values["verdict"] != "retry" or round_ == 1 or not further:
                 return self._gathered(turn, plan, documents, sections, reply)
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
-            chosen = chosen + wider
         raise HaltError(
             "§2 failed its checks twice",
             where=str(turn.folder.paths / GATHERED_CONTEXT_JSON),
@@ -171,7 +167,7 @@ class ContextGatherer:
         """The ranked candidates, and the session's previous turn."""
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         named = [f"turn:{number}" for number in named_turns(turn.query)]
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=1)
+        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=1)
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
@@ -185,6 +181,10 @@ class ContextGatherer:
         )
         for problem in self._retriever.problems:
             turn.warn(f"not in the index: {problem.where}: {problem.message}")
+        if self._retriever.behind:
+            turn.warn(
+                f"the index lacks {self._retriever.behind} changed files: another process is writing it"
+            )
         missing = [node_id for node_id in named if node_id not in {c.node_id for c in found}]
         if missing:
             turn.warn(f"the query names {', '.join(missing)}, which does not exist")
@@ -214,10 +214,15 @@ class ContextGatherer:
         return documents
 
     def _draft(
-        self, turn: Turn, documents: Sequence[LoadedDocument], plan: Mapping[str, Any], guidance: str | None
+        self,
+        turn: Turn,
+        documents: Sequence[LoadedDocument],
+        plan: Mapping[str, Any],
+        guidance: str | None,
+        further: Sequence[str],
     ) -> Draft:
         session = recent_turns(
-            turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_SESSION_TURNS
+            turn.layout, turn.user_id, turn.earlier, limit=_SESSION_TURNS
         )  # fmt: skip
         lines = line_options(turn.meant, documents)
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
@@ -230,7 +235,7 @@ class ContextGatherer:
             guidance=guidance,
         )
         scores = reply.choices["lines"].scores if "lines" in reply.choices else {}
-        return draft_of(turn.meant, reply.values, lines, plan, scores)
+        return draft_of(turn.meant, reply.values, lines, plan, scores, further)
 
     def _build(
         self, turn: Turn, draft: Draft, nodes: Mapping[str, Node], plan: Mapping[str, Any]

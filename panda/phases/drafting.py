@@ -16,6 +16,8 @@ from panda.retrieval.rules import asks_for_details
 
 _MOST_LINES = 40
 _SPEC = "product_spec"
+_SUFFICES = 1.1
+"""Score with which 2.5 takes a line for an answer; lines of sources that 2.1 left out need it."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ def draft_of(
     lines: Sequence[Line],
     plan: Mapping[str, Any],
     scores: Mapping[str, float],
+    further: Collection[str] = (),
 ) -> Draft:
     """
     The draft that a reply of 2.2 stands for.
@@ -84,6 +87,7 @@ def draft_of(
         lines: The lines on offer.
         plan: The retrieval plan.
         scores: How the lines were scored, by id; {} if they were not.
+        further: Nodes that the plan left out and that are looked at all the same.
 
     Returns:
         The draft with what belongs into it by rule: a line of every candidate that the plan chose for
@@ -97,7 +101,11 @@ def draft_of(
         extra = draft_of_lines([(line.node, line.item) for line in missing])
         return Draft(_merged([*written, *extra]), ())
     by_id = {line.option.id: line for line in lines}
-    chosen = [by_id[id_] for id_ in values["lines"]]
+    chosen = [
+        line
+        for line in (by_id[id_] for id_ in values["lines"])
+        if line.node.id not in further or scores.get(line.option.id, _SUFFICES) >= _SUFFICES
+    ]
     shown = {line.node.id for line in chosen}
     wanted = [str(one["node_id"]) for one in plan["candidates"] if one["chosen"]]
     chosen += [best[node_id] for node_id in wanted if node_id in best and node_id not in shown]

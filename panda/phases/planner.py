@@ -210,7 +210,7 @@ def _failures(turn: Turn) -> list[str]:
 
 def _known(turn: Turn) -> str:
     """What the session is about: its latest turns, and what the query refers to."""
-    recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+    recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
     lines = [f"Turn {number}: {said}" for number, said in recent]
     reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
     return "\n".join([*lines, reference["title"]] if reference else lines)

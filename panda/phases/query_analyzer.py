@@ -16,6 +16,7 @@ from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.query_words import find_names, find_query_words
 from panda.retrieval.recent import recent_turns
+from panda.retrieval.rules import asks_only_for_details
 from panda.session.limits_said import find_limits
 from panda.session.questions_open import agreed_query, answer_of
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
@@ -48,7 +49,7 @@ class QueryAnalyzer:
     def run(self, turn: Turn) -> Advance:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
         describe_image(self._executor, turn)
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
         references = references_of(turn)
         words = references.words or _words_reaching_back(turn.query)
         named = references.options()
@@ -86,7 +87,7 @@ class QueryAnalyzer:
             "user_purpose": values.get("user_purpose"),
             "data_requirements": {
                 "needs_current_prices": values["needs_current_prices"],
-                "needs_live_data": values["needs_live_data"],
+                "needs_live_data": values["needs_live_data"] and not asks_only_for_details(turn.query),
                 "freshness": None,
             },
             "content_reference": content,

@@ -38,7 +38,7 @@ class Reflection:
 
     def run(self, turn: Turn) -> Outcome:
         """Decide PROCEED or CLARIFY; a CLARIFY below the recipe's threshold proceeds and says so."""
-        recent = recent_turns(turn.layout, turn.user_id, turn.session_id, turn.turn, limit=_RECENT)
+        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
         reply = ask(
             self._executor,
             "phase1_reflection",

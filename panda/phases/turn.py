@@ -105,6 +105,12 @@ class Turn:
         return str(self.read(QUERY_ANALYSIS_JSON)["resolved_query"])
 
     @property
+    def earlier(self) -> tuple[int, ...]:
+        """The turns of its session before it, oldest first."""
+        known = self.session.turns if self.session else ()
+        return tuple(one.turn for one in known if one.turn < self.turn)
+
+    @property
     def carry(self) -> Carry:
         """What its session carried to it."""
         return self.session.carry if self.session else EMPTY

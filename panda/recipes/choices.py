@@ -12,16 +12,17 @@ Four scorers ask the model, one asks nothing:
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from panda.documents.last_seen import without_last_seen
-from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
+from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.recipes.schemas import ChoiceSpec, Step
 
+_MOST_REVERSED = 8
+"""How many options are scored in reverse; the others count as the worst of them."""
 _BEFORE = "Evidence: {{option}}\nQuestion:"
 ScoreFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, int]]]
 """Maps a prefix and cases to (log-probability, number of tokens) of each continuation."""
@@ -214,10 +215,11 @@ def _likelihood(
     base = sum(value for value, _ in foreign) / len(foreign)
     gains = [(value - base) / count for value, count in given]
     if step.reverse:
-        back = score(*reverse_cases(options, sections, query))
-        for i in range(len(options)):
-            (here, count), (there, _) = back[i], back[len(options) + i]
-            gains[i] += step.reverse * (here - there) / count
+        first = sorted(range(len(options)), key=lambda n: -gains[n])[:_MOST_REVERSED]
+        back = score(*reverse_cases([options[n] for n in first], sections, query))
+        leads = reverse_leads([value / count for value, count in back], len(first))
+        turned = dict(zip(first, leads, strict=True))
+        gains = [gain + step.reverse * turned.get(n, min(leads)) for n, gain in enumerate(gains)]
     return {option.id: gain + step.prior * option.prior for option, gain in zip(options, gains, strict=True)}
 
 
@@ -234,43 +236,31 @@ def forward_cases(
 def reverse_cases(
     options: Sequence[Option], sections: Mapping[str, str], query: str
 ) -> tuple[str, list[ScoreCase]]:
-    """Each option after the query, then each after an unrelated question; prefix and cases."""
+    """Each option after the query, then each after every unrelated question; prefix and cases."""
+    unrelated = sections["unrelated question"]
     cases = [
         ScoreCase(f"Question: {asked}\nEvidence:", f" {option.worded}\n")
-        for asked in (query, sections["unrelated question"].strip())
+        for asked in (query, *(section_items(unrelated) or [unrelated.strip()]))
         for option in options
     ]
     return sections["reverse"].strip() + "\n\n", cases
 
 
-def prompt_sections(text: str, name: str) -> dict[str, str]:
+def reverse_leads(values: Sequence[float], count: int) -> list[float]:
     """
-    The sections of a scorer's prompt file, by their `# heading`.
+    How much likelier options are after the query than after unrelated questions.
 
     Args:
-        text: The file.
-        name: Its name, for the error.
+        values: Of the cases of `reverse_cases`, in their order.
+        count: How many options there are.
 
-    Raises:
-        RecipeKeyError: There is text but no heading.
-
-    >>> prompt_sections("# shots\\nEvidence: a\\n# foreign\\n- b\\n", "x.md")
-    {'shots': 'Evidence: a\\n', 'foreign': '- b\\n'}
+    >>> reverse_leads([-1.0, -2.0, -3.0, -2.0, -2.0, -2.0], 2)
+    [1.5, 0.0]
     """
-    parts = re.split(r"(?m)^# (.+)\n", text)
-    if len(parts) < 3:
-        raise RecipeKeyError("a scorer's prompt file needs `# heading` sections", where=f"prompts/{name}")
-    return {parts[i].strip(): parts[i + 1] for i in range(1, len(parts), 2)}
-
-
-def section_items(text: str) -> list[str]:
-    """
-    The list items of a section.
-
-    >>> section_items("- a\\nand so on\\n- b\\n")
-    ['a', 'b']
-    """
-    return [line[2:].strip() for line in text.splitlines() if line.startswith("- ")]
+    return [
+        value - sum(values[count + n :: count]) / (len(values) // count - 1)
+        for n, value in enumerate(values[:count])
+    ]
 
 
 def _softmax(values: Mapping[str, float]) -> dict[str, float]:

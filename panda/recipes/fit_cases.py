@@ -14,7 +14,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from panda.recipes.choices import ChoiceInputs, prompt_sections, section_items
+from panda.recipes.choices import ChoiceInputs
+from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.recipes.schemas import ChoiceSpec, Step
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")

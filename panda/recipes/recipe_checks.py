@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from panda.errors import RecipeBudgetError, RecipeError, RecipeKeyError, RecipeSchemaError
 from panda.models.grammar import compile_schema
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import prompt_sections, section_items
 from panda.recipes.pack import Request, build_messages
+from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.recipes.recipe import Recipe
 from panda.recipes.rivals import wanted_sections
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties

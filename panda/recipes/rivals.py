@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from panda.documents.stemming import split_terms
 from panda.models.contract import ScoreCase
-from panda.recipes.choices import Option, forward_cases, reverse_cases
+from panda.recipes.choices import Option, forward_cases, reverse_cases, reverse_leads
 from panda.recipes.schemas import Step
 
 Values = tuple[float, ...]
@@ -60,7 +60,7 @@ def rival_values(
     bounded = [_mean([math.tanh(value) for value in gain]) for gain in gains]
     first = sorted(range(len(options)), key=lambda n: -plain[n] - bounded[n])[:_MOST_REVERSED]
     back = [_mean(one) for one in score(*reverse_cases([options[n] for n in first], sections, query))]
-    turned = {n: back[i] - back[len(first) + i] for i, n in enumerate(first)}
+    turned = dict(zip(first, reverse_leads(back, len(first)), strict=True))
     columns = [
         plain,
         bounded,

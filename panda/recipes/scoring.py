@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from panda.models.contract import Model, ScoreCase, ScoreParams, Scores, Usage
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import Choice, ChoiceInputs, Option, choose, prompt_sections
+from panda.recipes.choices import Choice, ChoiceInputs, Option, choose
 from panda.recipes.fit_cases import YES, FitTexts, build_texts, judges_options
 from panda.recipes.fits import Fit, fit_name
 from panda.recipes.journal import CallWriter, Journal, add_usage
 from panda.recipes.pack import Request
+from panda.recipes.prompt_sections import prompt_sections
 from panda.recipes.recipe import Recipe
 from panda.recipes.rivals import compares_rivals, rival_values
 from panda.recipes.schemas import ChoiceSpec, Step

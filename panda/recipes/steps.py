@@ -52,7 +52,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase0_describe_image": StepInputs(of_image=True),
     "phase0_query_analyzer": StepInputs(("content_reference",), ("names",), ("raw_query", "turn_summaries")),
     "phase1_reflection": StepInputs(("entities",), ("quoted",), ("turn_summaries",)),
-    "phase2_1_retrieval": StepInputs(("relevant", "nearest")),
+    "phase2_1_retrieval": StepInputs(("relevant",)),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
     "phase3_planner": StepInputs(

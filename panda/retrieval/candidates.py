@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import cast
 
 from panda.documents.problems import Problem
 from panda.documents.sentences import one_line
 from panda.documents.times import Clock
-from panda.memory.nodes import SourceType
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry
 
@@ -24,18 +21,10 @@ class Candidate:
 
     node_id: str
     """As "turn:811"."""
-    source_type: SourceType
-    """Kind of source."""
-    header: str
-    """Short line, as "Turn 811: Compared RTX 4050 laptops under $1000"."""
     text: str
     """What it says in one line, clipped: by this its relevance is judged."""
-    at: datetime | None
-    """When it was said or seen."""
     score: float
     """Higher is better; 0 if no word of the query is in it."""
-    session: str | None
-    """Session of a turn; None for everything else."""
 
 
 class Retriever:
@@ -125,12 +114,8 @@ def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
 def _candidate(entry: IndexEntry, score: float) -> Candidate:
     return Candidate(
         node_id=entry.node_id,
-        source_type=cast(SourceType, entry.source_type),
-        header=entry.header,
         text=_text(entry),
-        at=entry.at,
         score=round(score, 4),
-        session=entry.session,
     )
 
 

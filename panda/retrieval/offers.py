@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from panda.retrieval.candidates import Candidate
 
-TOTAL_TOKENS = 3_900
+_TOTAL_TOKENS = 3_900
 """Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
-TURN_TOKENS = 125
-"""Budget tokens of one turn."""
 _BUDGETS: Mapping[str, int] = {"turn": 2_500, "memory": 400, "research": 500, "visit": 500, "knowledge": 500}
 _KINDS = {"fact": "memory"}
 
@@ -27,7 +25,7 @@ def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str]
     Source:
         S1 §7.1.
     """
-    room, total = dict(_BUDGETS), TOTAL_TOKENS
+    room, total = dict(_BUDGETS), _TOTAL_TOKENS
     offered: list[Candidate] = []
     for candidate in candidates:
         kind = candidate.node_id.partition(":")[0]

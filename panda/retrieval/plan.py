@@ -55,11 +55,19 @@ def build_plan(
 
 def planned_nodes(plan: Mapping[str, Any]) -> list[str]:
     """The ids of the nodes that a plan chose, best first."""
-    ranked = sorted(
-        (one for one in plan["candidates"] if one["chosen"]),
-        key=lambda one: (one["by"] != "always_include", -(one["score"] or 0.0)),
-    )
-    return [str(one["node_id"]) for one in ranked]
+    return _ranked([one for one in plan["candidates"] if one["chosen"]])
+
+
+def further_nodes(plan: Mapping[str, Any]) -> list[str]:
+    """The ids of the candidates that a plan left out, best first."""
+    return _ranked([one for one in plan["candidates"] if not one["chosen"]])
+
+
+def _ranked(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
+    def rank(one: Mapping[str, Any]) -> tuple[bool, float]:
+        return one["by"] != "always_include", -(one["score"] or 0.0)
+
+    return [str(one["node_id"]) for one in sorted(candidates, key=rank)]
 
 
 def _name(one: Judged) -> str:

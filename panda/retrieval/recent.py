@@ -1,22 +1,20 @@
 """The newest saved turns of a session."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from panda.storage.layout import INDEX_SUMMARY_JSON, METADATA_JSON, Layout
-from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
+from panda.storage.records import SAVED_STATUSES, load_object
 
 
-def recent_turns(
-    layout: Layout, user: str, session: str, before_turn: int, *, limit: int
-) -> list[tuple[int, str]]:
+def recent_turns(layout: Layout, user: str, numbers: Sequence[int], *, limit: int) -> list[tuple[int, str]]:
     """
     The last saved turns of a session with what they were about.
 
     Args:
         layout: The store.
         user: Whose turns.
-        session: Session id.
-        before_turn: Only turns with a lower number.
+        numbers: The session's turns, oldest first.
         limit: Most turns.
 
     Returns:
@@ -26,13 +24,12 @@ def recent_turns(
         FileFormatError: A turn on the way is damaged.
     """
     found: list[tuple[int, str]] = []
-    for number, directory in reversed(turn_directories(layout.turns(user))):
+    for number in reversed(numbers):
         if len(found) == limit:
             break
-        if number >= before_turn:
-            continue
+        directory = layout.turn(user, number).directory
         metadata = load_object(directory / METADATA_JSON)
-        if metadata.get("session_id") == session and metadata.get("status") in SAVED_STATUSES:
+        if metadata.get("status") in SAVED_STATUSES:
             found.append((number, _summary(directory) or str(metadata.get("query") or "")))
     return found[::-1]
 

@@ -12,15 +12,13 @@ _INDEX_WEIGHT = 0.3
 """What being the index's best candidate is worth, in units of the likelihood (nats a token)."""
 _WORDS_WEIGHT = 0.6
 """What holding all words of the query is worth."""
-_JUDGED_WEIGHT = 0.8
-"""What certainty by a fit is worth, beside no opinion."""
-_BAR = 0.25
+_BAR = 0.6
 """Least sum with which the only candidate of its kind is relevant."""
-_BAR_PER_LOG = 0.2
+_BAR_PER_LOG = 0.3
 """The best of many irrelevant candidates scores higher: the bar grows with the logarithm of their number."""
-_WITHIN = 0.4
+_WITHIN = 0.6
 """How far below the best of its kind a candidate may lie."""
-_WITHIN_ALL = 0.8
+_WITHIN_ALL = 1.2
 """How far below the best of all kinds."""
 _MOST: Mapping[str, int] = {"turn": 3, "memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
 
@@ -45,7 +43,6 @@ def judge_candidates(
     candidates: Sequence[Candidate],
     *,
     query: str,
-    judged: Mapping[str, float],
     likelihoods: Mapping[str, float],
     written: Sequence[str],
     by_rule: Sequence[str],
@@ -56,8 +53,8 @@ def judge_candidates(
     Args:
         candidates: Best first by the index.
         query: The user's query.
-        judged: Probability that a candidate is relevant, by node id, from a fit; {} without one.
-        likelihoods: How much likelier the query becomes by it, in nats a token; {} where none were asked.
+        likelihoods: How much likelier the query becomes by it, and it by the query, in nats a token, by node
+            id; {} where none were asked.
         written: The ids that a model chose which gives no scores; taken as they are.
         by_rule: Candidates that a rule includes.
 
@@ -68,15 +65,15 @@ def judge_candidates(
     Source:
         Design §4 "Retrieval"; S1 §13.2.
     """
-    if not judged and not likelihoods:
+    if not likelihoods:
         chosen = set(written)
         scores: dict[str, float] = {}
     else:
         top = max((one.score for one in candidates), default=0.0)
         scores = {
-            one.node_id: _together(one, query, judged, likelihoods, top)
+            one.node_id: _together(one, query, likelihoods[one.node_id], top)
             for one in candidates
-            if one.node_id in judged or one.node_id in likelihoods
+            if one.node_id in likelihoods
         }
         chosen = _chosen(scores)
     return [
@@ -90,14 +87,9 @@ def judge_candidates(
     ]
 
 
-def _together(
-    one: Candidate, query: str, judged: Mapping[str, float], likelihoods: Mapping[str, float], top: float
-) -> float:
+def _together(one: Candidate, query: str, likelihood: float, top: float) -> float:
     by_index = max(0.0, one.score) / top if top > 0 else 0.0
-    by_fit = judged.get(one.node_id, 0.5) - 0.5
-    by_words = share_of_words(query, one.text)
-    found = likelihoods.get(one.node_id, 0.0) + _JUDGED_WEIGHT * by_fit
-    return found + _INDEX_WEIGHT * by_index + _WORDS_WEIGHT * by_words
+    return likelihood + _INDEX_WEIGHT * by_index + _WORDS_WEIGHT * share_of_words(query, one.text)
 
 
 def _chosen(scores: Mapping[str, float]) -> set[str]:

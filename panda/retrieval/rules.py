@@ -17,6 +17,11 @@ _DETAILS = re.compile(
     re.IGNORECASE,
 )
 
+_CHANGING = re.compile(
+    r"\b(?:prices?|costs?|cheap\w*|deals?|stock|availab\w*|sold out|now|currently|today|still|latest|news)\b",
+    re.IGNORECASE,
+)
+
 
 def ruled_nodes(
     query: str, analysis: Mapping[str, Any], offered: Sequence[str], previous: str | None
@@ -59,3 +64,15 @@ def asks_for_details(query: str) -> bool:
     (True, False)
     """
     return _DETAILS.search(query) is not None
+
+
+def asks_only_for_details(query: str) -> bool:
+    """
+    Whether a query wants what a page says of a thing and nothing that changes from day to day.
+
+    >>> asks_only_for_details("what were the specs on that Lenovo?")
+    True
+    >>> asks_only_for_details("specs and price of that Lenovo?"), asks_only_for_details("is it heavy?")
+    (False, False)
+    """
+    return asks_for_details(query) and _CHANGING.search(query) is None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.sentences import one_line
+from panda.documents.wikilinks import spell_out_wikilinks
 from panda.memory.nodes import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.storage.files import read_text
@@ -103,7 +104,7 @@ def find_line(text: str, passage: str) -> int | None:
     """
     numbers: list[int] = []
     joined = ""
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(spell_out_wikilinks(text).split("\n"), 1):
         piece = one_line(line)
         if piece:
             joined += piece + " "

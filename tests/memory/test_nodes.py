@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from panda.errors import MemoryNodeError
+from panda.memory.loading import load_nodes
 from panda.memory.nodes import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
@@ -211,10 +212,25 @@ def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
     write(path, "---\nconfidence: 0.6\n---\n# Farms\nThey were in St. Petersburg. See [[IRA]].\n\n- Olgino\n")
     node = reader.load("knowledge:Research/troll_farms.md")
     assert node.source_type == "fact"
-    assert node.text.split("\n") == ["They were in St. Petersburg.", "See [[IRA]].", "Farms: Olgino"]
+    assert node.text.split("\n") == ["They were in St. Petersburg.", "See IRA.", "Farms: Olgino"]
     assert node.confidence == pytest.approx(0.6)
+    assert node.links == ()
     with pytest.raises(MemoryNodeError):
         reader.load("knowledge:../preferences.md")
+
+
+def test_links_between_notes(layout: Layout, reader: NodeReader) -> None:
+    """A note leads to notes that it links to by path or by a name that one note has, and is followed once."""
+    vault = layout.knowledge("ann")
+    write(vault / "Trip.md", "See [[people/nora|Nora]], [[Money#Rent]], [[Twice]], [[Nowhere]] and [[Trip]].")
+    write(vault / "People" / "Nora.md", "Nora has the key. [[Far]]")
+    for name in ("Plans/Money", "Twice", "old/Twice", "old/more/Twice", "Far", ".trash/Nora"):
+        write(vault / f"{name}.md", "Something else.")
+    node = reader.load("knowledge:Trip.md")
+    assert node.links == ("knowledge:People/Nora.md", "knowledge:Plans/Money.md", "knowledge:Twice.md")
+    assert node.text == "See Nora, Money: Rent, Twice, Nowhere and Trip."
+    loaded = [one.id for one in load_nodes(reader, [node.id])]
+    assert loaded == [node.id, *node.links]
 
 
 @pytest.mark.parametrize(

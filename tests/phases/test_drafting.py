@@ -3,7 +3,7 @@
 from panda.memory.items import Item
 from panda.memory.loading import LoadedDocument
 from panda.memory.node import Node, SourceType
-from panda.phases.drafting import line_options
+from panda.phases.drafting import draft_of, line_options
 from tests.stores import NOW
 
 
@@ -42,3 +42,13 @@ def test_what_a_turn_repeats_is_offered_once() -> None:
         ("fact:a", "a: 1"),
         ("turn:1", "b"),
     ]
+
+
+def test_sources_that_were_left_out_come_in_only_if_they_suffice() -> None:
+    """A line of a source that 2.1 did not choose needs the score with which 2.5 takes it for an answer."""
+    loaded = [document("turn:1", "turn_summary", "chosen"), document("turn:2", "turn_summary", "left out")]
+    lines = line_options("x", loaded)
+    plan = {"candidates": [{"node_id": "turn:1", "chosen": True, "by": "model"}]}
+    for score, shown in ((0.9, ["chosen"]), (1.1, ["chosen", "left out"])):
+        draft = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, {"s1": 0.7, "s2": score}, ["turn:2"])
+        assert [option.text for option in draft.options] == shown

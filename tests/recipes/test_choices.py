@@ -8,7 +8,8 @@ import pytest
 
 from panda.errors import RecipeKeyError
 from panda.models.contract import ScoreCase
-from panda.recipes.choices import Choice, ChoiceInputs, Option, ScoreFunction, choose, prompt_sections
+from panda.recipes.choices import Choice, ChoiceInputs, Option, ScoreFunction, choose
+from panda.recipes.prompt_sections import prompt_sections
 from panda.recipes.schemas import choice_specs
 from tests.recipes.books import CLASSES, EVIDENCE, schema_of
 

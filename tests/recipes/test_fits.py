@@ -9,9 +9,10 @@ import pytest
 
 from panda.errors import FileFormatError, RecipeKeyError
 from panda.models.contract import ScoreCase
-from panda.recipes.choices import Choice, ChoiceInputs, Option, choose, prompt_sections
+from panda.recipes.choices import Choice, ChoiceInputs, Option, choose
 from panda.recipes.fit_cases import build_texts
 from panda.recipes.fits import ANY, RANK, Fit, fit_name, fit_to_json, load_fit
+from panda.recipes.prompt_sections import prompt_sections
 from panda.recipes.rivals import rival_values
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs
 from tests.recipes.books import CLASSES, EVIDENCE, schema_of

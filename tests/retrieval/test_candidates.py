@@ -25,7 +25,7 @@ def retriever(layout: Layout) -> Iterator[Retriever]:
 
 
 def test_kinds_are_merged_by_score(layout: Layout, retriever: Retriever) -> None:
-    """Turns, research, visits and all memory keys come as one ranked list with short headers."""
+    """Turns, research, visits and all memory keys come as one ranked list with what they say."""
     write_turn(
         layout,
         811,
@@ -46,9 +46,9 @@ def test_kinds_are_merged_by_score(layout: Layout, retriever: Retriever) -> None
     }
     assert found[-1].node_id == "memory:budget"
     assert found[-1].score == 0
-    headers = {one.node_id: one.header for one in found}
-    assert headers["turn:811"] == "Turn 811: Compared RTX 4050 laptops under $1000"
-    assert headers["memory:budget"] == "budget: $500-800"
+    texts = {one.node_id: one.text for one in found}
+    assert texts["turn:811"] == "Which laptop has an RTX 4050? The LOQ 15."
+    assert texts["memory:budget"] == "budget: $500-800"
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
@@ -97,7 +97,7 @@ def test_newest_research_of_a_topic(layout: Layout, retriever: Retriever) -> Non
             {"topic": "pets", "summary": f"hamster {year}", "created_at": f"{year}-01-01T00:00:00Z"},
         )
     found = retriever.find("hamster", before_turn=None)
-    assert [(one.node_id, one.header) for one in found] == [("research:pets", "Research pets: hamster 2025")]
+    assert [(one.node_id, one.text) for one in found] == [("research:pets", "hamster 2025:")]
 
 
 def test_unreadable_files_are_told(layout: Layout, retriever: Retriever) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from panda.memory.node import Node, SourceType
+from panda.memory.node import Node
 from panda.retrieval.candidates import Candidate
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.plan import build_plan, planned_nodes
@@ -10,13 +10,6 @@ from panda.retrieval.relevance import judge_candidates
 from panda.retrieval.rules import ruled_nodes
 from tests.stores import NOW
 
-KINDS: dict[str, SourceType] = {
-    "turn": "turn_summary",
-    "memory": "preference",
-    "knowledge": "fact",
-    "research": "research_cache",
-    "visit": "visit_record",
-}
 ANALYSIS = {
     "content_reference": None,
     "reference_resolution": {"status": "not_needed"},
@@ -25,13 +18,11 @@ ANALYSIS = {
 
 
 def candidate(node_id: str, score: float = 0.0, text: str = "words") -> Candidate:
-    return Candidate(node_id, KINDS[node_id.partition(":")[0]], text, text, NOW, score, None)
+    return Candidate(node_id, text, score)
 
 
 def chosen(likelihoods: dict[str, float], *candidates: Candidate, by_rule: tuple[str, ...] = ()) -> list[str]:
-    judged = judge_candidates(
-        candidates, query="q", judged={}, likelihoods=likelihoods, written=[], by_rule=by_rule
-    )
+    judged = judge_candidates(candidates, query="q", likelihoods=likelihoods, written=[], by_rule=by_rule)
     return [one.candidate.node_id for one in judged if one.chosen]
 
 
@@ -51,15 +42,15 @@ def test_offers_by_kind() -> None:
 def test_model_and_index_together() -> None:
     """A candidate that the index likes needs less of the model, one in other words more."""
     liked, other = candidate("turn:1", 9.0), candidate("turn:2", 0.0)
-    assert chosen({"turn:1": 0.4, "turn:2": 0.3}, liked, other) == ["turn:1"]
-    assert chosen({"turn:1": 0.4, "turn:2": 0.9}, liked, other) == ["turn:1", "turn:2"]
+    assert chosen({"turn:1": 0.7, "turn:2": 0.7}, liked, other) == ["turn:1"]
+    assert chosen({"turn:1": 0.7, "turn:2": 1.2}, liked, other) == ["turn:1", "turn:2"]
     assert chosen({"turn:1": -0.5, "turn:2": -0.4}, liked, other) == []
 
 
 def test_at_most_three_turns() -> None:
     """Of turns that are equally good three are chosen; another kind comes in if it is not far worse."""
     turns = [candidate(f"turn:{n}") for n in range(1, 9)]
-    likelihoods = {one.node_id: 2.0 for one in turns} | {"memory:budget": 1.3}
+    likelihoods = {one.node_id: 2.0 for one in turns} | {"memory:budget": 0.9}
     assert chosen(likelihoods, *turns, candidate("memory:budget")) == [
         "turn:1",
         "turn:2",
@@ -67,15 +58,15 @@ def test_at_most_three_turns() -> None:
         "memory:budget",
     ]
     assert "memory:budget" not in chosen(
-        likelihoods | {"memory:budget": 1.0}, *turns, candidate("memory:budget")
+        likelihoods | {"memory:budget": 0.7}, *turns, candidate("memory:budget")
     )
 
 
 def test_more_candidates_need_more() -> None:
     """What suffices where nothing else is does not suffice among thirty."""
     crowd = [candidate(f"turn:{n}") for n in range(2, 31)]
-    likelihoods = {one.node_id: -1.0 for one in crowd} | {"turn:1": 0.6}
-    assert chosen({"turn:1": 0.6}, candidate("turn:1")) == ["turn:1"]
+    likelihoods = {one.node_id: -1.0 for one in crowd} | {"turn:1": 1.0}
+    assert chosen({"turn:1": 1.0}, candidate("turn:1")) == ["turn:1"]
     assert chosen(likelihoods, candidate("turn:1"), *crowd) == []
 
 
@@ -83,7 +74,7 @@ def test_written_choice_and_rules() -> None:
     """Without scores the ids that a model wrote count; a rule adds to either."""
     candidates = [candidate("turn:1"), candidate("memory:budget")]
     judged = judge_candidates(
-        candidates, query="q", judged={}, likelihoods={}, written=["turn:1"], by_rule=["memory:budget"]
+        candidates, query="q", likelihoods={}, written=["turn:1"], by_rule=["memory:budget"]
     )
     assert [(one.chosen, one.by, one.score) for one in judged] == [
         (True, "model", None),
@@ -109,8 +100,7 @@ def test_plan() -> None:
     judged = judge_candidates(
         candidates,
         query="q",
-        judged={"turn:7": 0.9},
-        likelihoods={"turn:7": 1.2, "turn:9": 1.6, "research:a.b": 1.0},
+        likelihoods={"turn:7": 1.7, "turn:9": 1.6, "research:a.b": 1.0},
         written=[],
         by_rule=[],
     )
