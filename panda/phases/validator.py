@@ -21,7 +21,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_names
 from panda.session.step_records import step_type
-from panda.session.words import claims_done
+from panda.session.words import claims_done, without_greeting
 from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2
@@ -93,12 +93,14 @@ class Validator:
             sources = [self._text_of(turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
             missing = [claim.text for claim in check_evidence(item.text, [found])]
-            missing += [name for name in find_names(item.text) if name.lower() not in found.lower()]
+            names = find_names(without_greeting(item.text))
+            missing += [name for name in names if name.lower() not in found.lower()]
             if not found:
                 issues.append(f"{item.text!r:.80} cites nothing that exists")
             elif missing:
-                names = ", ".join(missing)
-                issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
+                issues.append(
+                    f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}"
+                )
             elif (
                 item.text not in found
                 and claims_done(item.text)
