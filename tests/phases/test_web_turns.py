@@ -230,3 +230,13 @@ def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:
     ran = run(tmp_path, site, query, model, visited=url, found=shops)
     assert ran.folder.read_json("plan.json")["tools"][0] == "internet.research"
     assert "internet.research" in [step["tool"] for step in ran.turn.steps()]
+
+
+def test_more_pages_than_calls(tmp_path: Path, site: Site) -> None:
+    """Of many pages that a query names the first are read; the others neither halt the turn nor are read."""
+    urls = [site.add(f"/{n}", f"<h1>Tide {n}</h1><p>The harbour floods at tide {n}.</p>") for n in range(5)]
+    query = f"What do {' and '.join(urls)} say about the harbour?"
+    ran = run(tmp_path, site, query, Preferring("web.fetch", "floods at tide 1"))
+    assert [step["arguments"]["url"] for step in ran.turn.steps()][:3] == urls[:3]
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
