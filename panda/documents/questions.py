@@ -13,6 +13,11 @@ _COMMAND = re.compile(
     r"show|list|open|search|find|grep|replace|refactor|move|insert|update|implement|check|print)\s+(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
 )
+_CHANGE = re.compile(
+    r"(?:^|[.;,]\s+|\b(?:and|then|please|you)\s+)(?:rename|edit|change|fix|add|remove|delete|create|write|replace|"
+    r"refactor|move|insert|update|implement)\s+\S",
+    re.IGNORECASE,
+)
 _NAMELESS = re.compile(
     r"^(?:it|that|this|them|those|these|one|(?:the|some|another|other) (?:thing|other|one)s?)?[\s.!]*$",
     re.IGNORECASE,
@@ -64,3 +69,13 @@ def is_command(query: str) -> bool:
     """
     match = _COMMAND.match(query.strip())
     return match is not None and not _NAMELESS.match(match["what"].strip())
+
+
+def orders_change(query: str) -> bool:
+    """
+    Whether a query tells to change something.
+
+    >>> orders_change("Run the tests, then rename it to total."), orders_change("What did the edit change?")
+    (True, False)
+    """
+    return _CHANGE.search(query.strip()) is not None

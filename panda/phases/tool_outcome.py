@@ -1,5 +1,6 @@
 """What tools leave for the reader besides claims: changes, drafts, and what they could not do."""
 
+from panda.documents.questions import orders_change
 from panda.errors import StoreError
 from panda.phases.turn import Turn
 from panda.session.words import asks_again
@@ -46,12 +47,15 @@ def _longest_fence(text: str) -> int:
 
 
 def shortfall(turn: Turn) -> list[str]:
-    """What the tools were to do and did not, one paragraph; [] if all was done or no tool ran."""
+    """What the tools were to do and did not, a paragraph each; [] if all was done."""
     plan = turn.read(PLAN_JSON)
     progress = plan["progress"]
+    wrote = any(step["kind"] == "write" and step["status"] == "success" for step in turn.steps())
+    unchanged = turn.mode == "code" and orders_change(turn.query) and not wrote
+    told = ["No file was changed."] if unchanged else []
     if progress is None or plan["next_step"] != "coordinator" or progress["ending"] == "done":
-        return []
+        return told
     goals = {goal["id"]: goal["goal"] for goal in plan["goals"]}
     open_goals = [one for one in progress["goals"] if one["status"] != "done"]
     lines = [f"- {goals[one['id']]}: {one['reason'] or 'not reached'}" for one in open_goals]
-    return ["\n".join([f"Not finished, {progress['ending']}: {progress['reason']}.", *lines])]
+    return [*told, "\n".join([f"Not finished, {progress['ending']}: {progress['reason']}.", *lines])]

@@ -42,6 +42,7 @@ class FileRead:
         """The lines as they are; line breaks of Windows are kept."""
         project = project_of(context)
         lines = project.read(arguments["path"]).split("\n")
+        lines = lines if lines[-1] else lines[:-1]
         name = project.name_of(project.locate(arguments["path"]))
         first = arguments.get("first_line", 1)
         shown = lines[first - 1 :][: arguments.get("lines", _MOST_LINES)]

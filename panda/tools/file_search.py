@@ -71,9 +71,9 @@ class FileSearch:
 def _matches(project: Project, directory: str, text: str) -> Iterator[tuple[str, int, str]]:
     for path in project.files(directory):
         try:
-            lines = project.read(path).splitlines()
+            lines = project.read(path).split("\n")
         except PandaError:
             continue
         for number, line in enumerate(lines, 1):
             if text in line:
-                yield path, number, line[:_LINE_CHARS]
+                yield path, number, line.rstrip("\r")[:_LINE_CHARS]

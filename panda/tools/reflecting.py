@@ -26,6 +26,13 @@ _TALK = re.compile(
     re.IGNORECASE,
 )
 _SMALL = re.compile(r"an?|the|my|our|his|her|their|in|at|to|on|for|with|of|by|from|every|each|some")
+_COUNTED = re.compile(
+    r"an?|the|my|our|some|no|many|several|few|two|three|four|five|six|seven|eight|nine|ten", re.IGNORECASE
+)
+_HAVING = re.compile(r"(?:i|we)(?: (?:also|still|now|already))? have\b", re.IGNORECASE)
+_NAME_ENDS = re.compile(
+    r"[^\w\s'’-]|\s(?:in|at|to|on|for|with|of|by|from|and|or|that|which|who|every|each|about|yesterday|today|last|this|next)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -88,13 +95,23 @@ def _candidate(text: str, turn: int) -> Candidate | None:
     for one in find_statements(text):
         return Candidate(one.relation, one.value, text, turn, one.sure) if one.entity is None else None
     match = _DOING.match(text.rstrip(" .!…"))
-    if match is None or _TALK.fullmatch(match["verb"]):
+    if match is None:
         return None
-    words = re.findall(r"[^\W_]+", match["rest"].lower())
-    content = next((word for word in words if not _SMALL.fullmatch(word)), None)
-    return (
-        Candidate(f"{match['verb'].lower()}_{content}", match["rest"], text, turn, False) if content else None
-    )
+    verb, rest = match["verb"].lower(), match["rest"]
+    if _COUNTED.fullmatch(verb) and _HAVING.match(text):
+        verb, rest = "have", f"{match['verb']} {rest}"
+    content = None if _TALK.fullmatch(verb) else _named(rest.lower())
+    return Candidate(f"{verb}_{content}", rest, text, turn, False) if content else None
+
+
+def _named(words: str) -> str | None:
+    """The noun that words begin with: of "an old Volvo V70 with a dent" the last word before "with"."""
+    found = re.findall(r"[^\W_]+", words)
+    begin = next((word for word in found if not _SMALL.fullmatch(word)), None)
+    if begin is None:
+        return None
+    first = _NAME_ENDS.split(words[words.index(begin) :], 1)[0]
+    return str(re.findall(r"[^\W_]+", first)[-1])
 
 
 def choose_facts(

@@ -29,6 +29,10 @@ _MOMENT = re.compile(
     r"\b(?:today|tonight|yesterday|this (?:morning|evening|week)|at the moment|(?:right|for) now)\b",
     re.IGNORECASE,
 )
+_JOINT = re.compile(
+    r"[,;]?\s+(?:and|but|so)\s+(?=(?:my|our|i|we|he|she|it|they|there)\b)|[,;]?\s+because\s+(?!of\b)|;\s+",
+    re.IGNORECASE,
+)
 _SPECIFIC = re.compile(r"[A-Z\d$€£]|://")
 _LASTING = re.compile(rf"^{_SETTABLE}$", re.IGNORECASE)
 _KEEPS = frozenset({"location", "name", "born", "diet", "allergic_to", "employer", "job"})
@@ -179,12 +183,7 @@ def split_clauses(query: str) -> list[str]:
     """
     The sentences of a query; one that joins two statements as two.
 
-    >>> split_clauses("I use Python and my dog is brown. Why?")
-    ['I use Python', 'my dog is brown.', 'Why?']
+    >>> split_clauses("I use Python and my dog is brown, so we walk. Why?")
+    ['I use Python', 'my dog is brown', 'we walk.', 'Why?']
     """
-    from_sentences = []
-    for sentence in split_sentences(query):
-        from_sentences += re.split(
-            r"(?:,|;)?\s+and\s+(?=(?:my|our|i|we|i'm|i am)\s)|;\s+", sentence, flags=re.IGNORECASE
-        )
-    return from_sentences
+    return [clause for sentence in split_sentences(query) for clause in _JOINT.split(sentence)]

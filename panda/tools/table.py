@@ -127,7 +127,8 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
             result = tool.run(arguments, context)
     except PandaError as exc:
         place = f" ({exc.where})" if exc.where else ""
-        return ToolResult("error", error=f"{name}: {exc.message}{place}")
+        advice = f"; {exc.fix}" if exc.fix else ""
+        return ToolResult("error", error=f"{name}: {exc.message}{place}{advice}")
     unsourced = [claim.text for claim in result.claims if not claim.source]
     if unsourced:
         return ToolResult(

@@ -15,6 +15,7 @@ from panda.memory.remembering import Memory
 from panda.models.scripted import Asked, ScriptedModel
 from panda.proposing import Reflected, reflect
 from panda.storage.layout import Layout
+from panda.tools.reflecting import SaidTurn, find_candidates
 from tests.cli.programs import Ended, run_words
 from tests.scripted_turns import scripted_app
 from tests.stores import NOW, write_turn
@@ -64,7 +65,22 @@ def test_what_memory_knows_is_not_proposed(tmp_path: Path, capsys: pytest.Captur
     run(layout, capsys, "set", "keep_bees", "two hives")
     run(layout, capsys, "retract", "keep_bees")
     found = run(layout, capsys, "reflect", "--json").value["data"]["proposals"]
-    assert [one["relation"] for one in found] == ["collect_old"]
+    assert [one["relation"] for one in found] == ["collect_maps"]
+
+
+@pytest.mark.parametrize(
+    ("query", "relation", "value"),
+    [
+        ("I drive an old Volvo V70 and it makes a noise.", "drive_v70", "an old Volvo V70"),
+        ("We have two sheds. What roof is good?", "have_sheds", "two sheds"),
+        ("I run a small bakery with my brother.", "run_bakery", "a small bakery with my brother"),
+        ("I speak Norwegian and German.", "speak_norwegian", "Norwegian and German"),
+    ],
+)
+def test_keys_are_what_a_sentence_is_about(query: str, relation: str, value: str) -> None:
+    """The key names the thing, not its first adjective; the value ends where another clause begins."""
+    (found,) = find_candidates([SaidTurn(1, query, "")])
+    assert (found.relation, found.value) == (relation, value)
 
 
 def test_recalled_quoted_and_unapproved_text_is_not_proposed(

@@ -1,6 +1,5 @@
 """Code mode: what a model may do to a project, and what it may not."""
 
-from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from panda.cli.contract import Invocation
 from panda.cli.reporter import Reporter
 from panda.cli.turn import run_turn as show_turn
 from panda.models.scripted import ScriptedModel
-from panda.storage.turn_folder import Next
 from tests.code_mode import QUERY, SOURCE, call, code_script, git, replies, repository, run_code
 from tests.scripted_turns import Script, laptop_store, scripted_app
 
@@ -28,6 +26,7 @@ def test_rename_and_run_the_tests(tmp_path: Path) -> None:
     step = ran.turn.steps()[4]
     assert (step["tool"], step["data"]["passed"], step["data"]["exit_code"]) == ("test.run", True, 0)
     assert ran.response.startswith("unit passed: 1 check passed [1]")
+    assert "No file was changed." not in ran.response
     assert "+def total(values):" in ran.response
     assert ran.metadata.status == "approved"
     assert ran.problems == []
@@ -177,37 +176,14 @@ def test_hanging_command_is_stopped(tmp_path: Path) -> None:
     assert "**Ended:** blocked" in ran.body(4)
 
 
-EDIT = call("file.edit", path="totals.py", old="def add_up(", new="def total(")
-RENAMED = SOURCE.replace("add_up", "total")
-
-
-@pytest.mark.parametrize(
-    ("found", "status", "left"),
-    [(RENAMED, "success", RENAMED), (SOURCE, "success", RENAMED), ("# mine\n", "error", "# mine\n")],
-    ids=["edited", "not yet edited", "edited by somebody else"],
-)
-def test_killed_between_edit_and_record(tmp_path: Path, found: str, status: str, left: str) -> None:
-    """A turn that was killed while it edited neither edits twice nor loses the edit, nor somebody else's."""
+def test_nothing_changed_is_said(tmp_path: Path) -> None:
+    """Where a change was asked for and none was made, the answer says so, however much was found."""
     project = repository(tmp_path)
-    script = code_script(replies(EDIT), answer={"items": []})
-    ran = run_code(tmp_path, project, script)
-    (step,) = ran.turn.steps()
-    ran.turn.write_step(1, {**step, "status": "started"})
-    ran.folder.write_metadata(
-        replace(
-            ran.metadata,
-            next=Next(4, 0, 0),
-            status="interrupted",
-            route=(0, 1, 2, 3),
-            ending=None,
-            saved_at=None,
-        )
-    )
-    (project / "totals.py").write_text(found, encoding="utf-8")
-    turn = ran.app.resume_turn(ran.turn.turn)
-    ran.app.run_turn(turn)
-    assert (project / "totals.py").read_text() == left
-    assert [step["status"] for step in turn.steps()] == [status]
+    answer = {"items": [{"text": "unit passed: 1 check passed", "node_ids": ["step:1"]}]}
+    ran = run_code(tmp_path, project, code_script(replies(call("test.run", command="unit")), answer=answer))
+    assert "\n\nNo file was changed." in ran.response
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
 
 
 def test_commands_are_not_asked_back(tmp_path: Path) -> None:

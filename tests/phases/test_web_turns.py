@@ -218,7 +218,7 @@ def test_a_page_that_the_query_names(tmp_path: Path, site: Site) -> None:
     assert ran.metadata.status == "approved"
     scored = [case.continuation for asked in ran.model.asked for case in asked.cases]
     assert any("the page say about the harbour" in text for text in scored)
-    assert not any("http" in text for text in scored)
+    assert not any(url in text for text in scored)
 
 
 def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:

@@ -27,6 +27,8 @@ from panda.tools.statements import Stated, find_statements, statement_values
         ("We moved to Berlin last week", [("location", "Berlin")]),
         ("We live in Salem now", [("location", "Salem")]),
         ("I was born in 1980", [("born", "1980")]),
+        ("I work as a nurse on night shifts, so I sleep late", [("job", "nurse on night shifts")]),
+        ("I prefer tea because coffee makes me nervous", [("prefers", "tea")]),
         ("Favorite hamster: Syrian", [("favorite_hamster", "Syrian")]),
     ],
 )
