@@ -33,7 +33,7 @@ from panda.recipes.recordings import Recordings
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.session.closing import check_open
-from panda.session.session_file import load_session, open_session
+from panda.session.session_file import Session, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
@@ -106,23 +106,24 @@ class App:
         self._check_calls(mode, with_image=picture is not None and image is None)
         settings = self.settings
         check_open(self.layout, settings.user, settings.session)
-        self._finish_head()
+        session = self._finish_head()
         take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         folder = self.store.claim(
             settings.session, mode, query, seed=settings.seed, dry_run=dry_run, picture=picture
         )
         if image is not None:
             folder.write_json(IMAGE_JSON, image)
-        return self._taken_up(folder, recordings)
+        return self._taken_up(folder, recordings, session)
 
-    def _finish_head(self) -> None:
-        """Bring the session's head to its end if it was killed between its commit and its last write."""
+    def _finish_head(self) -> Session | None:
+        """The session; its head is brought to its end if it was killed between commit and last write."""
         settings = self.settings
         session = load_session(self.layout, settings.user, settings.session)
         if session is not None and self.store.has(session.head_turn):
             folder = self.store.open(session.head_turn)
             if folder.read_metadata().next is not None:
                 self.run_turn(Turn(folder, self.layout, session=session))
+        return session or open_session(self.layout, settings.user, settings.session)
 
     def resume_turn(self, number: int) -> Turn:
         """
@@ -154,7 +155,7 @@ class App:
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         folder.clear_temporary()
         folder.write_metadata(replace(metadata, status="running", intervention=None))
-        return self._taken_up(folder, None)
+        return self._taken_up(folder, None, session)
 
     def run_turn(self, turn: Turn, watch: Callable[[Phase], None] = lambda phase: None) -> None:
         """
@@ -170,10 +171,8 @@ class App:
         self.pipeline.run(turn, watch)
         self.index.record(self.settings.user, [turn.turn])
 
-    def _taken_up(self, folder: TurnFolder, recordings: Recordings | None) -> Turn:
-        metadata = folder.read_metadata()
-        self.now.pin(metadata.created_at)
-        session = open_session(self.layout, self.settings.user, metadata.session_id)
+    def _taken_up(self, folder: TurnFolder, recordings: Recordings | None, session: Session | None) -> Turn:
+        self.now.pin(folder.read_metadata().created_at)
         return Turn(folder, self.layout, recordings=recordings, session=session)
 
     def hold_session(

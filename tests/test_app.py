@@ -217,6 +217,7 @@ def test_most_executions(tmp_path: Path) -> None:
 def test_damaged_turn_of_the_session(tmp_path: Path) -> None:
     """An earlier turn of the session that does not read halts the turn and names the file."""
     layout = laptop_store(tmp_path)
+    run_turn(layout)
     path = layout.turn(USER, 1) / METADATA_JSON
     path.write_text("{", encoding="utf-8")
     ran = run_turn(layout)

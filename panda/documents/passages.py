@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from panda.documents.sentences import one_line, split_sentences
 
@@ -27,6 +28,10 @@ class Passage:
     """Headings it stands under, outermost first."""
     is_list_item: bool = False
     """Whether it is an item of a list."""
+    list_line: int | None = None
+    """Line where the list or table begins that it belongs to; None if it belongs to none."""
+    heads_line: int | None = None
+    """Line where the list or table begins that it introduces, as "Hotels:" does; None if it does not."""
 
 
 def split_passages(markdown: str) -> list[Passage]:
@@ -45,7 +50,16 @@ def split_passages(markdown: str) -> list[Passage]:
     >>> [p.text for p in split_passages("| Product | Price |\\n|---|---|\\n| LOQ 15 | $697 |")]
     ['Product: LOQ 15; Price: $697']
     """
-    return list(_passages(markdown.split("\n")))
+    found = list(_passages(markdown.split("\n")))
+    return [
+        replace(one, heads_line=following.list_line) if _introduces(one, following) else one
+        for one, following in zip_longest(found, found[1:])
+    ]
+
+
+def _introduces(one: Passage, following: Passage | None) -> bool:
+    follows = following is not None and following.headings == one.headings
+    return follows and one.list_line is None and one.text.endswith(":")
 
 
 def _passages(lines: list[str]) -> Iterator[Passage]:
@@ -55,11 +69,14 @@ def _passages(lines: list[str]) -> Iterator[Passage]:
     held: list[str] = []
     held_at = 0
     held_is_item = False
+    list_line: int | None = None
+    in_table = False
 
     def flush() -> list[Passage]:
         path = tuple(title for _, title in headings)
         texts = [one_line(" ".join(held))] if held_is_item else split_sentences(" ".join(held))
-        found = [Passage(text, held_at, path, held_is_item) for text in texts if text]
+        at = list_line if held_is_item else None
+        found = [Passage(text, held_at, path, held_is_item, at) for text in texts if text]
         held.clear()
         return found
 
@@ -79,6 +96,11 @@ def _passages(lines: list[str]) -> Iterator[Passage]:
             table = None
         if mark or heading or is_row or item or not line.strip() or _RULE.match(line) or _COMMENT.match(line):
             yield from flush()
+        if item or is_row:
+            goes_on = list_line is not None and is_row == in_table
+            list_line, in_table = list_line if goes_on else number, is_row
+        elif line.strip() and not held:
+            list_line = None
         if mark:
             fence = mark.group(1)
         elif heading:
@@ -93,7 +115,8 @@ def _passages(lines: list[str]) -> Iterator[Passage]:
                     continue
             if _TABLE_RULE.match(line):
                 continue
-            yield Passage(_row_text(table, cells), number, tuple(t for _, t in headings))
+            path = tuple(title for _, title in headings)
+            yield Passage(_row_text(table, cells), number, path, list_line=list_line)
         elif item and not _RULE.match(line):
             held.append(item.group(1))
             held_at, held_is_item = number, True

@@ -3,14 +3,17 @@
 import re
 
 _ASKING = re.compile(
-    r"^(?:who|what|when|where|why|which|whose|how|is|are|was|were|do|does|did|can|could|will|would|should|shall|may|"
+    r"^(?:who|what|when|where|why|which|whose|how|is|are|was|were|do|does|did|can|could|will|would|should|"
+    r"shall|may|"
     r"am|have|has|what's|who's|where's|tell me|show me|find|search|look)\b",
     re.IGNORECASE,
 )
 
 _COMMAND = re.compile(
-    r"^(?:please,?\s+|now,?\s+|then,?\s+)*(?:run|test|rename|edit|change|fix|add|remove|delete|create|write|read|"
-    r"show|list|open|search|find|grep|replace|refactor|move|insert|update|implement|check|print)\s+(?P<what>.+)",
+    r"^(?:please,?\s+|now,?\s+|then,?\s+)*(?:run|test|rename|edit|change|fix|add|remove|delete|create|"
+    r"write|read|"
+    r"show|list|open|search|find|grep|replace|refactor|move|insert|update|implement|check|"
+    r"print)\s+(?P<what>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _CHANGE = re.compile(
@@ -20,6 +23,16 @@ _CHANGE = re.compile(
 )
 _NAMELESS = re.compile(
     r"^(?:it|that|this|them|those|these|one|(?:the|some|another|other) (?:thing|other|one)s?)?[\s.!]*$",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(
+    r"\b(?:which|what)(?: [\w'-]+){0,3}? (?:[\w-]+[^su\W]s|people|men|women|children)\b(?! ?'s)(?: "
+    r"[\w'-]+){0,4}? "
+    r"(?:are there|were there|(?:do|did|does|can|could|should|would|might|have|has|had) "
+    r"(?:I|we|you|they|he|she|it|the|my|our|[a-z]+s|[A-Z]\w+)\b)|"
+    r"\b(?:what|which) (?:are|were) (?:the|my|our|your|all)\b|"
+    r"\b(?:list|name|show|give|tell)(?: me| us)? (?:all|every|the|my|our)(?: [\w'-]+){0,3}? (?:[\w-]+s|of "
+    r"them)\b",
     re.IGNORECASE,
 )
 _NAMED_TURN = re.compile(r"\bturn\s+#?(\d{1,9})\b", re.IGNORECASE)
@@ -37,6 +50,18 @@ def named_turns(query: str) -> list[int]:
     [809, 7]
     """
     return [int(number) for number in dict.fromkeys(_NAMED_TURN.findall(query))]
+
+
+def asks_for_several(query: str) -> bool:
+    """
+    Whether a query asks for all there are of a kind, not for one or for what sets some of them apart.
+
+    >>> [asks_for_several(q) for q in ("Which hotels did friends recommend?", "Which passes are there?")]
+    [True, True]
+    >>> [asks_for_several(q) for q in ("Which hotel has a pool?", "What does it cost?", "Which bus is it?")]
+    [False, False, False]
+    """
+    return _SEVERAL.search(query) is not None
 
 
 def with_pages_named(query: str) -> str:

@@ -22,6 +22,8 @@ _VENDOR_FIELDS = re.compile(
 _SITE_FIELDS = re.compile(r"^(?:url|link|site|page.*)$", re.IGNORECASE)
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _SHORT_ITEM_WORDS = 4
+MOST_LISTED = 12
+"""Items of one list that are taken along."""
 _SHORT_LINE_WORDS = 6
 _ROW_FIELDS = frozenset({"products", "offers", "tables"})
 
@@ -38,6 +40,24 @@ class Item:
     """As of now, after decay; below .30 it is expired."""
     at: datetime | None
     """When it was said or seen; None if unknown."""
+    list_id: str | None = None
+    """The list or table of its node that it belongs to; None if it belongs to none."""
+    heads: str | None = None
+    """The list or table that it introduces; None if it introduces none."""
+
+    def whole_list(self, items: Sequence["Item"], *, as_member: bool) -> list["Item"]:
+        """
+        The list that it introduces.
+
+        Args:
+            items: All of its node.
+            as_member: Whether also the list that it belongs to.
+
+        Returns:
+            The items of the list in order, at most MOST_LISTED; [] if there is none.
+        """
+        wanted = self.heads or (self.list_id if as_member else None)
+        return [one for one in items if wanted and one.list_id == wanted][:MOST_LISTED]
 
 
 def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
@@ -53,11 +73,21 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
         answer gives only what the user said.
     """
     confidence = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
+    found: dict[str, Item] = {}
     texts = [one_line(turn.summary)] if turn.summary.strip() and turn.answered else []
     texts += [passage.text for passage in split_passages(turn.query)] or [one_line(turn.query)]
-    if turn.answered:
-        texts += [passage.text for passage in split_passages(strip_citations(turn.response))]
-    return tuple(Item(text, "general_fact", confidence, turn.at) for text in dict.fromkeys(texts) if text)
+    said = split_passages(strip_citations(turn.response)) if turn.answered else []
+    for text in filter(None, texts):
+        found.setdefault(text, Item(text, "general_fact", confidence, turn.at))
+    for passage in said:
+        if passage.text not in found or passage.list_line is not None or passage.heads_line is not None:
+            found[passage.text] = _passage_item(passage, passage.text, confidence, turn.at)
+    return tuple(found.values())
+
+
+def _passage_item(passage: Passage, text: str, confidence: float, at: datetime | None) -> Item:
+    lists = [str(line) if line else None for line in (passage.list_line, passage.heads_line)]
+    return Item(text, "general_fact", confidence, at, *lists)
 
 
 def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
@@ -224,5 +254,5 @@ def knowledge_items(
         text = spell_out_wikilinks(passage.text)
         if passage.is_list_item and passage.headings and len(text.split()) < _SHORT_ITEM_WORDS:
             text = f"{passage.headings[-1]}: {text}"
-        items.append(Item(text, "general_fact", confidence, at))
+        items.append(_passage_item(passage, text, confidence, at))
     return tuple(items)

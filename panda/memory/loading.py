@@ -120,14 +120,14 @@ def _rank(node: Node) -> tuple[int, int]:
     return len(_FIRST) + 1, -int(node.id.removeprefix("turn:"))
 
 
+def is_usable(item: Item) -> bool:
+    """Whether a line may be quoted: not expired, not too long, no question."""
+    fresh = item.confidence >= EXPIRED_BELOW and len(item.text) <= LONGEST_LINE_CHARS
+    return fresh and not is_question(item.text)
+
+
 def _usable(node: Node, count: Callable[[str], int]) -> LoadedDocument:
-    items = tuple(
-        item
-        for item in node.items
-        if item.confidence >= EXPIRED_BELOW
-        and len(item.text) <= LONGEST_LINE_CHARS
-        and not is_question(item.text)
-    )
+    items = tuple(item for item in node.items if is_usable(item))
     tokens = sum(count(item.text) for item in items)
     return LoadedDocument(node, items, tokens, tokens)
 

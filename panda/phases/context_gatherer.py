@@ -30,6 +30,7 @@ from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.drafting import Draft, draft_of, evidence_of, line_options
 from panda.phases.gathering_record import gathered_values
+from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
@@ -119,7 +120,10 @@ class ContextGatherer:
             query=turn.meant,
             likelihoods=relevant.scores if relevant else {},
             written=reply.values["relevant"],
-            by_rule=ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
+            by_rule=[
+                *ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
+                *(one for number in recalled_turns(turn) if (one := f"turn:{number}") in ids),
+            ],
         )
         chosen = [one.candidate.node_id for one in judged if one.chosen]
         if not chosen:
@@ -172,6 +176,7 @@ class ContextGatherer:
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
         must += analysis.get("reference_nodes", ())
+        must += [f"turn:{number}" for number in recalled_turns(turn)]
         image = turn.described_image
         shown = find_names(image["description"]) if image else []
         asked = [analysis["resolved_query"], reference and reference["title"], *shown]

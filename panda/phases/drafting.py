@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from panda.documents.questions import named_turns
+from panda.documents.questions import asks_for_several, named_turns
 from panda.documents.sentences import one_line
 from panda.memory.gathered import DraftSection, GatheredItem, draft_of_lines
-from panda.memory.loading import LoadedDocument
+from panda.memory.loading import LoadedDocument, is_usable
 from panda.memory.nodes import Item, Node
 from panda.phases.evidence_spans import title_of
 from panda.recipes.choices import Option
@@ -96,8 +96,9 @@ def draft_of(
 
     Returns:
         The draft with what belongs into it by rule: a line of every candidate that the plan chose for
-        itself, and all details of a page when the query asks for them. Of the turns at most three that tell
-        most, if the lines were scored.
+        itself, all details of a page when the query asks for them, and the whole list where a chosen line
+        introduces one, or belongs to one and the query asks for all there are. Of the turns at most three that
+        tell most, if the lines were scored.
     """
     best = _best_lines(lines, scores)
     if "sections" in values:
@@ -119,7 +120,12 @@ def draft_of(
     wanted = [node_id for node_id in wanted if node_id not in passed]
     chosen += [best[node_id] for node_id in wanted if node_id in best and node_id not in shown]
     chosen += [line for line in _by_rule(query, lines, plan, best, shown) if line not in chosen]
-    sections = draft_of_lines([(line.node, line.item) for line in chosen])
+    several = asks_for_several(query)
+    shown_lines = [(line.node, line.item) for line in chosen]
+    for node, item in list(shown_lines):
+        usable = [one for one in item.whole_list(node.items, as_member=several) if is_usable(one)]
+        shown_lines += [(node, one) for one in usable if (node, one) not in shown_lines]
+    sections = draft_of_lines(shown_lines)
     return Draft(tuple(sections), tuple(line.option for line in chosen))
 
 

@@ -13,6 +13,7 @@ from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import gathered_spans
 from panda.phases.goals import plan_goals
 from panda.phases.pages import live_pages, named_pages
+from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -85,6 +86,7 @@ class Planner:
                 "evidence": gathered_spans(turn),
                 "pages": live_pages(turn, context.reader),
                 "statements": _statements(turn.query),
+                "recalled": [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)],
             },
             variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},

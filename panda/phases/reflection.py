@@ -8,6 +8,7 @@ from panda.documents.context import Meta, Section, Text
 from panda.documents.questions import is_command
 from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
+from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
@@ -53,7 +54,8 @@ class Reflection:
         answers = _answers(turn, analysis)
         stated = bool(find_statements(turn.query))  # there is something to remember
         commanded = turn.mode == "code" and is_command(turn.query)
-        clear = unsure or resolved or answers or stated or commanded
+        recalls = bool(recalled_turns(turn))  # the session is what it is about
+        clear = unsure or resolved or answers or stated or commanded or recalls
         decision = "PROCEED" if clear else reply.values["decision"]
         question = reply.values["question"] if decision == "CLARIFY" else None
         reasoning = reply.values.get("reasoning") or answers or _reason(decision, unsure, resolved)

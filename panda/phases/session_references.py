@@ -9,7 +9,7 @@ from panda.memory.nodes import NodeReader
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.session.entities import names
-from panda.session.references import Reference, find_references, replace_references
+from panda.session.references import Reference, find_references, follow_up, replace_references
 from panda.session.values import Carry, Entity
 from panda.session.words import asks_again
 
@@ -48,12 +48,13 @@ class References:
         open_ = [one for one in self.found if not one.refs and not one.ordinal]
         if self.refs or not open_:
             return []
-        labels = {one.ref: one.label for one in self.carry.registry.records}
+        told = {one.ref: one.label for one in self.carry.registry.records}
+        told |= {one.ref: one.text for one in self.carry.registry.listing.items if one.ref in told}
         size = max(1, len(open_[0].options))
         return [
-            Option(ref, labels[ref], (), 1 - at / size)
+            Option(ref, told[ref], (), 1 - at / size)
             for at, ref in enumerate(open_[0].options)
-            if ref in labels
+            if ref in told
         ]
 
     def chosen(self, ref: str) -> "References":
@@ -70,7 +71,8 @@ class References:
             query: The raw query.
             written: What a model made of it; it counts if it has every name, or no rule resolves anything.
         """
-        resolved = replace_references(query, self.found, self.carry)
+        resolved = follow_up(query, self.found, self.carry)
+        resolved = resolved or replace_references(query, self.found, self.carry)
         if resolved == query or all(names(written, one.label) for one in self.entities):
             return written or resolved
         return resolved

@@ -6,6 +6,7 @@ from typing import Any
 
 from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import find_claims
+from panda.documents.questions import asks_for_several
 from panda.documents.sentences import one_line
 from panda.documents.stemming import split_terms
 from panda.errors import MemoryNodeError
@@ -15,6 +16,7 @@ from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import gathered_spans, tool_spans
+from panda.phases.recalling import recalled_items
 from panda.phases.tool_outcome import attachments, kept_again, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -24,6 +26,7 @@ from panda.session.words import without_greeting
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 
 _CURRENT = ("visit:", "research:")
+_LISTING = ("turn:", "knowledge:")
 _ALIKE = 0.8
 _MOST_CONTESTED = 2
 _SAME_THING = 2
@@ -52,7 +55,12 @@ class Synthesizer:
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
         texts = {item.text for item in rejected}
         kept = kept_again(turn)
-        spans = [span for span in self._spans(turn, kept) if span.text not in texts]
+        recalled = recalled_items(turn)
+        quotes = not self._executor.writes(
+            self._executor.book.recipe_for("phase5_synthesizer", turn.mode).key
+        )
+        spans = [] if recalled and quotes else self._spans(turn, kept)
+        spans = [span for span in spans if span.text not in texts]
         reply = ask(
             self._executor,
             "phase5_synthesizer",
@@ -66,7 +74,8 @@ class Synthesizer:
             for item in reply.values["items"]
             if (text := self._ungreeted(turn, one_line(item["text"])))
         ]
-        written = [*(one for one in _contested(turn) if one not in written), *written]
+        written = self._with_lists(turn, written, spans)
+        written = [*(one for one in _contested(turn) if one not in written), *written] or recalled
         fresh = [item for item in written if item not in rejected]
         items = without_doubles(
             fresh or written
@@ -84,6 +93,27 @@ class Synthesizer:
         }
         turn.folder.write_text(RESPONSE_MD, "\n\n".join([body, *attached]) + "\n")
         return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items or attached))
+
+    def _with_lists(
+        self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]
+    ) -> list[GatheredItem]:
+        """The items, each that quotes the head of a list with the list, as far as it is on offer."""
+        offered = {(span.text, span.node_ids) for span in spans}
+        several = asks_for_several(turn.meant)
+        found: list[GatheredItem] = []
+        for item in items:
+            found += [item] if item not in found else []
+            node_id = item.node_ids[0]
+            saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
+            if (item.text, item.node_ids) not in offered or not saved:
+                continue
+            lines = self._reader.load(node_id).items
+            quoted = next((line for line in lines if line.text == item.text), None)
+            for line in quoted.whole_list(lines, as_member=several) if quoted else ():
+                one = GatheredItem(line.text, item.node_ids)
+                if one not in found and (one.text, one.node_ids) in offered:
+                    found.append(one)
+        return found
 
     def _ungreeted(self, turn: Turn, text: str) -> str:
         """The text without a greeting, if the session was greeted before."""

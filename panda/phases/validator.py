@@ -14,13 +14,14 @@ from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import step_texts
 from panda.phases.goals import goal_verdicts
+from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_names
 from panda.session.step_records import step_type
-from panda.session.words import claims_done
+from panda.session.words import claims_done, without_greeting
 from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2
@@ -61,7 +62,13 @@ class Validator:
                 for n, item in enumerate(items, 1)
             ]
             parts = [Option(goal["id"], goal["goal"]) for goal in goals]
-            reply = ask(self._executor, "phase6_validator", turn, options={"answer": options, "goals": parts})
+            past = [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)]
+            reply = ask(
+                self._executor,
+                "phase6_validator",
+                turn,
+                options={"answer": options, "goals": parts, "recalled": past},
+            )
             said = reply.values.get("goals") or ()
             verdict, confidence = str(reply.values["verdict"]), reply.confidence
             reason = str(reply.values.get("reason") or _REASONS[verdict])
@@ -81,17 +88,25 @@ class Validator:
 
     def _check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
         issues, rejected, steps = [], [], turn.steps()
+        past = bool(recalled_turns(turn))  # what was done is told of turns that did it
         for item in items:
             sources = [self._text_of(turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
             missing = [claim.text for claim in check_evidence(item.text, [found])]
-            missing += [name for name in find_names(item.text) if name.lower() not in found.lower()]
+            names = find_names(without_greeting(item.text))
+            missing += [name for name in names if name.lower() not in found.lower()]
             if not found:
                 issues.append(f"{item.text!r:.80} cites nothing that exists")
             elif missing:
-                names = ", ".join(missing)
-                issues.append(f"{names} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
-            elif item.text not in found and claims_done(item.text) and not _anything_written(steps):
+                issues.append(
+                    f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}"
+                )
+            elif (
+                item.text not in found
+                and claims_done(item.text)
+                and not past
+                and not _anything_written(steps)
+            ):
                 issues.append(f"{item.text!r:.80} tells of something that no tool has done")
             elif is_question(item.text):
                 issues.append(f"{item.text!r:.80} asks instead of answering")

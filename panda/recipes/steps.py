@@ -56,7 +56,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
     "phase3_planner": StepInputs(
-        ("tools", "evidence", "pages", "statements"), ("tools", "quoted"), ("turn_summaries",)
+        ("tools", "evidence", "pages", "statements", "recalled"), ("tools", "quoted"), ("turn_summaries",)
     ),
     "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
     **{
@@ -78,7 +78,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase4_memory_statement": StepInputs(tool="memory.create"),
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
     "phase5_synthesizer": StepInputs(("answer", "sources")),
-    "phase6_validator": StepInputs(("answer", "goals")),
+    "phase6_validator": StepInputs(("answer", "goals", "recalled")),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
     "phase7_session": StepInputs(
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),

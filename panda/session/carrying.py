@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+from panda.documents.stemming import split_terms
 from panda.session.clipping import MARK, clip, clip_lines
-from panda.session.entities import apply_curation, carry_log, carry_registry, curation_of
+from panda.session.entities import apply_curation, carry_log, carry_registry, curation_of, says
 from panda.session.flow import flow_of
 from panda.session.limits_said import find_limits, merge_limits
 from panda.session.questions_open import carry_pending, take_answer
+from panda.session.references import find_references
 from panda.session.step_records import carry_archive, carry_cache, carry_notes
 from panda.session.summaries import SessionTexts, asks_of, carry_summaries, reply_of, summary_of, texts_of
 from panda.session.turn_files import TurnFiles
@@ -17,12 +19,15 @@ from panda.session.values import (
     History,
     Outcome,
     RecentTurn,
+    Registry,
     Routing,
     SummaryKind,
 )
+from panda.session.words import recaps
 
 RECENT = 3
 REPLY_CHARS, HISTORY_CHARS = 400, 1_200
+_ASKED_ABOUT = 12
 _ASSISTANT_CHARS, _USER_CHARS, _LINE_CHARS = 12_000, 4_000, 240
 
 
@@ -36,11 +41,13 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     """
     curation = curation_of(files)
     reply = reply_of(files)
-    told = "" if (files.summary or {}).get("answered") is False else reply
+    nothing_new = (files.summary or {}).get("answered") is False or recaps(files.query)
+    told = "" if nothing_new else reply
     registry, mentioned = carry_registry(previous, files, curation, told)
     summary = summary_of(previous, files)
     texts = texts_of(files)
     recent = _recent_turn(files, texts, reply, mentioned, summary.outcome)
+    recent = replace(recent, asked_about=_asked_about(previous, files, registry))
     said = (files.analysis or {}).get("constraints")
     limits = find_limits(files.query, previous.constraints) if files.analysis is None else said or ()
     return Carry(
@@ -104,6 +111,16 @@ def _recent_turn(
         entities_mentioned=mentioned,
         outcome=outcome,
     )
+
+
+def _asked_about(previous: Carry, files: TurnFiles, registry: Registry) -> tuple[str, ...]:
+    """What a query means or names; of an imported turn as far as rules can tell."""
+    meant = (files.analysis or {}).get("references")
+    if files.analysis is None:
+        meant = [ref for one in find_references(files.query, previous) for ref in one.refs]
+    asked = split_terms(files.query)
+    named = [one.ref for one in registry.records if says(asked, one.label)]
+    return tuple(dict.fromkeys((*(meant or ()), *named)))[:_ASKED_ABOUT]
 
 
 def short_reply(reply: str) -> tuple[str, SummaryKind]:

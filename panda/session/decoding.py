@@ -1,6 +1,7 @@
 """Frozen dataclasses to plain JSON values and back, with every unknown, missing or wrong key named."""
 
 import types
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -37,16 +38,23 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
     Raises:
         FileFormatError: A key is unknown, missing or of the wrong type; names it.
     """
-    if not isinstance(value, dict):
-        raise _fault(f"expected an object, found {type(value).__name__}", where, key)
-    hints = _hints(cast(Any, cls))
-    for name in value:
-        if name not in hints:
-            raise _fault(f"unknown key {name!r:.60}", where, f"{key}.{name:.60}")
-    for name in _required(cast(Any, cls)):
-        if name not in value:
-            raise _fault(f"{name} is missing", where, f"{key}.{name}")
-    return cls(**{name: _read(hints[name], part, where, f"{key}.{name}") for name, part in value.items()})
+    try:
+        return cast(_T, _reader(cast(Any, cls))(value))
+    except _MisfitError as exc:
+        place = (key + exc.place).removeprefix(".")
+        raise FileFormatError(exc.message, where=f"{where} ({place})" if place else where) from None
+
+
+class _MisfitError(Exception):
+    """A value that does not fit; on its way up each level puts its key in front of the place."""
+
+    def __init__(self, message: str, place: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+
+
+_Reader = Callable[[Any], Any]
 
 
 @cache
@@ -55,41 +63,68 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 @cache
-def _required(cls: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
+def _reader(hint: Any) -> _Reader:
+    """Reads values of a type; made once for each."""
+    if is_dataclass(hint):
+        return _object_reader(hint)
+    if get_origin(hint) is tuple:
+        return _list_reader(_reader(get_args(hint)[0]))
+    if get_origin(hint) in (Union, types.UnionType):
+        return _union_reader(get_args(hint))
+    if get_origin(hint) is Literal:
+        allowed = get_args(hint)
+        return lambda value: value if value in allowed else _misfit(value)
+    kinds = (int, float) if hint is float else (hint,)
+    return lambda value: value if type(value) in kinds else _misfit(value)
 
 
-def _read(hint: Any, value: object, where: str, key: str) -> Any:
-    if hint in (str, int, bool):
-        if type(value) is hint:
-            return value
-    elif hint is float:
-        if type(value) in (int, float):
-            return value
-    elif is_dataclass(hint):
-        return decode(cast(type, hint), value, where=where, key=key)
-    elif get_origin(hint) is tuple:
-        if isinstance(value, list):
-            inner = get_args(hint)[0]
-            return tuple(_read(inner, part, where, f"{key}[{n}]") for n, part in enumerate(value))
-    elif get_origin(hint) is Literal:
-        if value in get_args(hint):
-            return value
-    elif get_origin(hint) in (Union, types.UnionType):
-        return _read_union(get_args(hint), value, where, key)
-    raise _fault(f"unexpected value {value!r:.80}", where, key)
+def _object_reader(cls: Any) -> _Reader:
+    readers = {name: _reader(hint) for name, hint in _hints(cls).items()}
+    required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            raise _MisfitError(f"expected an object, found {type(value).__name__}")
+        found, name = {}, ""
+        try:
+            for name, part in value.items():
+                found[name] = readers[name](part)
+        except KeyError:
+            raise _MisfitError(f"unknown key {name!r:.60}", f".{name:.60}") from None
+        except _MisfitError as exc:
+            exc.place = f".{name}{exc.place}"
+            raise
+        for name in required - found.keys():
+            raise _MisfitError(f"{name} is missing", f".{name}")
+        return cls(**found)
+
+    return read
 
 
-def _read_union(hints: tuple[Any, ...], value: object, where: str, key: str) -> Any:
-    if value is None and type(None) in hints:
-        return None
+def _list_reader(item: _Reader) -> _Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not list:
+            return _misfit(value)
+        found: list[Any] = []
+        try:
+            for part in value:
+                found.append(item(part))
+        except _MisfitError as exc:
+            exc.place = f"[{len(found)}]{exc.place}"
+            raise
+        return tuple(found)
+
+    return read
+
+
+def _union_reader(hints: tuple[Any, ...]) -> _Reader:
+    """A value of one of several types: None, and an object or plain values."""
     kept = [hint for hint in hints if hint is not type(None)]
-    if len(kept) == 1:
-        return _read(kept[0], value, where, key)
-    if type(value) in kept:
-        return value
-    raise _fault(f"unexpected value {value!r:.80}", where, key)
+    one = (
+        _reader(kept[0]) if len(kept) == 1 else lambda value: value if type(value) in kept else _misfit(value)
+    )
+    return lambda value: None if value is None and len(kept) < len(hints) else one(value)
 
 
-def _fault(message: str, where: str, key: str) -> FileFormatError:
-    return FileFormatError(message, where=f"{where} ({key.removeprefix('.')})" if key else where)
+def _misfit(value: object) -> Any:
+    raise _MisfitError(f"unexpected value {value!r:.80}")

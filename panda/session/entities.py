@@ -5,15 +5,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from panda.documents.listings import label_of, listed_items
+from panda.documents.listings import ListedItem, label_of, listed_items
 from panda.documents.stemming import split_terms
 from panda.session.clipping import clip
 from panda.session.decoding import decode
 from panda.session.turn_files import TurnFiles
-from panda.session.values import Carry, Curation, Decision, Entity, Judged, Registry, State
+from panda.session.values import (
+    Carry,
+    Curation,
+    Decision,
+    Entity,
+    Judged,
+    Listed,
+    Listing,
+    Registry,
+    State,
+)
 
 _MOST, _MOST_BYTES = 500, 90_000
-_LABEL_CHARS, _REASON_CHARS, _TURNS, _LOG = 100, 160, 4, 20
+_LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40
 CLEARED = "cleared"
 """How the reason of an entity begins that went with everything else, not by itself."""
 _SCANNED_CHARS = 20_000
@@ -41,6 +51,7 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
     if curation.clear_all:
         reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
         records = [replace(one, state="dropped", retained=False, reason=reason) for one in records]
+        registry = replace(registry, listing=Listing())
     changes: dict[str, tuple[State, str]] = {}
     decided: tuple[tuple[State, tuple[Judged, ...]], ...] = (
         ("demoted", curation.demoted),
@@ -87,7 +98,8 @@ def carry_registry(
         curation: What its phase 1 decided.
         reply: What it said, without marks.
     """
-    known = {one.ref: one for one in apply_curation(previous.registry, curation, files.turn).records}
+    before = apply_curation(previous.registry, curation, files.turn)
+    known = {one.ref: one for one in before.records}
     for number, call in files.calls():
         if call["status"] == "success":
             for raw in call.get("entities", ()):
@@ -110,7 +122,42 @@ def carry_registry(
             mentioned.append(one.ref)
         if one.ref in mentioned or says(asked, one.label):
             known[one.ref] = replace(one, turns=_touched(one.turns, files.turn))
-    return _limited(known.values(), previous.registry.evicted), tuple(dict.fromkeys(mentioned))[:40]
+    refs = tuple(dict.fromkeys(mentioned))[:_MENTIONED]
+    listing = _listing(before.listing, previous, files, refs, reply, listed, known)
+    return _limited(known.values(), replace(before, listing=listing)), refs
+
+
+def _listing(
+    before: Listing,
+    previous: Carry,
+    files: TurnFiles,
+    mentioned: tuple[str, ...],
+    reply: str,
+    listed: Sequence[ListedItem],
+    known: Mapping[str, Entity],
+) -> Listing:
+    """What ordinals count from now on: a list; several things of one kind, where no list stands for long."""
+    about = clip(f"{files.query} {reply}", _SAID_CHARS)
+    if listed:
+        items = [
+            Listed(ref=ref, text=clip(one.text, _SAID_CHARS))
+            for ref, one in zip(mentioned, listed, strict=False)
+        ]
+        return Listing(turn=files.turn, about=about, items=tuple(items))
+    recent = [one.turn for one in previous.recent_turns]
+    if before.is_list and before.turn in recent:
+        return before
+    said = [known[ref] for ref in mentioned]
+    said = [one for one in said if not any(_is_part(one, other) for other in said)]
+    if len(said) < 2 or len({one.type for one in said}) > 1:
+        return before
+    items = [Listed(ref=one.ref, text=one.label) for one in said]
+    return Listing(turn=files.turn, about=about, items=tuple(items), is_list=False)
+
+
+def _is_part(one: Entity, other: Entity) -> bool:
+    """Whether the name of one thing is part of another's, as "Lenovo" of "Lenovo LOQ 15"."""
+    return one.label != other.label and names(other.label, one.label)
 
 
 def paragraphs(text: str) -> list[str]:
@@ -195,7 +242,9 @@ def _add_said(
             not terms.isdisjoint(_terms(one.label)) and _same(_terms(one.label), _terms(label))
         ):
             return one.ref
-    nodes = next((node_ids for said, node_ids in files.statements if said == text), ())
+    nodes = next(
+        (node_ids for said, node_ids in files.statements if said and (said in text or text in said)), ()
+    )
     ref = f"t{files.turn}_item_{at}"
     target = nodes[0] if nodes else f"turn:{files.turn}"
     known[ref] = Entity(
@@ -218,21 +267,25 @@ def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
     return (*(one for one in turns if one != turn), turn)[-_TURNS:]
 
 
-def _limited(records: Iterable[Entity], evicted: int) -> Registry:
+def _limited(records: Iterable[Entity], before: Registry) -> Registry:
     """At most 500 records of 90,000 bytes; what goes first was touched longest ago and is not excluded."""
     kept = list(records)
+    listed = set(before.listing.refs)
     sizes = {one.ref: _size(one.ref, one.label, one.reason or "") for one in kept}
     over, room = len(kept) - _MOST, _MOST_BYTES - sum(sizes.values())
     if over <= 0 and room >= 0:
-        return Registry(records=tuple(kept), evicted=evicted)
-    order = sorted(kept, key=lambda one: (one.retained, one.state != "active", one.turns[-1:] or (0,)))
+        return replace(before, records=tuple(kept))
+    order = sorted(
+        kept, key=lambda o: (o.ref in listed, o.retained, o.state != "active", o.turns[-1:] or (0,))
+    )
     gone: set[str] = set()
     for one in order:
         if over <= 0 and room >= 0:
             break
         gone.add(one.ref)
         over, room = over - 1, room + sizes[one.ref]
-    return Registry(records=tuple(one for one in kept if one.ref not in gone), evicted=evicted + len(gone))
+    records = tuple(one for one in kept if one.ref not in gone)
+    return replace(before, records=records, evicted=before.evicted + len(gone))
 
 
 @lru_cache(maxsize=4096)

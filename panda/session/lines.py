@@ -122,6 +122,9 @@ def _registry(carry: Carry) -> Iterator[_Line]:
     for one in carry.registry.records:
         reason = f", {one.reason}" if one.reason else ""
         yield f"{one.ref} ({one.type}): {one.label}, {one.state}{reason}", one.turns[-1]
+    listing = carry.registry.listing
+    for at, item in enumerate(listing.items, 1):
+        yield f"number {at} of the last list: {item.ref}: {item.text}", listing.turn
     if carry.registry.evicted:
         yield f"{carry.registry.evicted} records evicted", None
 

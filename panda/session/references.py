@@ -1,50 +1,38 @@
 """What words such as "the second one" or "that Lenovo" mean, by rule where a rule can tell. Pure."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from panda.documents.antecedents import has_antecedent
-from panda.documents.evidence import find_claims
-from panda.documents.listings import ListedItem, listed_items
 from panda.documents.stemming import split_terms
-from panda.session.entities import is_active, names, paragraphs
-from panda.session.values import Carry, Entity, RecentTurn
+from panda.session.counting import COUNTING, counted_items, is_function_word
+from panda.session.describing import SUPERLATIVE, described_item, extreme_item, named_item
+from panda.session.entities import is_active, names
+from panda.session.values import Carry, Entity
 
-_ORDINALS = [
-    *("first", "second", "third", "fourth", "fifth", "sixth"),
-    *("seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"),
-]
-_ORDINAL = (
-    rf"(?:second[ -]to[ -]last|last but one|penultimate|{'|'.join(_ORDINALS)}|\d{{1,2}}(?:st|nd|rd|th)|"
-    r"last|final|(?:middle|top|bottom)(?= one| option| item| of|[?.!,;]|$))"
-)
-_NOT_ITEMS = (
-    r"(?:two|three|four|five|six|seven|eight|nine|ten|\d+|couple|several|"
-    r"time|times|day|days|week|weeks|month|months|year|years|hour|hours|minute|minutes|night|turn|turns|question|"
-    r"message|answer|half|floor|place|season|chapter|thing|step|steps|part|world|name|minute|century|few|"
-    r"january|february|march|april|may|june|july|august|september|october|november|december|of)\b"
-)
-_LISTED = re.compile(
-    r"\b(?:the )?(?P<edge>first|last) (?P<many>two|three|four|five|[2-5])(?: (?:ones|of them|options|items))?"
-    rf"(?! {_NOT_ITEMS})\b|"
-    rf"\b(?:the|that|this|my|your) (?P<list>{_ORDINAL}(?:(?:, | and | or |, and )(?:the )?{_ORDINAL})*)"
-    rf"(?P<noun> (?!{_NOT_ITEMS}|{_ORDINAL})[a-z][\w-]*)?(?! {_NOT_ITEMS})(?!\w)|"
-    r"\b(?:the )?(?:number|no\.|option|item|choice|entry|result|#) ?"
-    r"(?P<number>\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|[a-f]\b)(?![\d%$.]*\d|\w)|"
-    r"(?<!\w)#(?P<hash>\d{1,2})\b|"
-    r"\bthe (?P<pair>former|latter)(?: one)?\b|"
-    r"\b(?P<both>both(?: of (?:them|these|those))?|all (?:two|three|four|five) of (?:them|these|those))\b",
-    re.IGNORECASE,
-)
 _ITEM_NOUNS = frozenset(split_terms("one ones option options item items choice entry result thing"))
 _SPOKEN_CHARS = 2_000
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_PRICED = re.compile(
-    r"\bthe (?:(?P<low>cheaper|cheapest|least expensive|less expensive)|"
-    r"(?P<high>most expensive|more expensive|dearest|priciest|pricier))(?: (?:one|option|item|[a-z]+))?\b",
+_FILLING = re.compile(
+    r"(?:and|or|but|ok|okay|then|now|so|please|thanks|what|how|is|about|with|for|[\s.,;:!?])*", re.IGNORECASE
+)
+_RANKED = re.compile(
+    rf"\b(?:the|that) (?P<rank>{SUPERLATIVE})(?: of (?:them|these|those|all))?(?P<noun> [a-z][\w-]*)?",
     re.IGNORECASE,
 )
+_HAVING = re.compile(
+    r"\b(?:the|that|this) (?P<noun>one|(?!one\b)[a-z][\w-]*) "
+    r"(?P<how>(?:with|without|that|which|who|whose|where|in|from|for|at|by|on|near|next to|under|below|"
+    r"over|above|"
+    r"due|set|called|named|made|costing|having|offering)\b(?:[^,.;?!]|[,.](?=\d))*)",
+    re.IGNORECASE,
+)
+_SUCH = re.compile(
+    r"\b(?:the|that|this) (?P<what>(?!one\b)\S+(?: (?!one\b)\S+){0,3}?) one\b(?! of)", re.IGNORECASE
+)
+_DEFINITE = re.compile(r"\b(?P<article>the|that|this) (?=\w)", re.IGNORECASE)
+_ASKS = re.compile(r"\b(?:do|does|did|can|could|will|would|should|is|are|was|were)\b[^.?!]*$", re.IGNORECASE)
+_WHICH = re.compile(r"\bwhich (?:one|ones|of (?:them|these|those))\b", re.IGNORECASE)
 _OTHER = re.compile(r"\bthe other(?: (?:one|option|item))?(?= |[?.!,;]|$)", re.IGNORECASE)
 _NAMED = re.compile(
     r"\b(?:that|this|the|That|This|The) (?P<name>[A-Z][\w-]*(?: [A-Z0-9][\w-]*)*)(?: one)?|"
@@ -70,18 +58,6 @@ class Reference:
     """Whether they count items of a list."""
 
 
-@dataclass(frozen=True)
-class _Listing:
-    """The last list that the user was shown."""
-
-    refs: tuple[str, ...]
-    """Entities, in order."""
-    items: tuple[ListedItem, ...]
-    """What was said of each."""
-    is_newest: bool = False
-    """Whether the last turn showed it."""
-
-
 def find_references(query: str, carry: Carry) -> list[Reference]:
     """
     The references of a query to what the session has talked about.
@@ -93,45 +69,116 @@ def find_references(query: str, carry: Carry) -> list[Reference]:
     Returns:
         Words and what they mean, in order. A name that stands in the query in full is no reference.
     """
-    listing = last_listing(carry)
-    spoken = " ".join(f"{one.user} {one.assistant[:_SPOKEN_CHARS]}" for one in carry.recent_turns)
-    nouns = _ITEM_NOUNS | set(split_terms(spoken))
-    known = {one.ref: one for one in carry.registry.records if one.state != "dropped"}
-    found: list[Reference] = []
+    return sorted(_Finder(query, carry).find(), key=lambda one: one.start)
 
-    def free(match: re.Match[str]) -> bool:
-        return all(match.end() <= o.start or match.start() >= o.start + len(o.words) for o in found)
 
-    for match in _LISTED.finditer(query):
-        refs = _counted(match, listing.refs) or _pair(match, carry)
-        noun = match["noun"] or ""
-        words = match[0] if set(split_terms(noun)) <= nouns else match[0].removesuffix(noun)
-        found.append(Reference(words, match.start(), refs, listing.refs, ordinal=True))
-    for match in filter(free, _PRICED.finditer(query)):
-        found.append(Reference(match[0], match.start(), _priced(match, listing), listing.refs))
-    for match in filter(free, _OTHER.finditer(query)):
-        left = [ref for ref in listing.refs if ref not in _talked_about(carry, listing)]
-        refs = tuple(left) if len(left) == 1 else ()
-        found.append(Reference(match[0], match.start(), refs, tuple(left) or listing.refs))
-    for match in filter(free, _NAMED.finditer(query)):
-        words = match["name"] or match["noun"]
-        meant = _called(words, list(known.values()), carry)
-        if meant and not any(names(query, one.label) for one in meant):
-            refs = (meant[0].ref,) if len(meant) == 1 else ()
-            found.append(Reference(match[0], match.start(), refs, tuple(one.ref for one in meant)))
+class _Finder:
+    """Looks for references of each kind in turn; words that one has taken are no other's."""
 
-    def reaches_back(match: re.Match[str]) -> bool:
-        return free(match) and not has_antecedent(query[: match.start()])
+    def __init__(self, query: str, carry: Carry) -> None:
+        self._query = query
+        self._carry = carry
+        self._listing = carry.registry.listing
+        self._labels = {one.ref: one.label for one in carry.registry.records}
+        self._known = {one.ref: one for one in carry.registry.records if one.state != "dropped"}
+        spoken = [f"{one.user} {one.assistant[:_SPOKEN_CHARS]}" for one in carry.recent_turns]
+        told = [self._listing.about, *(one.text for one in self._listing.items)]
+        self._nouns = _ITEM_NOUNS | set(split_terms(" ".join(spoken + told)))
+        self._found: list[Reference] = []
 
-    for match in filter(reaches_back, _SINGLE.finditer(query)):
-        options = _salient(carry, known)
-        refs = tuple(options[:1]) if len(options) == 1 else ()
-        found.append(Reference(match[0], match.start(), refs, tuple(options)))
-    for match in filter(reaches_back, _PLURAL.finditer(query)):
-        several = listing.refs or tuple(_salient(carry, known))
-        whole = listing.is_newest and not match[0].lower().startswith("one")
-        found.append(Reference(match[0], match.start(), listing.refs if whole else (), several))
-    return sorted(found, key=lambda one: one.start)
+    def find(self) -> list[Reference]:
+        """Everything that refers, in the order in which it was found."""
+        self._counted_items()
+        if self._listing.items:
+            self._described_items()
+        self._others()
+        self._names()
+        self._pronouns()
+        return self._found
+
+    def _add(
+        self, start: int, end: int, refs: Sequence[str], options: Sequence[str] = (), *, ordinal: bool = False
+    ) -> None:
+        self._found.append(Reference(self._query[start:end], start, tuple(refs), tuple(options), ordinal))
+
+    def _free(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        for match in pattern.finditer(self._query):
+            if all(match.end() <= o.start or match.start() >= o.start + len(o.words) for o in self._found):
+                yield match
+
+    def _is_thing(self, noun: str) -> bool:
+        return set(split_terms(noun)) <= self._nouns
+
+    def _counted_items(self) -> None:
+        refs = self._listing.refs
+        for match in COUNTING.finditer(self._query):
+            meant, end = counted_items(match, refs, self._is_thing) or (None, 0)
+            if meant is not None:
+                meant = meant or _pair(match, self._carry)
+                self._add(match.start(), end, meant, refs, ordinal=True)
+
+    def _described_items(self) -> None:
+        items, refs = self._listing.items, self._listing.refs
+        for match in self._free(_HAVING):
+            if not self._is_thing(match["noun"]):
+                continue
+            ref, end = extreme_item(match["how"], items)
+            if ref is None:
+                ref, end = described_item(match["how"], items)
+            if ref is not None or match["noun"].lower() == "one":
+                end = match.start("how") + end if ref else match.end("noun")
+                self._add(match.start(), end, (ref,) if ref else (), refs)
+        for match in self._free(_RANKED):
+            noun = match["noun"] or ""
+            if not self._is_thing(noun) and not is_function_word(noun):
+                continue
+            ref, _ = extreme_item(match["rank"], items) if noun.lower() != " ones" else (None, 0)
+            end = match.end() if self._is_thing(noun) else match.end("rank")
+            self._add(match.start(), end, (ref,) if ref else (), refs)
+        for match in self._free(_SUCH):
+            ref, _ = described_item(match["what"], items)
+            if ref is not None:
+                self._add(match.start(), match.end(), (ref,), refs)
+        named = [(one.ref, self._labels.get(one.ref, ""), one.text) for one in items]
+        for match in self._free(_DEFINITE):
+            words = self._query[match.end() :]
+            pointed = match["article"].lower() != "the" or words[:1].isupper() or words[:1].isdigit()
+            ends = bool(_ASKS.search(self._query[: match.start()]))
+            ref, end = named_item(words, named, self._nouns, any_words=pointed, ends=ends)
+            if ref is not None and not names(self._query, self._labels.get(ref, "")):
+                self._add(match.start(), match.end() + end, (ref,), refs)
+
+    def _others(self) -> None:
+        refs = self._listing.refs
+        for match in self._free(_OTHER):
+            left = [ref for ref in refs if ref not in _talked_about(self._carry)]
+            self._add(match.start(), match.end(), left if len(left) == 1 else (), left or refs)
+
+    def _names(self) -> None:
+        for match in self._free(_NAMED):
+            meant = _called(match["name"] or match["noun"], list(self._known.values()), self._carry)
+            if meant and not any(names(self._query, one.label) for one in meant):
+                refs = (meant[0].ref,) if len(meant) == 1 else ()
+                self._add(match.start(), match.end(), refs, [one.ref for one in meant])
+
+    def _pronouns(self) -> None:
+        listing, carry = self._listing, self._carry
+        is_newest = bool(listing.items) and listing.turn == carry.head
+        for match in self._free(_WHICH):
+            recent = any(one.turn == listing.turn for one in carry.recent_turns)
+            if recent and listing.is_list:
+                self._add(match.start(), match.end(), listing.refs)
+        for pattern, several in ((_SINGLE, False), (_PLURAL, True)):
+            for match in self._free(pattern):
+                if has_antecedent(self._query[: match.start()]):
+                    continue
+                options = _salient(carry, self._known)
+                refs = options if len(options) == 1 else []
+                if several:
+                    options = list(listing.refs) or options
+                    whole = is_newest and not match[0].lower().startswith("one")
+                    refs = list(listing.refs) if whole else []
+                self._add(match.start(), match.end(), refs, options)
 
 
 def replace_references(query: str, references: Sequence[Reference], carry: Carry) -> str:
@@ -148,53 +195,43 @@ def replace_references(query: str, references: Sequence[Reference], carry: Carry
         said = [labels[ref] for ref in one.refs if ref in labels]
         if said:
             text = " and ".join(said) if len(said) < 3 else f"{', '.join(said[:-1])} and {said[-1]}"
+            text = f"{one.words[:5]} of {text}" if _WHICH.fullmatch(one.words) else text
             text += "'s" if one.words.lower() in ("its", "their") else ""
             query = query[: one.start] + text + query[one.start + len(one.words) :]
     return query
 
 
-def last_listing(carry: Carry) -> _Listing:
-    """The newest list that a reply showed; else the newest turn that spoke of several things of one kind."""
-    known = {one.ref: one for one in carry.registry.records}
+def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str | None:
+    """
+    What a query that only names another thing asks: what was asked of the last thing.
+
+    Args:
+        query: The raw query, as "And the last one?".
+        references: Its references.
+        carry: What the session carries.
+
+    Returns:
+        The last query that asked something of a thing, with the names of the new one; None if this query
+        asks by itself, or none before it did.
+    """
+    if not any(one.refs for one in references) or not _is_bare(query, references):
+        return None
     for recent in reversed(carry.recent_turns):
-        items = listed_items(recent.assistant, paragraphs(recent.assistant))
-        refs = recent.entities_mentioned[: len(items)]
-        labels = [set(split_terms(known[ref].label)) if ref in known else set() for ref in refs]
-        fits = all(terms & set(split_terms(one.label)) for terms, one in zip(labels, items, strict=False))
-        if len(items) > 1 and len(refs) == len(items) and fits:
-            return _Listing(refs, tuple(items), is_newest=recent is carry.recent_turns[-1])
-    for recent in reversed(carry.recent_turns):
-        said = [known[ref] for ref in recent.entities_mentioned if ref in known]
-        said = [one for one in said if not any(_is_part(one, other) for other in said)]
-        if len(said) > 1 and len({one.type for one in said}) == 1:
-            return _Listing(tuple(one.ref for one in said), ())
-    return _Listing((), ())
+        before = find_references(recent.user, carry)
+        if not _is_bare(recent.user, before):
+            meant = [one for one in before if one.refs]
+            refs = tuple(dict.fromkeys(ref for one in references for ref in one.refs))
+            asked = [replace(meant[0], refs=refs)] if len(meant) == 1 else []
+            return replace_references(recent.user, asked, carry) if asked else None
+    return None
 
 
-def _is_part(one: Entity, other: Entity) -> bool:
-    """Whether the name of one thing is part of another's, as "Lenovo" of "Lenovo LOQ 15"."""
-    return one.label != other.label and names(other.label, one.label)
-
-
-def _counted(match: re.Match[str], refs: Sequence[str]) -> tuple[str, ...]:
-    """The items that an ordinal counts; none if the list is too short."""
-    if match["both"]:
-        wanted = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5}
-        size = next(count for word, count in wanted.items() if word in match["both"].lower())
-        return tuple(refs) if len(refs) == size else ()
-    if match["many"]:
-        many = match["many"].lower()
-        size = int(many) if many.isdigit() else _NUMBERS.index(many) + 1
-        taken = refs[:size] if match["edge"].lower() == "first" else refs[-size:]
-        return tuple(taken) if len(refs) >= size else ()
-    if match["pair"]:
-        return (refs[0 if match["pair"].lower() == "former" else 1],) if len(refs) == 2 else ()
-    number = match["number"] or match["hash"]
-    if number:
-        at = int(number) if number.isdigit() else _position(number.lower())
-        return (refs[at - 1],) if 0 < at <= len(refs) else ()
-    found = [_index(word, len(refs)) for word in re.findall(_ORDINAL, match["list"], re.IGNORECASE)]
-    return tuple(refs[at] for at in found if at is not None) if None not in found else ()
+def _is_bare(query: str, references: Sequence[Reference]) -> bool:
+    """Whether a query says nothing besides its references."""
+    rest = query
+    for one in sorted(references, key=lambda one: -one.start):
+        rest = rest[: one.start] + rest[one.start + len(one.words) :]
+    return bool(references) and _FILLING.fullmatch(rest) is not None
 
 
 def _pair(match: re.Match[str], carry: Carry) -> tuple[str, ...]:
@@ -205,46 +242,10 @@ def _pair(match: re.Match[str], carry: Carry) -> tuple[str, ...]:
     return next((refs for refs in spoken if len(refs) == 2), ())
 
 
-def _position(word: str) -> int:
-    return _NUMBERS.index(word) + 1 if word in _NUMBERS else ord(word) - ord("a") + 1
-
-
-def _index(word: str, size: int) -> int | None:
-    word = re.sub(r"[ -]", " ", word.lower())
-    if word in ("last", "final", "bottom"):
-        at = size - 1
-    elif word == "top":
-        at = 0
-    elif word == "middle":
-        at = size // 2 if size % 2 else -1
-    elif word in ("penultimate", "second to last", "last but one"):
-        at = size - 2
-    else:
-        at = _ORDINALS.index(word) if word in _ORDINALS else int(word[:-2]) - 1
-    return at if 0 <= at < size else None
-
-
-def _priced(match: re.Match[str], listing: _Listing) -> tuple[str, ...]:
-    """The cheapest or dearest item, if every item but at most the odd one has a price in one currency."""
-    prices: dict[str, tuple[str, float]] = {}
-    for ref, item in zip(listing.refs, listing.items, strict=False):
-        claims = [claim.value for claim in find_claims(item.text) if claim.kind == "price"]
-        if claims:
-            currency, _, value = claims[0].rpartition(" ")
-            prices[ref] = (currency, float(value))
-    if len(prices) < 2 or len({currency for currency, _ in prices.values()}) > 1:
-        return ()
-    chosen = (min if match["low"] else max)(prices, key=lambda ref: prices[ref][1])
-    return (chosen,)
-
-
-def _talked_about(carry: Carry, listing: _Listing) -> set[str]:
+def _talked_about(carry: Carry) -> set[str]:
     """What the turns after the list spoke of, one thing at a time."""
-    later: list[RecentTurn] = []
-    for recent in reversed(carry.recent_turns):
-        if recent.entities_mentioned[: len(listing.refs)] == listing.refs:
-            break
-        later.append(recent)
+    listing = carry.registry.listing
+    later = [one for one in carry.recent_turns if listing.turn is None or one.turn > listing.turn]
     spoken = ([ref for ref in recent.entities_mentioned if ref in listing.refs] for recent in later)
     return {refs[0] for refs in spoken if len(refs) == 1}
 
@@ -259,13 +260,14 @@ def _called(words: str, known: Sequence[Entity], carry: Carry) -> list[Entity]:
     return sorted(active or found, key=lambda one: one.turns[-1:], reverse=True)[:12]
 
 
-def _salient(carry: Carry, known: dict[str, Entity]) -> list[str]:
-    """What "it" may mean: what the newest turn that spoke of anything spoke of."""
+def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
+    """What "it" may mean: what the newest turn that spoke of anything was asked about, else told of."""
     for recent in reversed(carry.recent_turns):
-        asked = [ref for ref, one in known.items() if names(recent.user, one.label)]
-        if len(asked) == 1:
-            return asked
+        asked = [ref for ref in recent.asked_about if ref in known]
         found = [ref for ref in recent.entities_mentioned if ref in known]
+        listing = carry.registry.listing
+        if asked and (recent.turn != listing.turn or asked[0] in listing.refs):
+            return asked
         if found:
             return found[:12]
     return []

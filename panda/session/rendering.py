@@ -167,6 +167,11 @@ def _active(carry: Carry) -> Iterator[str]:
     found = [one for one in carry.registry.records if is_active(one, carry)]
     for one in sorted(found, key=lambda one: one.turns[-1:], reverse=True)[:_ACTIVE]:
         yield f"{one.ref} ({one.type}): {one.label}"
+    listing = carry.registry.listing
+    if listing.items and all(one.turn != listing.turn for one in carry.recent_turns):
+        labels = {one.ref: one.label for one in carry.registry.records}
+        names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
+        yield f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
 
 
 def _errors(summary: TurnSummary) -> list[str]:

@@ -42,6 +42,8 @@ class RecentTurn:
     """How it was taken."""
     entities_mentioned: tuple[str, ...] = ()
     """Refs that the reply lists or names, in its order."""
+    asked_about: tuple[str, ...] = ()
+    """Refs that the query means or names."""
     outcome: Outcome = "approved"
     """How it ended."""
 

@@ -35,6 +35,8 @@ __all__ = [
     "FlowPhase",
     "History",
     "Judged",
+    "Listed",
+    "Listing",
     "Note",
     "Outcome",
     "Pending",
@@ -124,6 +126,35 @@ class Entity:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listed:
+    """One item of a list."""
+
+    ref: str
+    """Its entity."""
+    text: str
+    """What the reply said of it, clipped."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The list that "the second one" counts: the last that a reply showed."""
+
+    turn: int | None = None
+    """Turn that showed it; None if there is none."""
+    about: str = ""
+    """What the user had asked, and how the reply began, clipped."""
+    items: tuple[Listed, ...] = ()
+    """In its order."""
+    is_list: bool = True
+    """Whether it stood there as a list; else several things were named one after the other."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Its entities, in order."""
+        return tuple(one.ref for one in self.items)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Registry:
     """The entities of a session."""
 
@@ -131,6 +162,8 @@ class Registry:
     """Oldest first."""
     evicted: int = 0
     """How many were forgotten for want of room."""
+    listing: Listing = field(default_factory=Listing)
+    """What ordinals count."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 import re
 
+from panda.documents.stemming import split_terms
+
 _YES = re.compile(
     r"^(?:(?:ok(?:ay)?|well|great|perfect|fine|good|thanks|thank you|please)[,.! ]+)*"
     r"(?:yes|yep|yeah|yup|sure|ok(?:ay)?|agreed|correct|right|exactly|absolutely|definitely|of course|"
@@ -45,11 +47,30 @@ _AFRESH = re.compile(
 )
 _BACK = re.compile(
     r"\b(?:what (?:did|have|had|were|was) (?:we|you|i)\b.*\b(?:do|done|did|decide|decided|discuss|"
-    r"discussed|say|said|talk|talked|agree|agreed|cover|covered|find|found|save|saved|pick|picked|doing)|"
+    r"discussed|say|said|talk|talked|speak|spoken|agree|agreed|cover|covered|find|found|save|saved|pick|"
+    r"picked|doing)|"
     r"so far|recap|summar(?:y|i[sz]e)|remind me what|where were we|how did (?:we|it|that) go|"
     r"look(?:ing)? back)\b",
     re.IGNORECASE,
 )
+_OF_THE_SESSION = frozenset(
+    split_terms(
+        "what who how where when which did do does done have has had were was are is we you i us me my our "
+        "your the a "
+        "an of in on to at and or so far it all everything anything else already today now just this that "
+        "these until "
+        "up yet before earlier session sessions conversation chat talk talked talking discussion discuss "
+        "discussed say "
+        "said saying tell told mention mentioned speak spoke ask asked cover covered go gone over through "
+        "decide "
+        "decided find found agree agreed recap summary summarise summarize summarised summarized give "
+        "short quick "
+        "brief briefly please can could would remind things thing stuff about with together look looking "
+        "back doing "
+        "last first again there left off"
+    )
+)
+"""Terms of a query that asks for the conversation as a whole, and for nothing else."""
 _AGAIN = re.compile(
     r"\b(?:show|read|repeat|print|display|quote|see|give me|bring (?:up|back)|open|what (?:was|did|does))\b"
     r"[^.?!]*\b(?:again|once more|(?:the|that|my|your) (?:[\w-]+ )?"
@@ -166,6 +187,18 @@ def looks_back(query: str) -> bool:
     (True, False)
     """
     return bool(_BACK.search(query))
+
+
+def recaps(query: str) -> bool:
+    """
+    Whether a query asks for what the whole session was about, not for one matter of it.
+
+    >>> [recaps(said) for said in ("What did we do?", "Recap, please.", "What have we talked about so far?")]
+    [True, True, True]
+    >>> recaps("What did we say about the hotel?"), recaps("What does it cost?")
+    (False, False)
+    """
+    return looks_back(query) and set(split_terms(query)) <= _OF_THE_SESSION
 
 
 def asks_again(query: str) -> bool:

@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from panda.models.scripted import Asked
 from panda.session.decoding import encode
 from panda.session.session_file import load_session
 from panda.session.values import Carry
 from panda.session.verifying import verify_session
 from panda.storage.layout import Layout
-from tests.scripted_turns import PRICE_NODE, USER, Ran, Script, laptop_store, run_turn
+from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn
 
 SESSION = "talk"
 TOOLS = {"tools": [], "next_step": "coordinator"}
@@ -30,7 +31,7 @@ class Talk:
     def __init__(self, root: Path) -> None:
         self.layout: Layout = laptop_store(root)
 
-    def say(self, query: str, script: Script | None = None, **replies: Any) -> Ran:
+    def say(self, query: str, script: Callable[[Asked], Any] | None = None, **replies: Any) -> Any:
         """One turn; afterwards the session says what its turns say, and the store is valid."""
         ran = run_turn(self.layout, query, script or Script(**replies), session=SESSION)
         assert ran.error is None, ran.error
@@ -45,16 +46,23 @@ class Talk:
         assert session is not None
         return session.carry
 
+    @property
+    def head(self) -> int:
+        """The newest turn."""
+        session = load_session(self.layout, USER, SESSION)
+        return session.head_turn if session else 0
 
-def carried(ran: Ran, step: str, number: int = -1) -> str:
+
+def carried(ran: Any, step: str, number: int = -1) -> str:
     """The document `carry` that a step of a turn was shown; "" if there was none."""
-    text = ran.asked(step)[number].text
+    text: str = ran.asked(step)[number].text
     return text.partition("===== carry =====\n")[2].partition("\n\n=====")[0].partition("\n\nUser query:")[0]
 
 
-def summary(ran: Ran) -> dict[str, Any]:
+def summary(ran: Any) -> dict[str, Any]:
     """summary.json of a turn."""
-    return ran.folder.read_json("summary.json")
+    found: dict[str, Any] = ran.folder.read_json("summary.json")
+    return found
 
 
 def listing(*labels: str) -> dict[str, Any]:

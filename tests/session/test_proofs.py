@@ -1,12 +1,21 @@
-"""The thirteen proofs: what one turn learns, the next one knows (S4)."""
+"""
+The thirteen proofs: what one turn learns, the next one knows (S4).
 
+Those that ask for `talk` run every turn as a process; the others open the store anew for every turn.
+"""
+
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from panda.errors import HaltError, ReplyError
+from panda.errors import HaltError
+from panda.models.scripted import Asked
 from panda.session.session_file import load_session
-from tests.scripted_turns import PRICE_NODE, USER, Script, pick, run_turn
+from panda.session.verifying import verify_session
+from tests.scripted_turns import PRICE_NODE, USER, Script, pick
 from tests.session.conversations import (
     CALL,
     DONE,
@@ -16,22 +25,30 @@ from tests.session.conversations import (
     carried,
     summary,
 )
+from tests.session.processes import FreshTalk, fresh_talk
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[FreshTalk]:
+    """A conversation in which every turn is a process of its own."""
+    with fresh_talk(tmp_path) as one:
+        yield one
+
 
 DISHES = ("Baked cod with lemon", "Cod curry", "Cod soup", "Salmon with rice")
 
 
-def test_results_are_there_already(tmp_path: Path) -> None:
+def test_results_are_there_already(talk: FreshTalk) -> None:
     """1: what one turn read, the next one's planner sees as full and its coordinator whole; no tool runs."""
-    talk = Talk(tmp_path)
     first = talk.say("How much is the Lenovo LOQ 15?", planner=TOOLS, coordinator=[CALL, DONE])
-    assert len(first.turn.steps()) == 1
+    assert len(first.folder.steps()) == 1
     second = talk.say("And its weight?", planner=TOOLS, coordinator=DONE)
     assert "memory.query(query=How much is the Lenovo LOQ 15?), full" in carried(second, "planner")
-    claims = [claim["text"] for claim in first.turn.steps()[0]["claims"]]
+    claims = [claim["text"] for claim in first.folder.steps()[0]["claims"]]
     assert claims
     assert all(text in carried(second, "coordinator") for text in claims)
-    assert [step["reused"] for step in second.turn.steps()] == [{"turn": 3, "step": 1}]
-    assert second.turn.steps()[0]["claims"] == first.turn.steps()[0]["claims"]
+    assert [step["reused"] for step in second.folder.steps()] == [{"turn": 3, "step": 1}]
+    assert second.folder.steps()[0]["claims"] == first.folder.steps()[0]["claims"]
 
 
 def test_the_same_call_is_taken(tmp_path: Path) -> None:
@@ -59,9 +76,8 @@ def test_every_call_of_a_step_is_carried(tmp_path: Path) -> None:
     assert "doc.search(" in carried(second, "planner")
 
 
-def test_what_was_made_and_what_failed(tmp_path: Path) -> None:
+def test_what_was_made_and_what_failed(talk: FreshTalk) -> None:
     """3: two things created and one failure stand in summary.json and in the next prompts."""
-    talk = Talk(tmp_path)
     query = "My favorite tea is Assam. My favorite cake is Sacher."
     bad = {"kind": "preference", "relation": "x", "value": "Earl Grey", "text": "never said"}
     calls = {"calls": [{"tool": "memory.create"}, {"tool": "memory.create", "arguments": bad}]}
@@ -115,9 +131,8 @@ def listed(talk: Talk) -> None:
     assert tuple(labels[ref] for ref in talk.carry.recent_turns[-1].entities_mentioned) == DISHES
 
 
-def test_exclusion_holds_at_once(tmp_path: Path) -> None:
+def test_exclusion_holds_at_once(talk: FreshTalk) -> None:
     """5: "no cod" demotes three dishes: the same turn's planner has them as exclusions, no plan uses one."""
-    talk = Talk(tmp_path)
     listed(talk)
     bad = {"tools": [], "next_step": "synthesis", "goal": "Cook the Cod curry"}
     good = {"tools": [], "next_step": "synthesis", "goal": "Cook the Salmon with rice"}
@@ -129,8 +144,8 @@ def test_exclusion_holds_at_once(tmp_path: Path) -> None:
     assert "Your last plan was refused" in ran.asked("planner")[1].text
     assert ran.folder.read_json("plan.json")["goal"] == good["goal"]
     assert "demoted, the user said “no cod please”" in carried(ran, "planner")
-    stubborn = run_turn(talk.layout, "What is quick?", Script(planner=bad), session=SESSION)
-    assert isinstance(stubborn.error, ReplyError)
+    stubborn = talk.ask("What is quick?", Script(planner=bad))
+    assert stubborn.exit_code == 20
     assert stubborn.metadata.status == "halted"
 
 
@@ -154,9 +169,8 @@ def test_curation_over_turns(tmp_path: Path) -> None:
     assert {one.state for one in talk.carry.registry.records} == {"dropped"}
 
 
-def test_notes_last_three_turns(tmp_path: Path) -> None:
+def test_notes_last_three_turns(talk: FreshTalk) -> None:
     """7: a note and a conclusion of a step are in the next three turns' prompts, and gone in the fourth."""
-    talk = Talk(tmp_path)
     said = {**CALL, "note": "The shop closes on Sunday", "conclusion": "The LOQ is the best buy"}
     talk.say("How much is the Lenovo LOQ 15?", planner=TOOLS, coordinator=[said, DONE])
     for number in (2, 3, 4, 5):
@@ -190,9 +204,8 @@ def test_flow(tmp_path: Path) -> None:
     ]
 
 
-def test_a_whole_proposal(tmp_path: Path) -> None:
+def test_a_whole_proposal(talk: FreshTalk) -> None:
     """9: a long proposal comes back whole with its steps, and the answered question is not asked again."""
-    talk = Talk(tmp_path)
     text = ("We cook six dishes over the week, one a day, and shop on Monday and Thursday. " * 30)[
         :1790
     ] + " Agreed?"
@@ -221,8 +234,8 @@ def test_a_whole_proposal(tmp_path: Path) -> None:
 
 def test_a_question_ends_in_words(tmp_path: Path) -> None:
     """10: an open question outlives one turn on another matter, and is answered or dropped, not forgotten."""
-    ask = {"tools": [], "next_step": "clarify", "question": "For which day is the dinner?"}
     talk = Talk(tmp_path / "answered")
+    ask = {"tools": [], "next_step": "clarify", "question": "For which day is the dinner?"}
     talk.say("Plan a dinner.", planner=ask)
     other = talk.say("How much is the Lenovo LOQ 15?")
     pending = talk.carry.pending_clarification
@@ -231,14 +244,59 @@ def test_a_question_ends_in_words(tmp_path: Path) -> None:
     assert "For which day is the dinner?" in carried(other, "reflection")
     answered = talk.say("The dinner is on Friday.")
     assert summary(answered)["pending"] == "question q3 answered"
-    talk = Talk(tmp_path / "dropped")
-    talk.say("Plan a dinner.", planner=ask)
-    talk.say("How much is the Lenovo LOQ 15?")
-    dropped = talk.say("Which laptop has the RTX 4050?")
+    other_talk = Talk(tmp_path / "dropped")
+    other_talk.say("Plan a dinner.", planner=ask)
+    other_talk.say("How much is the Lenovo LOQ 15?")
+    dropped = other_talk.say("Which laptop has the RTX 4050?")
     assert summary(dropped)["pending"] == "question q3 dropped after 2 turns on other matters"
-    pending = talk.carry.pending_clarification
+    pending = other_talk.carry.pending_clarification
     assert pending is not None
     assert pending.status == "dropped"
+
+
+def test_generated_content_comes_back(talk: FreshTalk) -> None:
+    """11: a letter comes back word for word three turns later; writing again makes a new key."""
+    letter = "Dear Ms Lund,\n\n  the LOQ is *fine*: 16 GB, $697.\n"
+
+    call = {"tool": "content.generate", "arguments": {"type": "letter", "brief": "praise the laptop"}}
+    answer = {"items": [{"text": "a letter was written", "node_ids": ["step:1"]}]}
+
+    def writing() -> Callable[[Asked], Any]:
+        script = Script(planner=TOOLS, coordinator=[{"calls": [call]}, DONE], answer=answer)
+        return lambda asked: script(asked) if getattr(asked.params, "schema", None) else letter
+
+    talk.say("Write a letter that praises the laptop.", writing())
+    for query in ("How much is the Lenovo LOQ 15?", "And its weight?"):
+        talk.say(query)
+    again = talk.say("Show me the letter again.", answer={"items": []})
+    assert letter.strip() in again.folder.read_text("response.md")
+    talk.say("Write another letter that praises the laptop.", writing())
+    assert [one.key for one in talk.carry.content_archive.entries] == ["t3_s1_letter_1", "t7_s1_letter_1"]
+
+
+def test_killed_between_reply_and_commit(talk: FreshTalk) -> None:
+    """13: the head stays, --resume goes on, no number is given twice; who holds the session is told."""
+    talk.say("How much is the Lenovo LOQ 15?")
+    killed = talk.ask("And its weight?", Script(), dies_at="summary")
+    assert killed.exit_code == -signal.SIGKILL
+    assert killed.folder.has("response.md")
+    assert talk.head == 3
+    assert verify_session(talk.layout, USER, SESSION) == []
+    resumed = talk.resume(4, Script())
+    assert (resumed.exit_code, resumed.asked("answer"), talk.head) == (0, [], 4)
+    talk.ask("And its price?", Script(), dies_at="summary")
+    told: list[str] = []
+
+    def meanwhile(asked: Asked) -> Any:
+        if not told:
+            code, value = talk.panda("turn", "Is it there?", "--session", SESSION, "--wait", "0.1")
+            told.append(f"{code} {value['error']['message']}")
+        return Script()(asked)
+
+    last = talk.say("And its price now?", meanwhile)
+    assert (last.folder.number, talk.head) == (6, 6)
+    assert told[0].startswith("75 ")
+    assert "panda turn (pid " in told[0]
 
 
 def test_history(tmp_path: Path) -> None:
@@ -246,7 +304,7 @@ def test_history(tmp_path: Path) -> None:
     talk = Talk(tmp_path)
     merged = {"reply": "", "history": "Told prices up to turn 8.", "engagement": "Laptops."}
     for number in range(1, 10):
-        session = HaltError("the model is away") if number == 6 else merged
+        session = "no object" if number == 6 else merged
         talk.say(f"How much is the Lenovo LOQ {number}?", session=session)
         if number == 6:
             assert talk.carry.history_summary.unmerged == (5,)
@@ -304,3 +362,14 @@ def test_the_answer_leaves_out_what_is_excluded(tmp_path: Path) -> None:
     ran = talk.say("not the Lenovo, please", answer={"items": []})
     assert [one.state for one in talk.carry.registry.records] == ["demoted"]
     assert "Options: sources" not in ran.asked("answer")[0].text
+
+
+def test_greets_once(tmp_path: Path) -> None:
+    """A session is greeted once: a later answer that greets again is shown without it."""
+    talk = Talk(tmp_path)
+    hello = {"items": [{"text": "Hello there! The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]}
+    assert "Hello there!" in talk.say("How much is the Lenovo LOQ 15?", answer=hello).response
+    second = talk.say("How much is the Lenovo LOQ 15 now?", answer=hello)
+    assert "Hello" not in second.response
+    assert "The Lenovo LOQ 15 costs $697." in second.response
+    assert "greeted already: do not greet again" in carried(second, "answer")

@@ -4,7 +4,7 @@ import pytest
 
 from panda.documents.listings import listed_items
 from panda.session.carrying import carry_over
-from panda.session.references import find_references, replace_references
+from panda.session.references import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles
 from panda.session.values import EMPTY, Carry
 
@@ -52,6 +52,45 @@ COLUMNS = """| | MacBook Air | Dell XPS 13 |
 | Price | $999 | $1,099 |
 | Weight | 1.24 kg | 1.19 kg |"""
 
+BIKES = """Here are four e-bikes that fit:
+
+1. **Cube Touring Hybrid** – €2,299, 500 Wh battery, rear rack included
+2. **Riese & Müller Charger** – €4,799, 625 Wh battery, belt drive
+3. **Decathlon Elops** – €999, 418 Wh battery, single speed
+4. **Specialized Vado** – €3,500, 710 Wh battery, suspension fork
+
+All of them have lights."""
+HOTELS = """Friends recommended these hotels:
+
+- Avenida Palace: $310 a night, rooftop bar, five stars
+- Casa do Jasmim: $95 a night, garden, breakfast included
+- My Story Rossio: $140 a night, next to the station
+- Selina Secret Garden: $60 a night, no lift, dormitory beds"""
+FILMS = """You might like these films:
+* "Paddington 2" (2017), a comedy, 103 minutes
+* "Arrival" (2016), science fiction, 116 minutes
+* "Parasite" (2019), a thriller from Korea, 132 minutes"""
+PLANS = """| Plan | Data | Price per month |
+|---|---|---|
+| Blue S | 10 GB | $15 |
+| Red Plus | 40 GB | $25 |
+| Giga Max | unlimited | $45 |"""
+SHRUBS = (
+    "For a shady corner I would take Hydrangea, Japanese Skimmia and Mahonia. The hydrangea flowers from "
+    "June to "
+    "September, the Skimmia has red berries in winter, and the Mahonia grows 2 m high."
+)
+SOUP = "We could make tomato soup, a mushroom risotto, or chicken curry with rice."
+DOCTORS = (
+    "Dr. Amara Osei is at Market Street. Dr. Paul Lindt speaks German. Dr. Mei Chen works with children only."
+)
+FLIGHTS = """### TAP 1350
+Departs 06:40, EUR 89, no bag.
+
+### Ryanair 882
+Departs 11:15, EUR 39, one bag."""
+CARDS = "Pass: Trenitalia Pass; Price: EUR 139\n\nPass: Interrail Italy; Price: EUR 203"
+
 LOQ, TUF, VICTUS = "Lenovo LOQ 15", "ASUS TUF Gaming A15", "HP Victus 15"
 ORDINALS = [
     (NUMBERED, "What about the second one?", TUF),
@@ -83,6 +122,17 @@ ORDINALS = [
     (HEADED, "the last one", "Pension Nossek"),
     (COLUMNS, "How heavy is the second one?", "Dell XPS 13"),
     (COLUMNS, "And the first one?", "MacBook Air"),
+    (BIKES, "What battery does the third have?", "Decathlon Elops"),
+    (BIKES, "Which of the first two is cheaper?", "Cube Touring Hybrid and Riese & Müller Charger"),
+    (BIKES, "the second last one", "Decathlon Elops"),
+    (HOTELS, "Is the last place far away?", "Selina Secret Garden"),
+    (FILMS, "How long is the third film?", "Parasite"),
+    (PLANS, "the top two", "Blue S and Red Plus"),
+    (SHRUBS, "When does the first one flower?", "Hydrangea"),
+    (SOUP, "How do I make the second one?", "mushroom risotto"),
+    (DOCTORS, "Is the second one open on Monday?", "Dr. Paul Lindt"),
+    (FLIGHTS, "When does the second one leave?", "Ryanair 882"),
+    (CARDS, "How much is the second one?", "Interrail Italy"),
 ]
 OTHERS = [
     (NUMBERED, "How heavy is that Lenovo?", LOQ),
@@ -104,6 +154,36 @@ OTHERS = [
     (COLUMNS, "Are both of them light?", "MacBook Air and Dell XPS 13"),
     (COLUMNS, "the cheaper one", "MacBook Air"),
     (HEADED, "Is that motel clean?", "Motel One"),
+    (BIKES, "How much is the one with the belt drive?", "Riese & Müller Charger"),
+    (BIKES, "the one with 710 Wh", "Specialized Vado"),
+    (BIKES, "the single speed one", "Decathlon Elops"),
+    (BIKES, "the one with the biggest battery", "Specialized Vado"),
+    (HOTELS, "the one next to the station", "My Story Rossio"),
+    (HOTELS, "the one without a lift", "Selina Secret Garden"),
+    (HOTELS, "the five-star one", "Avenida Palace"),
+    (HOTELS, "the hotel with breakfast", "Casa do Jasmim"),
+    (HOTELS, "the hotel under $90", "Selina Secret Garden"),
+    (FILMS, "Where does the Korean one play?", "Parasite"),
+    (FILMS, "the comedy", "Paddington 2"),
+    (FILMS, "the one from 2016", "Arrival"),
+    (FILMS, "the longest one", "Parasite"),
+    (PLANS, "the 40 GB plan", "Red Plus"),
+    (PLANS, "the unlimited one", "Giga Max"),
+    (SHRUBS, "the one with red berries", "Japanese Skimmia"),
+    (SOUP, "the risotto", "mushroom risotto"),
+    (DOCTORS, "the one who speaks German", "Dr. Paul Lindt"),
+    (FLIGHTS, "the one at 11:15", "Ryanair 882"),
+    (
+        HOTELS,
+        "Which one has a garden?",
+        "Avenida Palace, Casa do Jasmim, My Story Rossio and Selina Secret Garden",
+    ),
+]
+ON_OTHER_MATTERS = [
+    ("What is my budget?", "Your budget is $500."),
+    ("Is Rome warm in May?", "Nothing that is saved answers this."),
+    ("And who am I?", "You are Eva."),
+    ("Thanks.", "You are welcome."),
 ]
 
 
@@ -129,6 +209,12 @@ def meant(query: str, carry: Carry) -> str:
 def test_ordinals_count_the_list(reply: str, query: str, names: str) -> None:
     """An ordinal means the item of the last list that stands there, whatever the form of the list."""
     assert meant(query, said(("What is there?", reply))) == names
+
+
+@pytest.mark.parametrize(("reply", "query", "names"), ORDINALS)
+def test_ordinals_count_the_list_long_after(reply: str, query: str, names: str) -> None:
+    """The last list is counted however many turns have spoken of other things since."""
+    assert meant(query, said(("What is there?", reply), *ON_OTHER_MATTERS)) == names
 
 
 def test_other_references() -> None:
@@ -183,11 +269,46 @@ def test_traits_are_no_list(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["What happened in the last two weeks?", "the top speed", "What is the last day?", "at first"]
+    "query",
+    [
+        "What happened in the last two weeks?",
+        "the top speed",
+        "What is the last day?",
+        "at first",
+        "What is the first law of thermodynamics?",
+        "When was the second World War?",
+        "Find me the cheapest flight to Rome.",
+        "What is the longest river?",
+    ],
 )
 def test_words_that_count_nothing(query: str) -> None:
     """Ordinals of time and manner mean no item."""
     assert meant(query, said(("Which?", NUMBERED))) == ""
+
+
+def test_what_it_means_after_an_ordinal() -> None:
+    """ "It" is what the last query was about, though that named it only by its place."""
+    carry = said(
+        ("Which?", SHRUBS), ("And the last one?", "The Mahonia has holly-like leaves. So has Skimmia.")
+    )
+    assert meant("How high does it grow?", carry) == "Mahonia"
+
+
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("And the last one?", "When does Mahonia flower?"),
+        ("What about the Skimmia?", "When does Japanese Skimmia flower?"),
+        ("And how high is the last one?", None),
+        ("And then?", None),
+    ],
+)
+def test_a_follow_up_asks_the_same(query: str, asks: str | None) -> None:
+    """A query that only names another thing asks of it what was asked before, also two turns before."""
+    first = ("When does the first one flower?", "The hydrangea flowers from June to September.")
+    for turns in ([first], [first, ("And the second one?", "In winter.")]):
+        carry = said(("Which?", SHRUBS), *turns)
+        assert follow_up(query, find_references(query, carry), carry) == asks
 
 
 def test_names_replace_references() -> None:

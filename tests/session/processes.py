@@ -1,0 +1,152 @@
+"""Conversations in which every turn is a `panda turn` of its own: a fresh process, its model on loopback."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import panda
+from panda.models.contract import GenerateParams, Message
+from panda.models.scripted import Asked
+from panda.session.verifying import verify_session
+from panda.storage.checking import check_store
+from panda.storage.turn_folder import Metadata, TurnFolder
+from tests.builders import NOW
+from tests.models.conftest import Server, reply
+from tests.scripted_turns import USER, Script, open_turn, step_of
+from tests.session.conversations import SESSION, Talk
+
+_SOURCE = Path(panda.__file__).parent.parent
+_PANDA = "from panda.cli.main import main; main()"
+_MODELS = """models:
+  scripted: {{backend: openai, location: {url}, model: scripted, n_ctx: 32768, writes: true, scores: false}}
+layers: {{REFLEX: scripted, NERVES: scripted, MIND: scripted, VOICE: scripted, EYES: null}}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a turn left behind, and what its model was asked."""
+
+    exit_code: int
+    """Of the process."""
+    folder: TurnFolder
+    """The turn's files."""
+    prompts: tuple[Asked, ...]
+    """Every call, in order."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """metadata.json."""
+        return self.folder.read_metadata()
+
+    def asked(self, step: str) -> list[Asked]:
+        """What the model was asked at a step."""
+        asked = (one for one in self.prompts if getattr(one.params, "schema", None))
+        return [one for one in asked if step_of(one) == step]
+
+
+class FreshTalk(Talk):
+    """
+    A conversation of processes.
+
+    Args:
+        root: Where the store is made.
+        server: The model of every layer.
+    """
+
+    def __init__(self, root: Path, server: Server) -> None:
+        super().__init__(root / "store")
+        self._server = server
+        self._project = root
+        (root / "models.yaml").write_text(_MODELS.format(url=server.url), encoding="utf-8")
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """A command with --json that has begun."""
+        command = [sys.executable, "-c", _PANDA, *arguments, "--json"]
+        given = ["--root", str(self.layout.root), "--user", USER]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PANDA_")}
+        env = {**kept, "PANDA_NOW": NOW.isoformat(), "XDG_CONFIG_HOME": str(self._project / "none")}
+        env["PYTHONPATH"] = str(_SOURCE)
+        return subprocess.Popen(
+            [*command, *given],
+            cwd=self._project,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def panda(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Exit code and the object on stdout of a command."""
+        return self._ended(self.start(*arguments))
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> tuple[int, dict[str, Any]]:
+        out, err = process.communicate()
+        if process.returncode < 0:
+            return process.returncode, {"data": None}
+        value = json.loads(out)
+        assert value["exit_code"] == process.returncode != 1, err
+        return process.returncode, value
+
+    def say(self, query: str, script: Callable[[Asked], Any] | None = None, **replies: Any) -> Any:
+        """One turn; afterwards the session says what its turns say, and the store is valid."""
+        ended = self.ask(query, script or Script(**replies))
+        assert ended.exit_code in (0, 21, 22), ended.exit_code
+        assert verify_session(self.layout, USER, SESSION) == []
+        assert check_store(self.layout) == []
+        return ended
+
+    def ask(self, query: str, script: Callable[[Asked], Any], *, dies_at: str | None = None) -> Ended:
+        """
+        One turn, however it ends.
+
+        Args:
+            query: The query.
+            script: Gives the replies of its model.
+            dies_at: Step at which its process is killed instead of getting a reply.
+        """
+        return self._answered(script, "turn", query, "--session", SESSION, dies_at=dies_at)
+
+    def resume(self, number: int, script: Callable[[Asked], Any]) -> Ended:
+        """A turn taken up again."""
+        return self._answered(script, "turn", "--resume", str(number))
+
+    def _answered(self, script: Callable[[Asked], Any], *arguments: str, dies_at: str | None = None) -> Ended:
+        prompts: list[Asked] = []
+        started = threading.Event()
+
+        def answer(body: dict[str, Any]) -> tuple[int, bytes]:
+            messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
+            wanted = body.get("response_format")
+            schema = wanted["json_schema"]["schema"] if wanted else None
+            prompts.append(Asked(messages=messages, params=GenerateParams(0.0, 1, 1, 1.0, schema)))
+            if schema and step_of(prompts[-1]) == dies_at:
+                started.wait()
+                process.kill()
+            said = script(prompts[-1])
+            assert isinstance(said, str)
+            return reply(said)
+
+        self._server.answer = answer
+        process = self.start(*arguments)
+        started.set()
+        code, _ = self._ended(process)
+        number = max(int(path.name[5:]) for path in self.layout.turns(USER).glob("turn_*"))
+        return Ended(code, open_turn(self.layout, number), tuple(prompts))
+
+
+@contextmanager
+def fresh_talk(root: Path) -> Iterator[FreshTalk]:
+    """A conversation of processes, and its model server."""
+    root.mkdir(parents=True, exist_ok=True)
+    server = Server()
+    try:
+        yield FreshTalk(root, server)
+    finally:
+        server.close()
