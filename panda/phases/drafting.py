@@ -97,8 +97,8 @@ def draft_of(
     Returns:
         The draft with what belongs into it by rule: a line of every candidate that the plan chose for
         itself, all details of a page when the query asks for them, and the whole list where a chosen line
-        introduces one, or belongs to one and the query asks for all there are. Of the turns at most three that
-        tell most, if the lines were scored.
+        introduces one, or belongs to one and the query asks for all there are. Of the turns at most three
+        that tell most, if the lines were scored.
     """
     best = _best_lines(lines, scores)
     if "sections" in values:
