@@ -36,6 +36,17 @@ def spell_out_wikilinks(text: str) -> str:
     return _LINK.sub(_shown, text)
 
 
+def is_only_wikilinks(text: str) -> bool:
+    """
+    Whether a text says nothing beside its links.
+
+    >>> is_only_wikilinks("[[Money]], [[Trips]]."), is_only_wikilinks("See [[Money]]"), is_only_wikilinks("")
+    (True, False, False)
+    """
+    rest, links = _LINK.subn("", text)
+    return links > 0 and not any(char.isalnum() for char in rest)
+
+
 def _shown(match: re.Match[str]) -> str:
     note = match["note"].removesuffix("\\").strip()
     return (match["shown"] or "").strip() or ": ".join(filter(None, [note, (match["part"] or "").strip()]))

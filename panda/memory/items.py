@@ -8,7 +8,7 @@ from datetime import datetime
 from panda.documents.memory_file import render_value
 from panda.documents.passages import Passage, split_passages
 from panda.documents.sentences import one_line, strip_citations
-from panda.documents.wikilinks import spell_out_wikilinks
+from panda.documents.wikilinks import is_only_wikilinks, spell_out_wikilinks
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
 from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
 
@@ -240,7 +240,7 @@ def knowledge_items(
 ) -> tuple[Item, ...]:
     """
     One item a sentence or list item, links between notes as a reader sees them; the nearest heading stands in
-    front of a list item too short to be understood alone.
+    front of a list item too short to be understood alone. A paragraph of nothing but links is left out.
 
     Args:
         passages: Passages of a knowledge document, all or those of a section.
@@ -251,6 +251,8 @@ def knowledge_items(
     confidence = confidence_at(start, "general_fact", at, now)
     items = []
     for passage in passages:
+        if is_only_wikilinks(passage.text) and not passage.is_list_item:
+            continue
         text = spell_out_wikilinks(passage.text)
         if passage.is_list_item and passage.headings and len(text.split()) < _SHORT_ITEM_WORDS:
             text = f"{passage.headings[-1]}: {text}"

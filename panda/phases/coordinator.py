@@ -145,6 +145,7 @@ class _Loop:
         progress = goals_progress(self._plan["goals"], self.current, said_done=self.said_done)
         told = [f"{one['id']}: {one['status']}" for one in progress] + self._notices
         may_end = not self._owes_a_call(waiting)
+        pages = live_pages(self._turn, self._context.reader) if "web.fetch" in waiting else []
         return ask(
             self._executor,
             "phase4_coordinator",
@@ -153,7 +154,7 @@ class _Loop:
                 "tool": [Option(name, name) for name in (*waiting, *([_DONE] if may_end else []))],
                 "goal": [Option(goal["id"], goal["goal"]) for goal in self._plan["goals"]],
                 "results": tool_spans(self._turn, self.steps) if may_end else [],
-                "pages": live_pages(self._turn, self._context.reader),
+                "pages": pages,
             },
             variables={"tools": describe_tools(self._recipe.tools_available)},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},

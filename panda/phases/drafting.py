@@ -16,6 +16,11 @@ from panda.retrieval.rules import asks_for_details
 
 _MOST_LINES = 40
 _SPEC = "product_spec"
+_MOST_TURNS = 3
+_TURN_WITHIN = 0.25
+"""How far below the best of the turns another may lie."""
+_PLAN_WEIGHT = 0.3
+"""What 2.1 found of a turn counts beside its best line and its share of the index's best score."""
 _SUFFICES = 1.1
 """Score with which 2.5 takes a line for an answer; lines of sources that 2.1 left out need it."""
 
@@ -92,7 +97,8 @@ def draft_of(
     Returns:
         The draft with what belongs into it by rule: a line of every candidate that the plan chose for
         itself, all details of a page when the query asks for them, and the whole list where a chosen line
-        introduces one, or belongs to one and the query asks for all there are.
+        introduces one, or belongs to one and the query asks for all there are. Of the turns at most three
+        that tell most, if the lines were scored.
     """
     best = _best_lines(lines, scores)
     if "sections" in values:
@@ -107,8 +113,11 @@ def draft_of(
         for line in (by_id[id_] for id_ in values["lines"])
         if line.node.id not in further or scores.get(line.option.id, _SUFFICES) >= _SUFFICES
     ]
+    passed = _passed_over(plan, best, scores)
+    chosen = [line for line in chosen if line.node.id not in passed]
     shown = {line.node.id for line in chosen}
     wanted = [str(one["node_id"]) for one in plan["candidates"] if one["chosen"]]
+    wanted = [node_id for node_id in wanted if node_id not in passed]
     chosen += [best[node_id] for node_id in wanted if node_id in best and node_id not in shown]
     chosen += [line for line in _by_rule(query, lines, plan, best, shown) if line not in chosen]
     several = asks_for_several(query)
@@ -155,6 +164,23 @@ def _best_lines(lines: Sequence[Line], scores: Mapping[str, float]) -> dict[str,
     """The line of each node that fits the query best."""
     ranked = sorted(lines, key=lambda line: (scores.get(line.option.id, 0.0), line.option.prior))
     return {line.node.id: line for line in ranked}
+
+
+def _passed_over(plan: Mapping[str, Any], best: Mapping[str, Line], scores: Mapping[str, float]) -> set[str]:
+    """The turns that the plan chose for a look at their lines, and that tell less than the best of them."""
+    turns = [one for one in plan["candidates"] if str(one["node_id"]).startswith("turn:")]
+    top = max((one["index"] for one in turns), default=0.0)
+    values = {
+        str(one["node_id"]): scores[best[one["node_id"]].option.id]
+        + (max(0.0, one["index"]) / top if top > 0 else 0.0)
+        + _PLAN_WEIGHT * (one["score"] or 0.0)
+        for one in turns
+        if one["chosen"] and one["by"] == "model" and one["node_id"] in best
+        if best[one["node_id"]].option.id in scores
+    }
+    bar = max(values.values(), default=0.0) - _TURN_WITHIN
+    ranked = sorted((one for one in values if values[one] >= bar), key=lambda one: -values[one])
+    return set(values) - set(ranked[:_MOST_TURNS])
 
 
 def _by_rule(

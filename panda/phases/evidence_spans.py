@@ -74,16 +74,19 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
 
     Returns:
         A claim about the user's own words cites this turn, one that no node holds its step, as "step:2".
-        What a search in the store found of a page that this turn has looked at again is left out.
+        What a search in the store found of a page that this turn has looked at again is left out, and to a
+        query that names a page every address.
     """
     found: list[Option] = []
     meant, made = turn.meant, turn.steps() if steps is None else steps
-    anew = _Anew(turn)
+    anew, names_page = _Anew(turn), bool(named_pages(turn.query))
     for step in made:
         own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
         for claim in step["claims"]:
             node_ids = (claim["node_id"] or own,)
-            if step["tool"] not in _LOOKING_UP or not anew.outdates(claim["text"], node_ids):
+            says_nothing = names_page and _ADDRESS.search(claim["text"])
+            stale = step["tool"] in _LOOKING_UP and anew.outdates(claim["text"], node_ids)
+            if not says_nothing and not stale:
                 found.append(_span(f"t{len(found) + 1}", claim["text"], node_ids, meant))
     return found
 

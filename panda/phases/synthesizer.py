@@ -16,6 +16,7 @@ from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import gathered_spans, tool_spans
+from panda.phases.pages import named_pages
 from panda.phases.recalling import recalled_items
 from panda.phases.tool_outcome import attachments, kept_again, shortfall
 from panda.phases.turn import Turn
@@ -65,7 +66,7 @@ class Synthesizer:
             self._executor,
             "phase5_synthesizer",
             turn,
-            options={"answer": spans, "sources": _sources(spans)},
+            options={"answer": spans, "named": of_named_pages(turn, spans), "sources": _sources(spans)},
             guidance=turn.reason,
         )
         origin = {span.text: span.node_ids for span in spans}
@@ -166,6 +167,20 @@ def _contested(turn: Turn) -> list[GatheredItem]:
         if step["tool"] == "internet.research" and step["status"] == "success"
         for text in step["data"]["conflicts"][:_MOST_CONTESTED]
     ]
+
+
+def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
+    """
+    The lines of the pages that the query names, as this turn has read them.
+
+    Args:
+        turn: The running turn.
+        spans: All evidence on offer.
+    """
+    wanted = named_pages(turn.query)
+    read = [s for s in turn.steps() if s["tool"] == "web.fetch" and s["arguments"].get("url") in wanted]
+    nodes = {claim["node_id"] for step in read for claim in step["claims"]}
+    return [span for span in spans if nodes & set(span.node_ids)]
 
 
 def _sources(spans: Sequence[Option]) -> list[Option]:

@@ -77,7 +77,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase4_content_generate": StepInputs((), ("kind", "brief"), (), "content.generate"),
     "phase4_memory_statement": StepInputs(tool="memory.create"),
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
-    "phase5_synthesizer": StepInputs(("answer", "sources")),
+    "phase5_synthesizer": StepInputs(("answer", "named", "sources")),
     "phase6_validator": StepInputs(("answer", "goals", "recalled")),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
     "phase7_session": StepInputs(

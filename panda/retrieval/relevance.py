@@ -20,7 +20,9 @@ _WITHIN = 0.6
 """How far below the best of its kind a candidate may lie."""
 _WITHIN_ALL = 1.2
 """How far below the best of all kinds."""
-_MOST: Mapping[str, int] = {"turn": 3, "memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
+_MOST_TURNS = 3
+"""So many turns by the sum, and as many of the index's first, are chosen once one turn is relevant."""
+_MOST: Mapping[str, int] = {"memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
 
 By = Literal["model", "always_include"]
 
@@ -60,7 +62,8 @@ def judge_candidates(
 
     Returns:
         The candidates in the same order. Without scores the model's own choice counts; with scores those
-        are chosen that reach the bar and lie near the best of their kind, at most three turns.
+        are chosen that reach the bar and lie near the best of their kind. Of turns, if one reaches the bar,
+        the best three and the index's first three are: which of them tell most, their lines show.
 
     Source:
         Design §4 "Retrieval"; S1 §13.2.
@@ -75,7 +78,7 @@ def judge_candidates(
             for one in candidates
             if one.node_id in likelihoods
         }
-        chosen = _chosen(scores)
+        chosen = _chosen(scores, {one.node_id: one.score for one in candidates})
     return [
         Judged(
             one,
@@ -92,13 +95,17 @@ def _together(one: Candidate, query: str, likelihood: float, top: float) -> floa
     return likelihood + _INDEX_WEIGHT * by_index + _WORDS_WEIGHT * share_of_words(query, one.text)
 
 
-def _chosen(scores: Mapping[str, float]) -> set[str]:
+def _chosen(scores: Mapping[str, float], by_index: Mapping[str, float]) -> set[str]:
     chosen: set[str] = set()
     best = max(scores.values(), default=0.0)
-    for kind, most in _MOST.items():
+    for kind in ("turn", *_MOST):
         mine = {node_id: score for node_id, score in scores.items() if node_id.partition(":")[0] == kind}
         least = _BAR + _BAR_PER_LOG * math.log(max(1, len(mine)))
         bar = max([least, best - _WITHIN_ALL, *(score - _WITHIN for score in mine.values())])
-        ranked = sorted((node_id for node_id in mine if mine[node_id] >= bar), key=lambda one: -mine[one])
-        chosen |= set(ranked[:most])
+        ranked = sorted(mine, key=lambda one: -mine[one])
+        reached = [node_id for node_id in ranked if mine[node_id] >= bar]
+        if kind == "turn" and reached:
+            indexed = sorted((one for one in mine if by_index[one] > 0), key=lambda one: -by_index[one])
+            chosen |= {*ranked[:_MOST_TURNS], *indexed[:_MOST_TURNS]}
+        chosen |= set(reached[: _MOST.get(kind, 0)])
     return chosen

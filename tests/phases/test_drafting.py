@@ -48,7 +48,24 @@ def test_sources_that_were_left_out_come_in_only_if_they_suffice() -> None:
     """A line of a source that 2.1 did not choose needs the score with which 2.5 takes it for an answer."""
     loaded = [document("turn:1", "turn_summary", "chosen"), document("turn:2", "turn_summary", "left out")]
     lines = line_options("x", loaded)
-    plan = {"candidates": [{"node_id": "turn:1", "chosen": True, "by": "model"}]}
+    plan = {"candidates": [{"node_id": "turn:1", "chosen": True, "by": "model", "score": 2.0, "index": 0.0}]}
     for score, shown in ((0.9, ["chosen"]), (1.1, ["chosen", "left out"])):
         draft = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, {"s1": 0.7, "s2": score}, ["turn:2"])
         assert [option.text for option in draft.options] == shown
+
+
+def test_turns_that_tell_less_are_passed_over() -> None:
+    """Of the turns that the plan chose those stay whose best line and index score are near the best."""
+    loaded = [document(f"turn:{n}", "turn_summary", f"line {n}") for n in (1, 2, 3)]
+    lines = line_options("x", loaded)
+    plan = {
+        "candidates": [
+            {"node_id": f"turn:{n}", "chosen": True, "by": by, "score": 1.0, "index": index}
+            for n, by, index in ((1, "model", 5.0), (2, "model", 9.0), (3, "always_include", 0.0))
+        ]
+    }
+    scores = {"s1": 2.0, "s2": 1.0, "s3": 0.1}
+    draft = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, scores)
+    assert [option.text for option in draft.options] == ["line 1", "line 3"]
+    even = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, {**scores, "s2": 1.5})
+    assert [option.text for option in even.options] == ["line 1", "line 2", "line 3"]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import ScriptedModel
+from panda.phases.evidence_spans import tool_spans
+from panda.phases.synthesizer import of_named_pages
 from panda.replays.simulating import simulate
 from panda.replays.verifying import verify_turn
 from panda.storage.layout import Layout
@@ -230,3 +232,23 @@ def test_the_planned_tool_is_tried(tmp_path: Path, site: Site) -> None:
     ran = run(tmp_path, site, query, model, visited=url, found=shops)
     assert ran.folder.read_json("plan.json")["tools"][0] == "internet.research"
     assert "internet.research" in [step["tool"] for step in ran.turn.steps()]
+
+
+def test_more_pages_than_calls(tmp_path: Path, site: Site) -> None:
+    """Of many pages that a query names the first are read; the others neither halt the turn nor are read."""
+    urls = [site.add(f"/{n}", f"<h1>Tide {n}</h1><p>The harbour floods at tide {n}.</p>") for n in range(5)]
+    query = f"What do {' and '.join(urls)} say about the harbour?"
+    ran = run(tmp_path, site, query, Preferring("web.fetch", "floods at tide 1"))
+    assert [step["arguments"]["url"] for step in ran.turn.steps()][:3] == urls[:3]
+    assert ran.metadata.status == "approved"
+    assert ran.problems == []
+
+
+def test_lines_of_a_named_page_count_for_more(tmp_path: Path, site: Site) -> None:
+    """They are on offer by themselves as well, without the page's own address."""
+    url = site.add("/tides.html", "<h1>Tides</h1><p>The harbour floods at spring tides, by 2 metres.</p>")
+    ran = run(tmp_path, site, f"What does {url} say about floods?", Preferring("memory.query"))
+    spans = tool_spans(ran.turn)
+    named = {span.text for span in of_named_pages(ran.turn, spans)}
+    assert named == {"The harbour floods at spring tides, by 2 metres."}
+    assert not any("url http" in span.text for span in spans)

@@ -114,6 +114,22 @@ def test_likelihood_in_reverse() -> None:
     assert choice.scores == {"s1": 4.0, "s2": 0.0}
 
 
+def test_only_the_best_are_scored_in_reverse() -> None:
+    """Eight options are scored in reverse; the others count as the worst of them."""
+    asked: set[str] = set()
+    options = [Option(f"s{n}", f"Note {n:02}.") for n in range(12)]
+
+    def score(prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
+        asked.update(case.continuation.strip() for case in cases if "Evidence:" in case.context[-9:])
+        gains = {option.text: -1.0 - n for n, option in enumerate(options)}
+        return [(next((gains[t] for t in gains if t in case.context), -20.0), 1) for case in cases]
+
+    step = {**LIKELIHOOD, "reverse": 1.0}
+    choice = decide(steps(step, **{"type": "string", "x-options": "spans"}), score, {"p": options})
+    assert asked == {option.text for option in options[:8]}
+    assert choice.scores == {f"s{n}": 19.0 - n for n in range(12)}
+
+
 def test_prior() -> None:
     """prior asks the model nothing and knows no confidence."""
     choice = decide(

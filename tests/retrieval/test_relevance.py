@@ -41,10 +41,18 @@ def test_offers_by_kind() -> None:
 
 def test_model_and_index_together() -> None:
     """A candidate that the index likes needs less of the model, one in other words more."""
-    liked, other = candidate("turn:1", 9.0), candidate("turn:2", 0.0)
-    assert chosen({"turn:1": 0.7, "turn:2": 0.7}, liked, other) == ["turn:1"]
-    assert chosen({"turn:1": 0.7, "turn:2": 1.2}, liked, other) == ["turn:1", "turn:2"]
-    assert chosen({"turn:1": -0.5, "turn:2": -0.4}, liked, other) == []
+    liked, other = candidate("memory:1", 9.0), candidate("memory:2", 0.0)
+    assert chosen({"memory:1": 0.7, "memory:2": 0.7}, liked, other) == ["memory:1"]
+    assert chosen({"memory:1": 0.7, "memory:2": 1.2}, liked, other) == ["memory:1", "memory:2"]
+    assert chosen({"memory:1": -0.5, "memory:2": -0.4}, liked, other) == []
+
+
+def test_turns_to_look_at() -> None:
+    """Once a turn is relevant, the best three and the index's first are looked at; no turn if none is."""
+    turns = [candidate(f"turn:{n}", score) for n, score in enumerate((0.0, 0.0, 0.0, 0.0, 9.0, 8.0), 1)]
+    likelihoods = {one.node_id: 3.0 - n / 5 for n, one in enumerate(turns)}
+    assert chosen(likelihoods, *turns) == ["turn:1", "turn:2", "turn:3", "turn:5", "turn:6"]
+    assert chosen({node_id: value - 3 for node_id, value in likelihoods.items()}, *turns) == []
 
 
 def test_at_most_three_turns() -> None:
