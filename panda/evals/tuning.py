@@ -95,7 +95,7 @@ def _add(executor: "RecipeExecutor", case: Case, found: dict[str, _Fitting]) -> 
             continue
         fitting = found.setdefault(scorer.fit_name(step), _Fitting(recipe, kind.choice, scorer.model_name))
         if scorer.reads_rivals(step):
-            for one in _with_twin(case):
+            for one in _with_twin(case) if request.options.get(step.over or spec.name) else ():
                 values = [gains for _, gains in scorer.states(spec, step, request_of(one))]
                 fitting.groups.append(_group(one, np.array(values)))
         elif not (judges_options(spec, step) and kind.answers == "value"):

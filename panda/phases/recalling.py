@@ -13,8 +13,9 @@ _ASKED_CHARS, _SAID_CHARS = 120, 240
 
 
 def recalled_turns(turn: Turn) -> tuple[int, ...]:
-    """The last turns of the session, oldest first, if the query asks for all that it was about; else ()."""
-    return turn.earlier[-_MOST_TURNS:] if recaps(turn.query) else ()
+    """The first and the last turns of the session if the query asks for all that it was about; else ()."""
+    numbers = turn.earlier if recaps(turn.query) else ()
+    return (*numbers[:1], *numbers[1:][1 - _MOST_TURNS :])
 
 
 def recalled_items(turn: Turn) -> list[GatheredItem]:

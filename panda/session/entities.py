@@ -116,7 +116,7 @@ def carry_registry(
     replied, asked = split_terms(reply[:_SCANNED_CHARS]), split_terms(files.query)
     spoken = {*replied, *asked}
     for one in list(known.values()):
-        if one.ref not in mentioned and not spoken.issuperset(_terms(one.label)):
+        if one.ref not in mentioned and not spoken.issuperset(label_terms(one.label)):
             continue
         if one.ref not in mentioned and one.state == "active" and says(replied, one.label):
             mentioned.append(one.ref)
@@ -182,7 +182,7 @@ def names(text: str, label: str) -> bool:
 
 def says(terms: Sequence[str], label: str) -> bool:
     """The same for a text whose terms are known."""
-    wanted = _terms(label)
+    wanted = label_terms(label)
     if not wanted or not terms:
         return False
     first, size = wanted[0], len(wanted)
@@ -201,7 +201,8 @@ def _index(terms: Sequence[str], term: str, start: int) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _terms(label: str) -> tuple[str, ...]:
+def label_terms(label: str) -> tuple[str, ...]:
+    """The terms of a name; names are looked at again and again."""
     return tuple(split_terms(label))
 
 
@@ -235,11 +236,11 @@ def _add_said(
 ) -> str:
     """An entity that the reply lists; one with the same name is the same, unless it was listed before."""
     label = clip(label, _LABEL_CHARS)
-    terms = set(_terms(label))
+    terms = set(label_terms(label))
     others = [one for one in known.values() if one.ref not in before]
     for one in sorted(others, key=lambda one: one.label != label):
         if one.label == label or (
-            not terms.isdisjoint(_terms(one.label)) and _same(_terms(one.label), _terms(label))
+            not terms.isdisjoint(label_terms(one.label)) and _same(label_terms(one.label), label_terms(label))
         ):
             return one.ref
     nodes = next(

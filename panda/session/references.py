@@ -8,7 +8,7 @@ from panda.documents.antecedents import has_antecedent
 from panda.documents.stemming import split_terms
 from panda.session.counting import COUNTING, counted_items, is_function_word
 from panda.session.describing import SUPERLATIVE, described_item, extreme_item, named_item
-from panda.session.entities import is_active, names
+from panda.session.entities import is_active, label_terms, names
 from panda.session.values import Carry, Entity
 
 _ITEM_NOUNS = frozenset(split_terms("one ones option options item items choice entry result thing"))
@@ -253,7 +253,7 @@ def _talked_about(carry: Carry) -> set[str]:
 def _called(words: str, known: Sequence[Entity], carry: Carry) -> list[Entity]:
     """Entities whose names or types share most words with the words, the active ones first."""
     wanted = set(split_terms(words))
-    scores = {one.ref: len(wanted & set(split_terms(f"{one.label} {one.type}"))) for one in known}
+    scores = {one.ref: len(wanted & {*label_terms(one.label), *label_terms(one.type)}) for one in known}
     best = max(scores.values(), default=0)
     found = [one for one in known if best and scores[one.ref] == best]
     active = [one for one in found if is_active(one, carry)]
