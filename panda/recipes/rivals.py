@@ -17,7 +17,7 @@ from panda.recipes.schemas import Step
 Values = tuple[float, ...]
 TokenFunction = Callable[[str, Sequence[ScoreCase]], list[tuple[float, ...]]]
 """Maps a prefix and cases to the log-probabilities of each continuation's tokens."""
-_MOST_REVERSED = 3
+_MOST_READ_ON = 2
 """How many of the options are read further; the others count as the last of them."""
 _SENTENCE = " The"
 """How a reply begins that is not taken from the evidence."""
@@ -63,7 +63,7 @@ def rival_values(
     gains = [[value - usual for value, usual in zip(one, base, strict=True)] for one in given]
     plain = [_mean(gain) for gain in gains]
     bounded = [_bounded_mean(gain) for gain in gains]
-    first = sorted(range(len(options)), key=lambda n: -plain[n] - bounded[n])[:_MOST_REVERSED]
+    first = sorted(range(len(options)), key=lambda n: -plain[n] - bounded[n])[:_MOST_READ_ON]
     back = score(*reverse_cases([options[n] for n in first], sections, query))
     turned = {
         n: [value - usual for value, usual in zip(back[i], back[len(first) + i], strict=True)]
