@@ -22,6 +22,7 @@ from panda.phases.tool_outcome import attachments, kept_again, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.rules import asks_for_details
 from panda.session.curating import uses_excluded
 from panda.session.words import without_greeting
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
@@ -98,13 +99,18 @@ class Synthesizer:
     def _with_lists(
         self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]
     ) -> list[GatheredItem]:
-        """The items, each that quotes the head of a list with the list, as far as it is on offer."""
+        """The items with what belongs to them, as far as it is on offer: to the head of a list its items, to
+        a detail of a page all others, if the query wants details."""
         offered = {(span.text, span.node_ids) for span in spans}
         several = asks_for_several(turn.meant)
         found: list[GatheredItem] = []
         for item in items:
             found += [item] if item not in found else []
             node_id = item.node_ids[0]
+            if (item.text, item.node_ids) in offered and _wants_details(turn, node_id):
+                same = [GatheredItem(s.text, s.node_ids) for s in spans if s.node_ids == item.node_ids]
+                found += [one for one in same if one not in found]
+                continue
             saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
             if (item.text, item.node_ids) not in offered or not saved:
                 continue
@@ -130,8 +136,9 @@ class Synthesizer:
             found.setdefault(span.text, span)
         carry = present_carry(turn)
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
-        if not analysis["data_requirements"]["needs_current_prices"]:
-            return spans
+        details = [span for span in spans if _wants_details(turn, span.node_ids[0])]
+        if details or not analysis["data_requirements"]["needs_current_prices"]:
+            return details or spans
         current = [span for span in spans if span.node_ids[0].startswith(_CURRENT) and _prices(span)]
         return [span for span in spans if not _is_outdated(span, current)]
 
@@ -157,6 +164,10 @@ class Synthesizer:
         names += [span.node_ids[0] for span in tool_spans(turn)]
         where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
         return f"Nothing that is saved answers this. Searched: {where}."
+
+
+def _wants_details(turn: Turn, node_id: str) -> bool:
+    return node_id.startswith("visit:") and asks_for_details(turn.meant)
 
 
 def _contested(turn: Turn) -> list[GatheredItem]:
