@@ -90,6 +90,12 @@ def _add(executor: "RecipeExecutor", case: Case, found: dict[str, _Fitting]) -> 
     request, kind = request_of(case), KINDS[case.kind]
     recipe = recipe_of(executor, kind)
     scorer, spec = executor.scorer(recipe, kind.choice, request, EvalJournal())
+    if kind.answers == "any" and [step.scorer for step in spec.steps] == ["likelihood"]:
+        scores = scorer.choose(spec, request, str, 1).scores
+        label = YES if case.label == kind.yes else NO
+        name = scorer.confidence_name(spec)
+        fitting = found.setdefault(name, _Fitting(recipe, kind.choice, scorer.model_name))
+        fitting.examples.append(_Example(case.query, (), (max(scores.values()),), label))
     for step in spec.steps:
         if step.scorer != "fit" or step.class_ is not None:
             continue

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from panda.models.contract import Model, ScoreCase, ScoreParams, Scores, Usage
 from panda.recipes.book import RecipeBook
@@ -93,7 +93,7 @@ class ChoiceScorer:
         def fit(spec: ChoiceSpec, step: Step, inputs: ChoiceInputs) -> dict[str, float]:
             return self._fitted(spec, step, inputs, attempt)
 
-        return choose(spec, self._inputs(request, pack), score, fit)
+        return self._with_confidence(spec, choose(spec, self._inputs(request, pack), score, fit))
 
     def states(self, spec: ChoiceSpec, step: Step, request: Request) -> list[tuple[State, State]]:
         """
@@ -123,6 +123,22 @@ class ChoiceScorer:
         """Name of the file that holds the step's fit for this model."""
         prompt = step.prompt or ""
         return fit_name(prompt, self._prompt(prompt), self._model.info.digest)
+
+    def confidence_name(self, spec: ChoiceSpec) -> str:
+        """Name of the file that makes a confidence of the best likelihood of a choice's last step."""
+        step = spec.steps[-1]
+        words = f"{self._prompt(step.prompt or '')}\n{step.prior} {step.reverse}"
+        return fit_name(f"{self._recipe.path.stem}_{spec.name}.md", words, self._model.info.digest)
+
+    def _with_confidence(self, spec: ChoiceSpec, made: Choice) -> Choice:
+        """The choice; one by likelihood with the confidence that labelled cases give to such a score."""
+        if made.scorer != "likelihood" or not made.scores or spec.steps[-1].scorer != made.scorer:
+            return made
+        fit = self._book.fit(self.confidence_name(spec))
+        if fit is None:
+            return made
+        sure = math.exp(fit.logprobs((max(made.scores.values()),))[YES])
+        return replace(made, confidence=round(sure, 4), fitted=True)
 
     def reads_rivals(self, step: Step) -> bool:
         """Whether the step's fit reads options beside each other."""

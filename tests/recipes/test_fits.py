@@ -9,13 +9,15 @@ import pytest
 
 from panda.errors import FileFormatError, RecipeKeyError
 from panda.models.contract import ScoreCase
+from panda.models.scripted import Asked, ScriptedModel
 from panda.recipes.choices import Choice, ChoiceInputs, Option, choose
 from panda.recipes.fit_cases import build_texts
 from panda.recipes.fits import ANY, RANK, Fit, fit_name, fit_to_json, load_fit
+from panda.recipes.pack import Request
 from panda.recipes.prompt_sections import prompt_sections
 from panda.recipes.rivals import rival_values
 from panda.recipes.schemas import ChoiceSpec, Step, choice_specs
-from tests.recipes.books import CLASSES, EVIDENCE, schema_of
+from tests.recipes.books import CLASSES, EVIDENCE, ListJournal, Runner, schema_of, write_book
 
 FIT = """# shots
 Message: Stop.
@@ -181,6 +183,38 @@ def test_a_stand_in_waits_for_a_missing_fit() -> None:
     )
     assert decide(spec_of(*steps, enum=["yes", "no"]), {"no": 0.8, "yes": 0.2}).value == "no"
     assert decide(spec_of(*steps, enum=["yes", "no"]), {}).value == "yes"
+
+
+def test_confidence_of_a_likelihood(tmp_path: Path) -> None:
+    """A choice by likelihood is as sure as a fit to labelled cases says of its best score; without one it
+    says that it is not fitted."""
+    many = {"max": 2, "at_least": 0.0, "within": 9.0}
+    step = {"scorer": "likelihood", "prompt": "tests/evidence.md"}
+    wanted = schema_of(verdict={"type": "array", "x-options": "spans", "x-many": many, "x-decide": [step]})
+    values = {"output_schema": wanted, "templates": None}
+
+    def answer(asked: Asked) -> list[float]:
+        return [-3.0 if "tent" in case.context else -6.0 for case in asked.cases]
+
+    def decided() -> Choice:
+        return runner().executor.decide("tests/judge", "verdict", request, ListJournal())
+
+    def runner() -> Runner:
+        return Runner(write_book(tmp_path, **values), ScriptedModel(answer, writes=False))
+
+    request = Request("Which bag?", [], {"verdict": [Option("s1", "A tent.")]})
+    plain = decided()
+    assert (plain.scores, plain.fitted) == ({"s1": 1.5}, False)
+    scorer, spec = runner().executor.scorer("tests/judge", "verdict", request, ListJournal())
+    folder = tmp_path / "recipes" / "fits"
+    folder.mkdir()
+    head = Fit(
+        ("no", "yes"), np.array([[0.0], [2.0]], np.float32), np.array([0.0, -1.0], np.float32), 1.0, "", 4
+    )
+    (folder / scorer.confidence_name(spec)).write_text(json.dumps(fit_to_json(head, {})), encoding="utf-8")
+    made = decided()
+    assert (made.value, made.fitted) == (("s1",), True)
+    assert made.confidence == pytest.approx(1 / (1 + np.exp(-2.0)), abs=1e-4)
 
 
 def test_a_fit_is_never_last() -> None:
