@@ -22,7 +22,7 @@ from panda.errors import BudgetExceededError
 _TOOLS = 4
 _NAMES = {_TOOLS: "tool_result"}
 _MOST_TRIES = 3
-_SHORT_META = ("step", "tool", "status")
+_SHORT_META = ("step", "steps", "tool", "status")
 """What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
 
 

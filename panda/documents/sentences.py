@@ -49,9 +49,9 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shorten(text: str, most_chars: int) -> str:
+def shorten(text: str, most_chars: int, mark: str = "…") -> str:
     """
-    The text as one line, cut after a word where it is longer, with an ellipsis.
+    The text as one line, cut after a word where it is longer, with a mark that counts too.
 
     >>> shorten("what does\\n it cost?", 13), shorten("what does it cost?", 18), shorten("x" * 30, 5)
     ('what does it…', 'what does it cost?', 'xxxx…')
@@ -59,8 +59,9 @@ def shorten(text: str, most_chars: int) -> str:
     line = one_line(text)
     if len(line) <= most_chars:
         return line
-    head, cut, _ = line[:most_chars].rpartition(" ")
-    return (head if cut else line[: most_chars - 1]).rstrip() + "…"
+    head = line[: most_chars - len(mark)]
+    words = head.rpartition(" ")[0] if line[len(head) : len(head) + 1].strip() else head
+    return (words or head).rstrip() + mark
 
 
 def split_sentences(text: str) -> list[str]:

@@ -7,10 +7,11 @@ from typing import Any
 from panda.documents.questions import named_turns
 from panda.documents.stemming import split_words
 from panda.memory.items import claim_type
-from panda.phases.pages import named_pages, names_in, read_anew
+from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import find_capitalised
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 _LOOKING_UP = ("memory.query", "doc.search")
@@ -27,7 +28,8 @@ def gathered_spans(turn: Turn) -> list[Option]:
     """
     names_page = bool(named_pages(turn.query))
     sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    anew = _Anew(turn)
+    meant = turn.meant
+    anew = _Anew(turn.steps(), meant)
     lines = [
         item
         for section in sections
@@ -36,23 +38,22 @@ def gathered_spans(turn: Turn) -> list[Option]:
         if not anew.outdates(item["text"], item["node_ids"])
         and not (names_page and _ADDRESS.search(item["text"]))
     ]
-    meant = turn.meant
     return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), meant) for n, item in enumerate(lines, 1)]
 
 
 class _Anew:
     """
-    What the tools of a turn have looked at again.
+    What tools have looked at again.
 
     Args:
-        turn: The running turn.
+        steps: Their steps.
+        query: The user's query.
     """
 
-    def __init__(self, turn: Turn) -> None:
-        steps = turn.steps()
+    def __init__(self, steps: Sequence[Mapping[str, Any]], query: str) -> None:
         self._node_ids = read_anew(steps)
         labels = " ".join(entity["label"] for step in steps for entity in step["entities"])
-        self._others = names_in(turn.meant) - set(map(str.lower, split_words(labels)))
+        self._others = find_capitalised(query) - set(map(str.lower, split_words(labels)))
 
     def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
         """Whether a line is of an earlier visit, or tells the price or stock of the same thing."""
@@ -79,7 +80,7 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     """
     found: list[Option] = []
     meant, made = turn.meant, turn.steps() if steps is None else steps
-    anew, names_page = _Anew(turn), bool(named_pages(turn.query))
+    anew, names_page = _Anew(made, meant), bool(named_pages(turn.query))
     for step in made:
         own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
         for claim in step["claims"]:

@@ -10,6 +10,7 @@ from panda.memory.nodes import Node, NodeReader
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import find_capitalised
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
 from panda.storage.visits import visit_ids
 from panda.tools.statements import find_statements
@@ -44,8 +45,9 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
         held = newest.get(node.url)
         if held is None or (held.at and node.at and node.at > held.at):
             newest[node.url] = node
-    pages = [n for n in newest.values() if speaks_of(turn.meant, f"{n.title} {n.url}")]
-    rated = sorted(((share_of_words(turn.meant, n.title), n) for n in pages), key=lambda r: -r[0])
+    meant = turn.meant
+    pages = [n for n in newest.values() if speaks_of(meant, f"{n.title} {n.url}")]
+    rated = sorted(((share_of_words(meant, n.title), n) for n in pages), key=lambda r: -r[0])
     return [
         Option(f"w{n}", str(node.url), (node.id,), share, node.title)
         for n, (share, node) in enumerate(rated[:_MOST_PAGES], 1)
@@ -74,18 +76,8 @@ def speaks_of(query: str, text: str) -> bool:
     >>> speaks_of("Is it cheaper than the Lenovo?", "Lenovo LOQ 15"), speaks_of("is it in stock", "Tents")
     (True, True)
     """
-    names = names_in(query)
+    names = find_capitalised(query)
     return not names or not names.isdisjoint(map(str.lower, split_words(text)))
-
-
-def names_in(text: str) -> set[str]:
-    """
-    Capitalised words but for the first of all, in small letters.
-
-    >>> sorted(names_in("What does the HP Victus 15 cost?"))
-    ['hp', 'victus']
-    """
-    return {word.lower() for word in split_words(text)[1:] if word[0].isupper()}
 
 
 def read_anew(steps: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -27,7 +27,8 @@ from panda.session.curating import uses_excluded
 from panda.session.words import without_greeting
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 
-_CURRENT = ("visit:", "research:")
+_PAGE = "visit:"
+_CURRENT = (_PAGE, "research:")
 _LISTING = ("turn:", "knowledge:")
 _ALIKE = 0.8
 _MOST_CONTESTED = 2
@@ -102,12 +103,13 @@ class Synthesizer:
         """The items with what belongs to them, as far as it is on offer: to the head of a list its items, to
         a detail of a page all others, if the query wants details."""
         offered = {(span.text, span.node_ids) for span in spans}
-        several = asks_for_several(turn.meant)
+        meant = turn.meant
+        several, detailed = asks_for_several(meant), asks_for_details(meant)
         found: list[GatheredItem] = []
         for item in items:
             found += [item] if item not in found else []
             node_id = item.node_ids[0]
-            if (item.text, item.node_ids) in offered and _wants_details(turn, node_id):
+            if detailed and node_id.startswith(_PAGE) and (item.text, item.node_ids) in offered:
                 same = [GatheredItem(s.text, s.node_ids) for s in spans if s.node_ids == item.node_ids]
                 found += [one for one in same if one not in found]
                 continue
@@ -136,7 +138,8 @@ class Synthesizer:
             found.setdefault(span.text, span)
         carry = present_carry(turn)
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
-        details = [span for span in spans if _wants_details(turn, span.node_ids[0])]
+        detailed = asks_for_details(turn.meant)
+        details = [span for span in spans if detailed and span.node_ids[0].startswith(_PAGE)]
         if details or not analysis["data_requirements"]["needs_current_prices"]:
             return details or spans
         current = [span for span in spans if span.node_ids[0].startswith(_CURRENT) and _prices(span)]
@@ -164,10 +167,6 @@ class Synthesizer:
         names += [span.node_ids[0] for span in tool_spans(turn)]
         where = ", ".join(dict.fromkeys(names)) or "the index of saved turns, memory, research and visits"
         return f"Nothing that is saved answers this. Searched: {where}."
-
-
-def _wants_details(turn: Turn, node_id: str) -> bool:
-    return node_id.startswith("visit:") and asks_for_details(turn.meant)
 
 
 def _contested(turn: Turn) -> list[GatheredItem]:

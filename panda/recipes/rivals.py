@@ -59,16 +59,12 @@ def rival_values(
         return []
     found = [one[:-1] or one for one in score(*forward_cases(options, sections, query))]
     foreign, given = found[: -len(options)], found[-len(options) :]
-    base = [sum(column) / len(foreign) for column in zip(*foreign, strict=True)]
-    gains = [[value - usual for value, usual in zip(one, base, strict=True)] for one in given]
+    gains = [_gains(one, foreign) for one in given]
     plain = [_mean(gain) for gain in gains]
     bounded = [_bounded_mean(gain) for gain in gains]
     first = sorted(range(len(options)), key=lambda n: -plain[n] - bounded[n])[:_MOST_READ_ON]
     back = score(*reverse_cases([options[n] for n in first], sections, query))
-    turned = {
-        n: [value - usual for value, usual in zip(back[i], back[len(first) + i], strict=True)]
-        for i, n in enumerate(first)
-    }
+    turned = {n: _gains(back[i], back[len(first) + i :: len(first)]) for i, n in enumerate(first)}
     columns = [
         plain,
         bounded,
@@ -127,6 +123,12 @@ def weigh_words(query: str, texts: Sequence[str]) -> list[float]:
 def _of_first(found: Mapping[int, float], count: int) -> list[float]:
     """A value of each option; those that were not read further count as the last of those that were."""
     return [found.get(n, min(found.values())) for n in range(count)]
+
+
+def _gains(given: Sequence[float], otherwise: Sequence[Sequence[float]]) -> list[float]:
+    """How much likelier each token is than otherwise in the mean."""
+    usual = [sum(column) / len(otherwise) for column in zip(*otherwise, strict=True)]
+    return [value - base for value, base in zip(given, usual, strict=True)]
 
 
 def _bounded_mean(values: Sequence[float]) -> float:

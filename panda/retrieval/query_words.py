@@ -3,6 +3,7 @@
 import re
 from calendar import month_name
 
+from panda.documents.sentences import split_sentences
 from panda.documents.stemming import split_words
 
 _STOP_WORDS = frozenset(
@@ -56,3 +57,16 @@ def find_names(query: str) -> list[str]:
     words = re.findall(r"\b[A-Z][\w'’]*[a-z][\w]*", query)
     names = (re.sub(r"['’]s$", "", word) for word in words)
     return [name for name in dict.fromkeys(names) if name.lower() not in (*_STOP_WORDS, *_MONTHS)]
+
+
+def find_capitalised(query: str) -> set[str]:
+    """
+    Capitalised words in small letters, "HP" too: neither the first of a sentence nor the commonest words.
+
+    >>> sorted(find_capitalised("What does the HP Victus 15 cost?"))
+    ['hp', 'victus']
+    >>> find_capitalised("Thanks. Is the laptop that I saw still in stock?")
+    set()
+    """
+    words = [word for sentence in split_sentences(query) for word in split_words(sentence)[1:]]
+    return {word.lower() for word in words if word[0].isupper() and word.lower() not in _STOP_WORDS}

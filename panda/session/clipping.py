@@ -1,6 +1,6 @@
 """Text within a number of characters; whatever is cut says so. Pure."""
 
-from panda.documents.sentences import one_line
+from panda.documents.sentences import shorten
 
 MARK = " […]"
 
@@ -16,12 +16,7 @@ def clip(text: str, chars: int) -> str:
     >>> clip("one two three", 100), clip("one two three four", 14)
     ('one two three', 'one two […]')
     """
-    line = one_line(text)
-    if len(line) <= chars:
-        return line
-    head = line[: chars - len(MARK)]
-    words = head.rpartition(" ")[0] if line[len(head) : len(head) + 1].strip() else head
-    return (words or head).rstrip() + MARK
+    return shorten(text, chars, MARK)
 
 
 def clip_lines(text: str, chars: int, *, rest: str) -> str:

@@ -154,7 +154,7 @@ class LlamaCppModel:
             usage=Usage(
                 prompt=len(start) + sum(len(before) for before, _ in tokens),
                 reused=reused,
-                output=sum(len(after) for _, after in tokens),
+                output=sum(len(found) for found in each),
             ),
             seconds=deadline.elapsed_seconds,
             each=tuple(each),
