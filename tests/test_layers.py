@@ -1,4 +1,4 @@
-"""The shape of the code: who may import whom, and how long a file or a command body may be."""
+"""The shape of the code: who may import whom, and how long a command body may be."""
 
 import ast
 from collections.abc import Iterator
@@ -59,10 +59,6 @@ READERS_OF_THE_ENVIRONMENT = {
     "settings.py",
     "models/llama/library.py",  # sets what OpenMP looks at when llama.cpp is loaded
 }
-
-MAX_LINES = 300
-LONGER_FILES: dict[str, str] = {}
-"""Files over the limit, each with the reason."""
 
 MAX_BODY_STATEMENTS = 15
 
@@ -169,13 +165,6 @@ def test_one_catch_of_everything() -> None:
         if not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
     ]
     assert catchers == ["cli/boundary.py"]
-
-
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_file_length(path: Path) -> None:
-    """A file has at most 300 lines, or a reason."""
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert (lines > MAX_LINES) == (name_of(path) in LONGER_FILES), f"{name_of(path)} has {lines} lines"
 
 
 def commands() -> Iterator[tuple[str, ast.FunctionDef]]:
