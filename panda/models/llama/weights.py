@@ -34,6 +34,9 @@ class Weights:
         self.path = path
         take_error()
         params = lib.llama_model_default_params()
+        # Repacked weights go through code of one kind of processor (AMX): other sums than elsewhere, and with
+        # some compilers a crash.
+        params.use_extra_bufts = False
         self.model: Any = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not self.model:
             raise ModelFileError(
