@@ -8,7 +8,11 @@ from functools import cached_property
 
 MOST_BYTES = 20 * 2**20
 MOST_PIXELS = 50_000_000
+MOST_UNPACKED_BYTES = 3 * MOST_PIXELS
 _PNG = b"\x89PNG\r\n\x1a\n"
+_UNPACKED_STEP_BYTES = 65_536
+_DEPTHS = (1, 2, 4, 8, 16)
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _SUFFIXES = {"image/png": "png", "image/jpeg": "jpg"}
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -84,20 +88,44 @@ def _png_size(data: bytes) -> tuple[int, int]:
         raise PictureError("it is damaged: a PNG begins with a header")
     width, height = int.from_bytes(header[:4]), int.from_bytes(header[4:8])
     depth, colour, interlaced = header[8], header[9], header[12]
-    if colour not in _CHANNELS:
-        raise PictureError(f"it is damaged: PNG has no colour type {colour}")
+    if colour not in _CHANNELS or depth not in _DEPTHS:
+        raise PictureError(f"it is damaged: PNG has no colour type {colour} of {depth} bits")
     _check_pixels(width, height)
-    line = (width * depth * _CHANNELS[colour] + 7) // 8 + 1
-    unpacker = zlib.decompressobj()
-    try:
-        pixels = len(
-            unpacker.decompress(b"".join(body for kind, body in chunks if kind == b"IDAT"), line * height)
+    bits = depth * _CHANNELS[colour]
+    passes = _ADAM7 if interlaced else ((0, 0, 1, 1),)
+    declared = sum(_pass_bytes(width - x, height - y, bits, dx, dy) for x, y, dx, dy in passes)
+    if declared > MOST_UNPACKED_BYTES:
+        raise PictureError(
+            f"its pixels take {declared:,} bytes, more than the {MOST_UNPACKED_BYTES:,} they may"
         )
+    unpacked = _unpacked_bytes((body for kind, body in chunks if kind == b"IDAT"), declared)
+    if unpacked > declared:
+        raise PictureError(
+            f"it is damaged: its pixels unpack to more than the {declared:,} bytes it declares"
+        )
+    if unpacked < declared:
+        raise PictureError(f"it is damaged: it holds {height * unpacked // declared:,} of {height:,} lines")
+    return width, height
+
+
+def _pass_bytes(width: int, height: int, bits: int, step_x: int, step_y: int) -> int:
+    """Bytes of the lines of one pass over what is left of a picture, each line with its filter byte."""
+    columns, lines = -(-width // step_x), -(-height // step_y)
+    return lines * ((columns * bits + 7) // 8 + 1) if columns > 0 and lines > 0 else 0
+
+
+def _unpacked_bytes(parts: Iterator[bytes], most: int) -> int:
+    """How many bytes zlib data unpacks to, none of them kept; it stops soon after *most*."""
+    unpacker, count = zlib.decompressobj(), 0
+    try:
+        for part in parts:
+            while part and count <= most:
+                count += len(unpacker.decompress(part, _UNPACKED_STEP_BYTES))
+                part = unpacker.unconsumed_tail
+        count += len(unpacker.flush()) if count <= most else 0
     except zlib.error as exc:
         raise PictureError(f"it is damaged: its pixels do not unpack ({exc})") from exc
-    if not interlaced and pixels < line * height:
-        raise PictureError(f"it is damaged: it holds {pixels // line:,} of {height:,} lines")
-    return width, height
+    return count
 
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

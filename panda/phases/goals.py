@@ -1,6 +1,7 @@
 """The goals of a plan: read from a reply or from the query, and how far the tools have brought each. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from panda.documents.sentences import one_line, split_sentences
@@ -21,7 +22,8 @@ def plan_goals(said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[st
         warn: Told of each dependency that is dropped because it names no goal or leads in a circle.
 
     Returns:
-        1 to 4 goals {id, goal, priority, depends_on, success_criteria}; ids are unique, priority 1 is first.
+        1 to 4 goals {id, goal, priority, depends_on, success_criteria}; priority 1 is first. Ids are unique:
+        of goals with the same id the first keeps it, and dependencies on it mean that one.
 
     >>> [goal["goal"] for goal in plan_goals([], "What is my budget? I live in Oregon.", print)]
     ['What is my budget?', 'I live in Oregon.']
@@ -34,9 +36,10 @@ def plan_goals(said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[st
     given = [goal for goal in said if one_line(goal["goal"])][:MOST_GOALS]
     sentences = split_sentences(query)[:MOST_GOALS] or [query]
     goals = [_goal(goal, number) for number, goal in enumerate(given or [{"goal": s} for s in sentences], 1)]
+    free = (f"G{number}" for number in count(1) if f"G{number}" not in {goal["id"] for goal in goals})
     known: dict[str, _Goal] = {}
-    for number, goal in enumerate(goals, 1):
-        goal["id"] = goal["id"] if goal["id"] not in known else f"G{number}"
+    for goal in goals:
+        goal["id"] = goal["id"] if goal["id"] not in known else next(free)
         known[goal["id"]] = goal
     for goal in goals:
         wanted, goal["depends_on"] = goal["depends_on"], []
@@ -109,13 +112,14 @@ def goals_progress(
             "steps": [step["step"] for step in own],
             "reason": None if done or not own else failed[-1]["error"] if failed else "nothing was found",
         }
-    for goal in goals if ended else ():
-        for other in goal["depends_on"]:
-            if progress[other]["status"] == "blocked" and progress[goal["id"]]["status"] == "open":
-                progress[goal["id"]] |= {
-                    "status": "blocked",
-                    "reason": f"waits for {other}, which is blocked",
-                }
+    fresh = [name for name, one in progress.items() if one["status"] == "blocked"]
+    while fresh:
+        other = fresh.pop()
+        for goal in goals:
+            waits = progress[goal["id"]]
+            if other in goal["depends_on"] and waits["status"] == "open":
+                waits |= {"status": "blocked", "reason": f"waits for {other}, which is blocked"}
+                fresh.append(goal["id"])
     return list(progress.values())
 
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+_TOKEN = re.compile(r"[a-z_-]+|\*")
 _LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#]*?)\s*(?:#.*)?\Z")
 
 
@@ -40,13 +41,13 @@ def parse_robots(text: str, agent: str) -> RobotsRules:
     The rules for a program: those of the groups that name it, else those of `*`.
 
     Args:
-        text: The file.
-        agent: Name of the program, without version.
+        text: The file. Lines "User-agent:" without a name begin a group that is nobody's.
+        agent: Name of the program, without version; compared whole, in any case.
 
     >>> parse_robots("User-agent: other\\nDisallow: /\\n\\nUser-agent: *\\nDisallow: /x", "panda").rules
     ((False, '/x'),)
     """
-    groups: dict[str, list[tuple[bool, str]]] = {}
+    groups: dict[str, list[tuple[bool, str]]] = {"*": []}
     names: list[str] = []
     in_rules = False
     for line in text.removeprefix("\ufeff").splitlines():
@@ -55,16 +56,15 @@ def parse_robots(text: str, agent: str) -> RobotsRules:
             continue
         key, value = match[1].lower(), match[2]
         if key == "user-agent":
-            names = [*([] if in_rules else names), value.lower()]
+            token = _TOKEN.match(value.lower())
+            names = [*([] if in_rules else names), *([token[0]] if token else [])]
             in_rules = False
-            groups.setdefault(value.lower(), [])
+            groups |= {name: [] for name in names if name not in groups}
         elif key in ("allow", "disallow"):
             in_rules = True
             for name in names if value else ():
                 groups[name].append((key == "allow", value))
-    named = [rules for name, rules in groups.items() if name != "*" and name in agent.lower()]
-    chosen = [rule for rules in named for rule in rules] if named else groups.get("*", [])
-    return RobotsRules(tuple(chosen))
+    return RobotsRules(tuple(groups.get(agent.lower(), groups["*"])))
 
 
 def _matches(pattern: str, path: str) -> bool:

@@ -1,6 +1,7 @@
 """Which files are pictures that can be looked at."""
 
 import struct
+import tracemalloc
 import zlib
 
 import pytest
@@ -49,3 +50,49 @@ def test_what_is_no_picture(data: bytes, said: str) -> None:
     """What is empty, foreign, damaged, cut short or too large says so; a bomb is never unpacked."""
     with pytest.raises(PictureError, match=said):
         parse_picture(data)
+
+
+def png_of(width: int, height: int, *, depth: int, colour: int, pixels: bytes, interlaced: int = 0) -> bytes:
+    """A PNG whose pixels are given as they are packed."""
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced)
+    parts = ((b"IHDR", header), (b"IDAT", pixels), (b"IEND", b""))
+    chunks = (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def zeros(count: int) -> bytes:
+    """So many zero bytes, packed."""
+    packer = zlib.compressobj(9)
+    step = bytes(1_000_000)
+    packed = [packer.compress(step) for _ in range(count // len(step))]
+    return b"".join([*packed, packer.compress(bytes(count % len(step))), packer.flush()])
+
+
+def test_bomb_takes_no_memory() -> None:
+    """A small file that declares hundreds of megabytes, or unpacks to them, is refused, and never held."""
+    declares = png_of(7000, 7000, depth=16, colour=6, pixels=zeros(7000 * (7000 * 8 + 1)))
+    unpacks = png_of(8, 8, depth=8, colour=2, pixels=zeros(300_000_000))
+    large = png_of(5000, 5000, depth=8, colour=2, pixels=zeros(5000 * 15_001))
+    tracemalloc.start()
+    with pytest.raises(PictureError, match="392,007,000 bytes"):
+        parse_picture(declares)
+    with pytest.raises(PictureError, match="more than the 200 bytes"):
+        parse_picture(unpacks)
+    assert parse_picture(large).width == 5000
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("missing", "whole"), [(0, True), (1, False)])
+def test_interlaced(missing: int, *, whole: bool) -> None:
+    """An interlaced picture is complete if all lines of its seven passes are there."""
+    lines = 1 * 4 + 1 * 4 + 1 * 7 + 2 * 7 + 2 * 13 + 4 * 13 + 4 * 25  # 8 × 8, three bytes a pixel
+    data = png_of(8, 8, depth=8, colour=2, pixels=zeros(lines - missing), interlaced=1)
+    if whole:
+        assert parse_picture(data).height == 8
+    else:
+        with pytest.raises(PictureError, match="of 8 lines"):
+            parse_picture(data)

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from panda.phases.goals import goals_progress, plan_goals
 from tests.scripted_turns import Script, laptop_store, run_turn
 
 
@@ -60,3 +63,32 @@ def test_plan_that_forges_a_section(tmp_path: Path) -> None:
     assert goal in ran.body(3)
     assert ran.sections() == [0, 1, 2, 3, 5, 6]
     assert ran.problems == []
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (["G2", "G2"], ["G2", "G1"]),
+        (["a", "a", "a"], ["a", "G1", "G2"]),
+        ([None, "G1", "G1", "G2"], ["G1", "G3", "G4", "G2"]),
+        (["b", "a"], ["b", "a"]),
+    ],
+)
+def test_ids_of_goals_are_unique(given: list[str | None], ids: list[str]) -> None:
+    """Goals that a model gives the same id get one of their own; ids that are unique stay."""
+    said = [{"goal": f"goal {n}", **({"id": name} if name else {})} for n, name in enumerate(given)]
+    assert [goal["id"] for goal in plan_goals(said, "", print)] == ids
+
+
+@pytest.mark.parametrize("order", ["123", "321", "213", "312"])
+def test_blocked_goal_blocks_what_waits_for_it(order: str) -> None:
+    """What depends on a blocked goal, even through others, is blocked in any order of the goals."""
+    needs = {"1": [], "2": ["G1"], "3": ["G2"]}
+    goals = [{"id": f"G{n}", "depends_on": needs[n]} for n in order] + [{"id": "G4", "depends_on": []}]
+    step = {"step": 1, "goal": "G1", "status": "error", "error": "away", "claims": []}
+    progress = {one["id"]: one for one in goals_progress(goals, [step], ended=True)}
+    assert {name: one["status"] for name, one in progress.items()} == {
+        **dict.fromkeys(("G1", "G2", "G3"), "blocked"),
+        "G4": "open",
+    }
+    assert progress["G3"]["reason"] == "waits for G2, which is blocked"

@@ -8,7 +8,8 @@ import pytest
 from panda.errors import UsageError, WebError
 from panda.web.addresses import AddressRules, parse_allowed, private_kind
 from panda.web.body import MOST_BYTES
-from panda.web.client import Page, Validators, WebClient
+from panda.web.client import AGENT, Page, Validators, WebClient
+from panda.web.robots import parse_robots
 from tests.web.site import Site, gzip_bomb, gzipped, running_site, slow
 
 
@@ -140,6 +141,25 @@ def test_robots(site: Site) -> None:
     reader.fetch(f"{site.root}/open")
     assert "asks programs not to" in refusal(lambda: reader.fetch(f"{site.root}/private/a"))
     assert [asked.path for asked in site.asked] == ["/robots.txt", "/open"]
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("User-agent:\nAllow: /\n\nUser-agent: *\nDisallow: /x", False),
+        ("User-agent: a\nAllow: /\n\nUser-agent: *\nDisallow: /x", False),
+        ("User-agent: pandas\nAllow: /\n\nUser-agent: *\nDisallow: /x", False),
+        ("User-agent:\nDisallow: /", True),
+        ("User-agent: and\nDisallow: /x", True),
+        ("User-agent: Panda/2.0\nDisallow: /x\n\nUser-agent: *\nAllow: /", False),
+        ("User-agent: other\nUser-agent: panda\nAllow: /x\n\nUser-agent: *\nDisallow: /", True),
+        ("User-agent: panda\nDisallow: /y\n\nUser-agent: panda\nDisallow: /x", False),
+        ("User-agent: *\nDisallow: /y\n\nUser-agent: *\nDisallow: /x", False),
+    ],
+)
+def test_groups_of_robots(text: str, *, allowed: bool) -> None:
+    """A group is ours only by our whole name; one without a name is nobody's; `*` is for the others."""
+    assert parse_robots(text, AGENT).allows("/x") == allowed
 
 
 def test_broken_robots(site: Site) -> None:
