@@ -8,6 +8,7 @@ import typer
 from panda.cli.completion import complete_runs
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.plain_text import clipped
+from panda.documents.problems import Verdict
 from panda.errors import CheckError
 
 if TYPE_CHECKING:  # imported when runs are compared: help must not wait for them
@@ -30,11 +31,21 @@ def diff(
     max_seconds: Annotated[
         float | None, typer.Option(help="Most growth of seconds.", metavar="PERCENT", show_default=False)
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.", metavar="FILE")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write one self-contained page.", metavar="FILE")] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Let turns pass that only one run holds or has ended.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write JUnit XML here; makes missing folders.", metavar="FILE")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write one self-contained page; the same.", metavar="FILE")
+    ] = None,
 ) -> Result:
     """
     Compare two runs: decisions flipped, answers changed, tokens and seconds; exit 3 past what is allowed.
+
+    A turn that is missing on one side, failed or was not finished is not equal: it ends with 3 as well, and
+    so does a run that was killed or compares nothing.
 
     Example: panda diff saved last --html report.html
     """
@@ -42,12 +53,13 @@ def diff(
     from panda.replays.sides import load_sides
 
     one, two = load_sides(invocation.store(), before, after)
-    found = compare_runs(one.outcomes, two.outcomes)
-    regressions = find_regressions(found, Thresholds(max_flips, max_answers, max_tokens, max_seconds))
+    found = compare_runs(one, two)
+    allowed = Thresholds(max_flips, max_answers, max_tokens, max_seconds, missing=allow_missing)
+    regressions = find_regressions(found, allowed)
     if junit is not None:
         from panda.replays.junit import write_junit
 
-        write_junit(junit, found, one, two)
+        write_junit(junit, found, one, two, allowed)
     if html is not None:
         from panda.replays.page import write_page
 
@@ -74,7 +86,11 @@ def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[s
         (change.turn, change.recipe, "answer", _short(change.before), _short(change.after))
         for change in found.answers
     ]
-    data = {"runs": runs, **found.to_json(), "regressions": regressions}
+    rows += [
+        (one.turn, "", Verdict.NOT_JUDGED, "", _short(f"{one.side}: {one.reason}"))
+        for one in found.not_judged
+    ]
+    data = {"runs": runs, "verdict": found.verdict, **found.to_json(), "regressions": regressions}
     table = Table(("turn", "recipe", "what", "before", "after"), rows)
     error = CheckError("; ".join(regressions), where=where, fix="see the rows above, or --html FILE")
     return Result(data, table, error=error if regressions else None)

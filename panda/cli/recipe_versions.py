@@ -95,9 +95,14 @@ def compare(
         ),
     ],
     workers: Annotated[int, typer.Option(help="Processes that run turns.", min=1, metavar="N")] = 1,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Let turns pass that one version could not run.")
+    ] = False,
 ) -> Result:
     """
     Run saved turns live with two versions of a recipe and compare; exit 3 if a decision or answer differs.
+
+    A turn that one of them could not run is not equal, and ends with 3 as well.
 
     Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813-820
     """
@@ -112,8 +117,9 @@ def compare(
             trial = replace(invocation, settings=settings)
             runs.append(run_turns(trial, on, mode="rerun", workers=workers)[0].id)
     one, two = load_sides(invocation.store(), *runs)
-    found = compare_runs(one.outcomes, two.outcomes)
-    return result_of(found, find_regressions(found, Thresholds()), f"{before} → {after}", runs)
+    found = compare_runs(one, two)
+    regressions = find_regressions(found, Thresholds(missing=allow_missing))
+    return result_of(found, regressions, f"{before} → {after}", runs)
 
 
 def failures(invocation: Invocation, name: _Name) -> Result:

@@ -1,5 +1,6 @@
 """`panda replay`: saved turns judged again, or run again with recorded or live answers."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from panda.cli.completion import complete_sessions, complete_turns
 from panda.cli.contract import Invocation, Result, Table
+from panda.documents.problems import Verdict
 from panda.errors import CheckError, UsageError
 
 if TYPE_CHECKING:  # imported when turns are replayed: help must not wait for the phases
@@ -64,7 +66,7 @@ def replay(
     run, lines = run_turns(
         invocation, selection or [], mode=mode, workers=workers, live=on_miss == "run", **limits
     )
-    return _result(run, mode, lines, run.finish(invocation.settings.clock))
+    return _result(run, mode, lines)
 
 
 def run_turns(
@@ -92,7 +94,7 @@ def run_turns(
         status: Only turns of this status.
 
     Returns:
-        The run, still to be finished, and its lines as they came.
+        The run, and its lines by user and number.
     """
     from panda.replays.running import plan_tasks, run_tasks
     from panda.replays.runs import RunFolder
@@ -114,7 +116,8 @@ def run_turns(
             lines.append(line)
             _tell(invocation, line)
             advance()
-    return run, lines
+    run.finish(invocation.settings.clock)
+    return run, sorted(lines, key=lambda line: (line.user, line.turn))
 
 
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:
@@ -149,7 +152,7 @@ def _fingerprint(invocation: Invocation) -> dict[str, object]:
 
 
 def _tell(invocation: Invocation, line: "TurnLine") -> None:
-    if line.ok:
+    if line.verdict is Verdict.SOUND:
         return
     invocation.reporter.step(f"turn {line.turn}: {line.result}")
     for finding in line.findings:
@@ -160,18 +163,21 @@ def _tell(invocation: Invocation, line: "TurnLine") -> None:
         invocation.reporter.step(f"{name}:\n{difference}")
 
 
-def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]", results: dict[str, int]) -> Result:
-    lines.sort(key=lambda line: (line.user, line.turn))
-    failed = [line for line in lines if not line.ok]
+def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:
+    failed = [line for line in lines if line.verdict is not Verdict.SOUND]
     rows = [
         (line.turn, line.result, len(line.findings), len(line.different), len(line.misses)) for line in lines
     ]
-    turns = [{**line.to_json(), "ok": line.ok, "outcome": None} for line in lines]
+    turns = [{**line.to_json(), "verdict": line.verdict, "outcome": None} for line in lines]
+    results = dict(Counter(line.result for line in lines))
     data = {"run": run.id, "directory": str(run.directory), "mode": mode, "results": results, "turns": turns}
     table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
     verb = "do not hold what was promised" if mode == "verify" else "do not come out as they were saved"
+    unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
+    parts = [f"{len(failed) - unjudged} of {len(lines)} turns {verb}"] if unjudged < len(failed) else []
+    parts += [f"{unjudged} of {len(lines)} turns could not be judged"] if unjudged else []
     error = CheckError(
-        f"{len(failed)} of {len(lines)} turns {verb}",
+        "; ".join(parts),
         where=", ".join(f"turn {line.turn}" for line in failed[:20]),
         fix=f"see {run.directory}; panda diff saved {run.id} shows what changed",
     )

@@ -1,6 +1,18 @@
-"""What a check of files finds."""
+"""What a check finds, and the three things that it can say."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a check says of what it was given. What was not judged is never sound; it ends with 3 as well."""
+
+    SOUND = "sound"
+    """Looked at, and nothing is wrong."""
+    UNSOUND = "unsound"
+    """Looked at, and something is wrong."""
+    NOT_JUDGED = "not judged"
+    """Not looked at: it is not there, does not read, is not finished, or what it is judged by has changed."""
 
 
 @dataclass(frozen=True)
@@ -17,6 +29,8 @@ class Problem:
     """Key inside the file, dotted."""
     fix: str | None = None
     """What to do."""
+    verdict: Verdict = Verdict.UNSOUND
+    """NOT_JUDGED where nothing can be said of it, which is no less a finding."""
 
     @property
     def where(self) -> str:

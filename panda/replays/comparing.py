@@ -1,11 +1,16 @@
 """Two runs compared: decisions flipped, answers changed, tokens and seconds, by phase and recipe."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from panda.documents.problems import Verdict
 from panda.replays.outcomes import Decision, Outcome, PhaseCost
+from panda.replays.sides import Side
+
+_NAMED_TURNS = 10
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,20 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Unjudged:
+    """A turn that could not be compared."""
+
+    user: str
+    """Whose turn."""
+    turn: int
+    """The turn."""
+    side: str
+    """The side that lacks it: id of a run, or "saved"."""
+    reason: str
+    """Why."""
+
+
+@dataclass(frozen=True)
 class Cost:
     """What something took in both runs, over the turns that both hold."""
 
@@ -70,10 +89,10 @@ class RunDiff:
 
     turns: int
     """Turns that both hold."""
-    only_before: tuple[int, ...]
-    """Turns that only the first holds."""
-    only_after: tuple[int, ...]
-    """Turns that only the second holds."""
+    not_judged: tuple[Unjudged, ...]
+    """Turns that one side alone holds, or that came to no end on one."""
+    faults: tuple[str, ...]
+    """Why a side as a whole, or the comparison, is not what it was to be, a sentence each."""
     flips: tuple[Flip, ...]
     """Decisions that differ, by turn and phase."""
     answers: tuple[Change, ...]
@@ -88,9 +107,11 @@ class RunDiff:
     """Costs of the phases that one recipe alone serves, by recipe."""
 
     @property
-    def is_empty(self) -> bool:
-        """Whether every decision and every answer is the same, for the same turns."""
-        return not (self.flips or self.answers or self.only_before or self.only_after)
+    def verdict(self) -> Verdict:
+        """Sound if every decision and every answer of every turn was compared and is the same."""
+        if self.flips or self.answers:
+            return Verdict.UNSOUND
+        return Verdict.NOT_JUDGED if self.not_judged or self.faults or not self.turns else Verdict.SOUND
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -109,27 +130,29 @@ class Thresholds:
     """Most growth of tokens in per cent."""
     seconds: float | None = None
     """Most growth of seconds in per cent."""
+    missing: bool = False
+    """Whether turns that were not compared are let pass; at least one must be compared."""
 
 
-def compare_runs(before: Sequence[Outcome], after: Sequence[Outcome]) -> RunDiff:
+def compare_runs(before: Side, after: Side) -> RunDiff:
     """
     What two runs differ in.
 
     Args:
-        before: Outcomes of the first run, each turn of a user once.
-        after: The same of the second.
+        before: The first run, or the saved turns.
+        after: The second.
 
     Returns:
         The differences; costs count the turns that both hold.
     """
-    one = {(outcome.user, outcome.turn): outcome for outcome in before}
-    two = {(outcome.user, outcome.turn): outcome for outcome in after}
+    one = {(outcome.user, outcome.turn): outcome for outcome in before.outcomes}
+    two = {(outcome.user, outcome.turn): outcome for outcome in after.outcomes}
     shared = [(one[key], two[key]) for key in one if key in two]
     flips = [flip for pair in shared for flip in _flips(*pair)]
     return RunDiff(
         turns=len(shared),
-        only_before=tuple(turn for user, turn in one if (user, turn) not in two),
-        only_after=tuple(turn for user, turn in two if (user, turn) not in one),
+        not_judged=tuple(_unjudged(before, after)),
+        faults=tuple(side.fault for side in (before, after) if side.fault is not None),
         flips=tuple(flips),
         answers=tuple(_change(*pair) for pair in shared if pair[0].answer != pair[1].answer),
         recipes_changed=_changed(shared, "version"),
@@ -137,6 +160,16 @@ def compare_runs(before: Sequence[Outcome], after: Sequence[Outcome]) -> RunDiff
         phases=_costs(shared, lambda cost: [str(cost.phase)]),
         recipes=_costs(shared, lambda cost: list(cost.recipes) if len(cost.recipes) == 1 else []),
     )
+
+
+def _unjudged(before: Side, after: Side) -> Iterator[Unjudged]:
+    held = [{(one.user, one.turn) for one in side.outcomes} for side in (before, after)]
+    for key in sorted(held[0] | held[1] | before.unfinished.keys() | after.unfinished.keys()):
+        for side, there in zip((before, after), held, strict=True):
+            if key in side.unfinished:
+                yield Unjudged(*key, side.name, side.unfinished[key])
+            elif key not in there:
+                yield Unjudged(*key, side.name, "it does not hold the turn")
 
 
 def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
@@ -147,16 +180,50 @@ def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
         diff: As compare_runs gives it.
         thresholds: What is allowed.
     """
-    found = []
+    found = find_faults(diff, thresholds)
+    if diff.not_judged and not thresholds.missing:
+        turns = dict.fromkeys((one.user, one.turn) for one in diff.not_judged)
+        named = ", ".join(str(turn) for _, turn in list(turns)[:_NAMED_TURNS])
+        more = ", …" if len(turns) > _NAMED_TURNS else ""
+        found.append(
+            f"{len(turns)} {'turn' if len(turns) == 1 else 'turns'} could not be compared: {named}{more}"
+        )
     if thresholds.flips is not None and len(diff.flips) > thresholds.flips:
         recipes = _named(flip.recipe for flip in diff.flips if flip.first)
         found.append(f"{len(diff.flips)} decisions flipped, {thresholds.flips} allowed: {recipes}")
     if thresholds.answers is not None and len(diff.answers) > thresholds.answers:
         recipes = _named(change.recipe for change in diff.answers)
         found.append(f"{len(diff.answers)} answers changed, {thresholds.answers} allowed: {recipes}")
+    return found + find_growth(diff, thresholds)
+
+
+def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
+    """
+    Why the runs as a whole say less than they were to, a sentence each; that nothing was compared always.
+
+    Args:
+        diff: As compare_runs gives it.
+        thresholds: What is allowed.
+    """
+    return [*(() if thresholds.missing else diff.faults), *(() if diff.turns else ["no turn was compared"])]
+
+
+def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
+    """
+    What of the tokens and seconds of all turns together is more than the thresholds allow, a sentence each.
+
+    Args:
+        diff: As compare_runs gives it.
+        thresholds: What is allowed. A growth that is not known is more than any limit.
+    """
+    found = []
     for what, most in (("tokens", thresholds.tokens), ("seconds", thresholds.seconds)):
+        if most is None:
+            continue
         growth = _growth(diff.phases, what)
-        if most is not None and growth is not None and growth > most:
+        if growth is None:
+            found.append(f"{what} are not known of both runs, {most:g} % of growth allowed")
+        elif growth > most:
             found.append(f"{what} grew by {growth:.1f} %, {most:g} % allowed")
     return found
 
@@ -169,7 +236,9 @@ def _growth(costs: Sequence[Cost], what: str) -> float | None:
     pairs = [(getattr(cost, f"{what}_before"), getattr(cost, f"{what}_after")) for cost in costs]
     known = [(one, two) for one, two in pairs if one is not None and two is not None]
     before, after = sum(one for one, _ in known), sum(two for _, two in known)
-    return 100 * (after - before) / before if before else None
+    if not known:
+        return None
+    return 100 * (after - before) / before if before else math.inf if after else 0.0
 
 
 def _flips(before: Outcome, after: Outcome) -> list[Flip]:

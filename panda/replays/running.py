@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -60,10 +61,13 @@ def run_tasks(
     with ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_prepare, initargs=(settings, dict(environ))
     ) as pool:
-        waiting = [pool.submit(_do_here, task) for task in tasks]
+        waiting = {pool.submit(_do_here, task): task for task in tasks}
         try:
             for done in as_completed(waiting):
-                yield done.result()
+                try:
+                    yield done.result()
+                except BrokenProcessPool:
+                    yield _failed(waiting[done].place, "the process that was to run it has died")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -90,8 +94,11 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
             simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep), task
         )
     except PandaError as exc:
-        findings = (f"{exc.message} ({exc.where})" if exc.where else exc.message,)
-        return TurnLine(place.number, place.user, str(place.directory), "error", findings)
+        return _failed(place, f"{exc.message} ({exc.where})" if exc.where else exc.message)
+
+
+def _failed(place: TurnPlace, why: str) -> TurnLine:
+    return TurnLine(place.number, place.user, str(place.directory), "error", (why,))
 
 
 def _verified(place: TurnPlace) -> TurnLine:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from panda import __version__
+from panda.documents.problems import Verdict
 from panda.documents.times import Clock, render_time
-from panda.errors import ModelFileError, NotFoundError
+from panda.errors import ModelFileError, NotFoundError, UsageError
 from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.executor import Layers
@@ -46,9 +47,18 @@ class TurnLine:
     """What the turn came to; None if that does not read."""
 
     @property
-    def ok(self) -> bool:
-        """Whether nothing was found."""
-        return self.result in ("same", "sound")
+    def verdict(self) -> Verdict:
+        """What the run says of the turn."""
+        if self.result == "error":
+            return Verdict.NOT_JUDGED
+        return Verdict.SOUND if self.result in ("same", "sound") else Verdict.UNSOUND
+
+    @property
+    def unfinished(self) -> str | None:
+        """Why the turn has not come to an end that could be compared; None if it has."""
+        if self.result == "halted" or self.outcome is None:
+            return f"{self.result}: {self.findings[0]}" if self.findings else self.result
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in turns.jsonl."""
@@ -127,8 +137,16 @@ class RunFolder:
             options: Options of the command.
 
         Raises:
+            UsageError: Two of the turns are of one user name and number, in two stores.
             StoreError: It cannot be written.
         """
+        named = Counter((place.user, place.number) for place in places)
+        if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
+            raise UsageError(
+                f"two stores have {twice[0]}, and a run holds each turn of a user once",
+                where="SELECTION…",
+                fix="replay one store after the other",
+            )
         started = clock()
         name = f"{started:%Y%m%dT%H%M%SZ}-{mode}"
         with store_errors(layout.runs, "create"):
@@ -171,19 +189,15 @@ class RunFolder:
         check_json(RUN_TURNS_JSONL, value, str(self.directory / RUN_TURNS_JSONL))
         append_json_line(self.directory / RUN_TURNS_JSONL, value)
 
-    def finish(self, clock: Clock) -> dict[str, int]:
+    def finish(self, clock: Clock) -> None:
         """
         Write down what came of the run.
-
-        Returns:
-            Result to number of turns.
 
         Raises:
             StoreError: It cannot be written.
         """
         results = dict(Counter(line.result for line in self.lines()))
         self._write({**self.plan(), "finished_at": render_time(clock()), "results": results})
-        return results
 
     def plan(self) -> dict[str, Any]:
         """
