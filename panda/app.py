@@ -42,7 +42,7 @@ from panda.storage.layout import IMAGE_JSON, Layout
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
-from panda.tools.project import Project, guarded_files
+from panda.tools.project import Project
 from panda.tools.table import TOOLS
 from panda.web.opening import web_opener
 
@@ -259,7 +259,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     def open_project(*, dry: bool) -> Project:
         return Project(
             settings.project_dir.resolve(),
-            (*guarded_files(settings.project_dir), settings.models_file, layout.root),
+            (settings.models_file, layout.root),
             commands=settings.test_commands,
             command_seconds=settings.test_seconds,
             environ=process_environment(),

@@ -1,31 +1,12 @@
 """Text as it may reach a terminal or a pipe; pure."""
 
 import json
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
+from panda.documents.escaping import UNSAFE, visible
 from panda.documents.sentences import shorten
 from panda.errors import PandaError
-
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
-    "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"  # marks that reorder the text around them
-    "\u2028\u2029\ud800-\udfff]"  # line separators; halves of characters
-)
-
-
-def visible(text: str) -> str:
-    r"""
-    A text that cannot steer a terminal: control characters are written out, CRLF becomes a newline.
-
-    Args:
-        text: Anything.
-
-    >>> visible("a\x1b[31mb\tc\r\nd")
-    'a\\x1b[31mb\tc\nd'
-    """
-    return _UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -96,7 +77,7 @@ def render_json(
         and {"type": error_type(error), "message": error.message, "where": error.where, "fix": error.fix},
     }
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def error_type(error: PandaError) -> str:
@@ -127,8 +108,3 @@ def cell_text(cell: object) -> str:
     ('', '1.5')
     """
     return "" if cell is None else str(cell)
-
-
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

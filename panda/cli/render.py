@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from panda.cli.plain_text import cell_text, visible
+from panda.cli.plain_text import cell_text
+from panda.documents.escaping import visible
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?^)---$", re.DOTALL | re.MULTILINE)
 

@@ -5,7 +5,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
-from panda.cli.plain_text import render_rows, visible
+from panda.cli.plain_text import render_rows
+from panda.documents.escaping import visible
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,13 @@ _TO_ESCAPE = re.compile(rf"{_LINE_START}(?=\\*{_OURS})")
 _PROMPT_LINES = re.compile(rf"{_LINE_START}(?=\\*(?:=====|User query:))")
 _TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
 
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
+    "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"  # marks that reorder the text around them
+    "\u2028\u2029\ud800-\udfff]"  # line separators; halves of characters
+)
+"""What may reach no terminal as it is."""
+
 
 def escape_text(text: str) -> str:
     r"""
@@ -57,3 +64,21 @@ def escape_prompt_lines(text: str) -> str:
     \User query: b
     """
     return _PROMPT_LINES.sub(r"\\", text)
+
+
+def visible(text: str) -> str:
+    r"""
+    A text that cannot steer a terminal: control characters are written out, CRLF becomes a newline.
+
+    Args:
+        text: Anything.
+
+    >>> visible("a\x1b[31mb\tc\r\nd")
+    'a\\x1b[31mb\tc\nd'
+    """
+    return UNSAFE.sub(_written_out, text.replace("\r\n", "\n"))
+
+
+def _written_out(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

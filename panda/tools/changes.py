@@ -50,7 +50,7 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
         StoreError: It cannot be written.
     """
     project = project_of(context)
-    name = project.name_of(project.check_writable(path))
+    name = project.check_writable(path)
     if before == after:
         raise UsageError(f"{path!r} would stay as it is")
     diff = render_diff(name, before, after)

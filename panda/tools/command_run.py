@@ -10,6 +10,7 @@ from panda.tools.contract import Kind, ToolClaim, ToolContext, ToolResult
 from panda.tools.processes import run_process
 
 _SHOWN_LINES = 60
+_LEFT_OUT = ("PANDA_", "GIT_")
 
 
 class CommandRun:
@@ -48,8 +49,11 @@ class CommandRun:
             raise UsageError(f"panda.toml names no test command {name!r}; there are: {known}")
         if project.dry:
             return ToolResult("blocked", error=f"{name} is not run: in a dry run no file has changed")
-        ran = run_process(words, project.root, project.environ, limit_seconds=project.command_seconds)
-        lines = [line for line in ran.output.splitlines() if line.strip()]
+        variables = {key: value for key, value in project.environ.items() if not key.startswith(_LEFT_OUT)}
+        limit = project.command_seconds
+        ran = run_process(words, project.root, variables, limit_seconds=limit, keep="end")
+        output = ran.output.decode("utf-8", errors="replace")
+        lines = [line for line in output.splitlines() if line.strip()]
         how = "passed" if ran.exit_code == 0 else f"failed with exit code {ran.exit_code}"
         said = f": {one_line(lines[-1])[:200]}" if lines else ""
         return ToolResult(
@@ -59,7 +63,7 @@ class CommandRun:
                 "words": list(words),
                 "passed": ran.exit_code == 0,
                 "exit_code": ran.exit_code,
-                "output": ran.output,
+                "output": output,
                 "left_out_bytes": ran.left_out_bytes,
             },
             claims=(ToolClaim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}", None),),

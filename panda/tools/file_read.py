@@ -43,7 +43,7 @@ class FileRead:
         project = project_of(context)
         lines = project.read(arguments["path"]).split("\n")
         lines = lines if lines[-1] else lines[:-1]
-        name = project.name_of(project.locate(arguments["path"]))
+        name = "/".join(project.locate(arguments["path"]))
         first = arguments.get("first_line", 1)
         shown = lines[first - 1 :][: arguments.get("lines", _MOST_LINES)]
         last = first + len(shown) - 1

@@ -1,16 +1,75 @@
-"""Questions to git about the project, with nothing of the repository's own configuration run."""
+"""
+Questions to git about the project, answered without anything that a repository brings along.
+
+Git never sees the repository's own directory. It is given one that is made for the question: a configuration
+written here, a copy of the index, the commit of HEAD, and the place of the objects. Whatever could start a
+program (filters, hooks, fsmonitor, external diffs, helpers, included files, lazy fetches) is named in a
+configuration, and none but ours is read. The only values taken over are some that say how to compare files,
+each one of a few words.
+"""
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from panda.errors import UsageError
-from panda.tools.processes import run_process
-from panda.tools.project import Project
+from panda.storage.beneath import look_beneath, read_beneath
+from panda.tools.processes import Ran, run_process
+from panda.tools.project import Project, written_name
 
-_QUIET = (
-    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"),
-    "--no-optional-locks",
+_WORDS = frozenset(
+    {
+        *("true", "false", "yes", "no", "on", "off", "1", "0"),
+        *("input", "lf", "crlf", "native", "default", "minimal", "sha1", "sha256"),
+    }
 )
+_TAKEN_OVER = frozenset(
+    {
+        *(
+            "core.autocrlf",
+            "core.eol",
+            "core.filemode",
+            "core.ignorecase",
+            "core.symlinks",
+            "core.trustctime",
+        ),
+        *("core.checkstat", "core.precomposeunicode", "extensions.objectformat"),
+    }
+)
+_WITHOUT_MEANING_HERE = frozenset(
+    {"extensions.noop", "extensions.partialclone", "extensions.preciousobjects", "extensions.worktreeconfig"}
+)
+_OURS = (
+    *("safe.bareRepository=explicit", "protocol.allow=never", "core.fsmonitor=false", "core.quotePath=false"),
+    *("core.hooksPath=/dev/null", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null"),
+    *("core.pager=cat", "core.untrackedCache=false", "submodule.recurse=false", "gc.auto=0"),
+)
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_BRANCH = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]+)")
+_MOST_TEXT_BYTES = 1_000_000
+_MOST_PACKED_REFS_BYTES = 100_000_000
+_MOST_LINKS = 64
 
 
-def ask_git(project: Project, *words: str, limit_seconds: float) -> str:
+@dataclass(frozen=True)
+class _Repository:
+    """Where the parts of a repository are."""
+
+    work_tree: Path
+    """Top of its files."""
+    own: Path
+    """What belongs to this work tree: HEAD and index."""
+    shared: Path
+    """What all work trees share: objects, refs, configuration."""
+
+
+def ask_git(project: Project, *words: str, limit_seconds: float, most_bytes: int) -> Ran:
     """
     What git says of the project's own directory.
 
@@ -18,18 +77,190 @@ def ask_git(project: Project, *words: str, limit_seconds: float) -> str:
         project: The project; its directory may be a part of a larger repository.
         words: Subcommand and options.
         limit_seconds: How long it may take.
+        most_bytes: How much of the beginning of the answer is kept.
 
     Raises:
-        UsageError: There is no repository, or git refuses.
+        UsageError: There is no repository, it is none that can be trusted, or git refuses.
         LimitError: It took too long.
     """
-    ran = run_process(
-        ("git", *_QUIET, *words, "--", ".", *(f":(exclude){name}" for name in project.store_names())),
-        project.root,
-        project.environ,
-        limit_seconds=limit_seconds,
-    )
+    git = _find_git(project)
+    repository = _find_repository(project)
+    excluded = (f":(exclude,literal){name}" for name in project.store_names())
+    with _own_directory(git, repository, limit_seconds) as environ:
+        settings = (word for setting in _OURS for word in ("-c", setting))
+        ran = run_process(
+            (git, "--no-optional-locks", "--no-pager", *settings, *words, "--", ".", *excluded),
+            project.top,
+            environ,
+            limit_seconds=limit_seconds,
+            keep="start",
+            most_bytes=most_bytes,
+        )
     if ran.exit_code != 0:
-        last = (ran.output.strip().splitlines() or ["no output"])[0]
+        last = (ran.errors.strip().splitlines() or ["no output"])[0]
         raise UsageError(f"git {words[0]} ended with {ran.exit_code}: {last}")
-    return ran.output
+    return ran
+
+
+def _find_git(project: Project) -> str:
+    """The program, from outside of what tools can write."""
+    for name in project.environ.get("PATH", os.defpath).split(os.pathsep):
+        found = shutil.which("git", path=name) if Path(name).is_absolute() else None
+        if found is not None and not Path(found).resolve().is_relative_to(project.top):
+            return found
+    raise UsageError("git is not installed", fix="install git, outside of the project")
+
+
+def _find_repository(project: Project) -> _Repository:
+    """The repository whose work tree the project is, or is a part of."""
+    for top in (project.top, *project.top.parents):
+        found = look_beneath(top, [".git"])
+        if found is None:
+            continue
+        own = top / ".git" if stat.S_ISDIR(found.st_mode) else _pointed_to(top)
+        common = read_beneath(own, ["commondir"], most_bytes=_MOST_TEXT_BYTES)
+        shared = Path(os.path.normpath(own / _line(common))) if common is not None else own
+        if shared != own and shared / "worktrees" != own.parent:
+            raise UsageError(f"{own} shares files with {shared}, to which it does not belong")
+        if shared.is_relative_to(project.top) and ".git" not in shared.relative_to(project.top).parts:
+            raise UsageError(f"{shared} is a place for git that tools could write")
+        for name in ("objects", "refs"):
+            kind = look_beneath(shared, [name])
+            if kind is None or not stat.S_ISDIR(kind.st_mode):
+                raise UsageError(f"{shared} is no git directory: it has no {name}")
+        if look_beneath(shared, ["objects", "info", "alternates"]) is not None:
+            raise UsageError(
+                f"{shared} takes objects from elsewhere", fix="git repack -ad; then delete the file"
+            )
+        return _Repository(top, own, shared)
+    raise UsageError("the project is in no git repository", fix="git init")
+
+
+def _pointed_to(top: Path) -> Path:
+    """
+    The directory that a `.git` file names: one that names the work tree in turn, as those of linked work
+    trees and submodules do.
+    """
+    place = top / ".git"
+    text = _line(read_beneath(top, [".git"], most_bytes=_MOST_TEXT_BYTES) or b"")
+    if not text.startswith("gitdir: "):
+        raise UsageError(f"{place} is neither a directory nor a pointer to one")
+    target = Path(os.path.normpath(top / text.removeprefix("gitdir: ")))
+    if target != target.resolve():
+        raise UsageError(f"{place} points to {target}, which passes a symlink")
+    back = read_beneath(target, ["gitdir"], most_bytes=_MOST_TEXT_BYTES)
+    named = [_line(back)] if back is not None else []
+    config = os.fsdecode(read_beneath(target, ["config"], most_bytes=_MOST_TEXT_BYTES) or b"")
+    named += [f"{found}/.git" for found in re.findall(r"(?m)^\s*worktree\s*=\s*(.*\S)\s*$", config)]
+    if place not in (Path(os.path.normpath(target / name)) for name in named):
+        raise UsageError(f"{place} points to {target}, which belongs to another work tree")
+    return target
+
+
+@contextmanager
+def _own_directory(git: str, repository: _Repository, limit_seconds: float) -> Iterator[Mapping[str, str]]:
+    """The environment for a question: a git directory made for it, and nothing of the user's."""
+    with TemporaryDirectory(prefix="panda-git-") as name:
+        made = Path(name)
+        for part in ("objects", "refs", "info"):
+            (made / part).mkdir()
+        head = _head_commit(repository)
+        (made / "HEAD").write_text(f"{head or 'ref: refs/heads/none'}\n", encoding="utf-8")
+        (made / "config").write_text("[core]\n\trepositoryformatversion = 0\n", encoding="utf-8")
+        environ = {
+            "PATH": str(Path(git).parent),
+            "HOME": name,
+            "XDG_CONFIG_HOME": name,
+            "LC_ALL": "C",
+            "GIT_DIR": name,
+            "GIT_WORK_TREE": str(repository.work_tree),
+            "GIT_OBJECT_DIRECTORY": str(repository.shared / "objects"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_SYSTEM": "/dev/null",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "false",
+            "GIT_PAGER": "cat",
+        }
+        config = read_beneath(repository.shared, ["config"], most_bytes=_MOST_TEXT_BYTES) or b""
+        (made / "theirs").write_bytes(config)
+        listed = run_process(
+            (git, "config", "--file", str(made / "theirs"), "--no-includes", "--null", "--list"),
+            made,
+            environ,
+            limit_seconds=limit_seconds,
+            keep="start",
+            most_bytes=_MOST_TEXT_BYTES,
+        )
+        if listed.exit_code != 0:
+            raise UsageError(f"{repository.shared / 'config'} cannot be read: {listed.errors.strip()[:200]}")
+        (made / "config").write_text(_configuration(listed.output, repository), encoding="utf-8")
+        _copy(repository.own, made, "index")
+        exclude = read_beneath(repository.shared, ["info", "exclude"], most_bytes=_MOST_TEXT_BYTES)
+        (made / "info" / "exclude").write_bytes(exclude or b"")
+        yield environ
+
+
+def _configuration(listed: bytes, repository: _Repository) -> str:
+    """Our configuration, with what is taken over from theirs."""
+    sections: dict[str, dict[str, str]] = {"core": {"repositoryformatversion": "0", "bare": "false"}}
+    for entry in listed.decode("utf-8", "replace").split("\0")[:-1]:
+        key, has_value, value = entry.partition("\n")
+        word = value.lower() if has_value else "true"
+        section, _, variable = key.partition(".")
+        if key in _TAKEN_OVER and word in _WORDS:
+            sections.setdefault(section, {})[variable] = word
+        elif (key == "extensions.refstorage" and word == "files") or key in _WITHOUT_MEANING_HERE:
+            continue
+        elif section == "extensions" or (key == "core.repositoryformatversion" and word not in ("0", "1")):
+            what = written_name(entry.encode()).replace("\\x0a", " = ")[:200]
+            raise UsageError(f"{repository.shared} is of a form that is not known here: {what}")
+    if "extensions" in sections:
+        sections["core"]["repositoryformatversion"] = "1"
+    return "".join(
+        f"[{section}]\n" + "".join(f"\t{name} = {word}\n" for name, word in values.items())
+        for section, values in sections.items()
+    )
+
+
+def _copy(own: Path, made: Path, name: str) -> None:
+    """The index, with its time, which tells git which of its entries to look at again; and what it shares."""
+    names = [name, *sorted(place.name for place in own.glob("sharedindex.*"))]
+    for one in names:
+        found = look_beneath(own, [one])
+        if found is None:
+            continue
+        data = read_beneath(own, [one], most_bytes=found.st_size + 1) or b""
+        (made / one).write_bytes(data)
+        os.utime(made / one, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def _head_commit(repository: _Repository) -> str | None:
+    """The commit that HEAD means; None if there is none yet."""
+    text = _line(read_beneath(repository.own, ["HEAD"], most_bytes=_MOST_TEXT_BYTES) or b"")
+    for _ in range(_MOST_LINKS):
+        if _COMMIT.fullmatch(text):
+            return text
+        branch = _BRANCH.fullmatch(text)
+        parts = branch[1].split("/") if branch else []
+        if branch is None or not all(parts) or ".." in parts or "." in parts:
+            raise UsageError(f"{repository.own} is no git directory: its HEAD names no branch or commit")
+        loose = read_beneath(repository.shared, parts, most_bytes=_MOST_TEXT_BYTES)
+        if loose is None:
+            return _packed_commit(repository, branch[1])
+        text = _line(loose)
+    raise UsageError(f"HEAD of {repository.own} leads in a circle")
+
+
+def _packed_commit(repository: _Repository, branch: str) -> str | None:
+    packed = read_beneath(repository.shared, ["packed-refs"], most_bytes=_MOST_PACKED_REFS_BYTES) or b""
+    found = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(branch.encode()) + rb"$", packed)
+    return found[1].decode() if found else None
+
+
+def _line(data: bytes) -> str:
+    return os.fsdecode(data).rstrip("\r\n")

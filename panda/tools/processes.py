@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Literal
 
 from panda.errors import LimitError, UsageError
 
 MOST_OUTPUT_BYTES = 200_000
-"""How much of the end of an output is kept."""
+"""How much of an output is kept, unless somebody wants more."""
 
-_LEFT_OUT = ("PANDA_", "GIT_")
+_MOST_ERROR_BYTES = 20_000
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,22 @@ class Ran:
 
     exit_code: int
     """0 is success; negative for the signal that ended it."""
-    output: str
-    """Both streams, at most the last MOST_OUTPUT_BYTES; bytes that are no UTF-8 are replaced."""
+    output: bytes
+    """What it wrote, or one end of it."""
     left_out_bytes: int
-    """How much of the beginning is missing."""
+    """How much of the output is missing."""
+    errors: str
+    """The beginning of what it wrote to standard error, if that is not a part of the output."""
 
 
 def run_process(
-    words: Sequence[str], directory: Path, environ: Mapping[str, str], *, limit_seconds: float
+    words: Sequence[str],
+    directory: Path,
+    environ: Mapping[str, str],
+    *,
+    limit_seconds: float,
+    keep: Literal["start", "end"],
+    most_bytes: int = MOST_OUTPUT_BYTES,
 ) -> Ran:
     """
     Run a command, without a shell and without input, and wait for it.
@@ -38,23 +47,24 @@ def run_process(
     Args:
         words: The program and its arguments.
         directory: Where it runs.
-        environ: Its environment; variables of panda and git are left out.
+        environ: Its whole environment.
         limit_seconds: After so long the command and all that it started are killed.
+        keep: Which end of a long output is kept. At the end, errors stand among the output, as on a terminal.
+        most_bytes: How much of it.
 
     Raises:
         UsageError: It cannot be started.
         LimitError: It was stopped at the limit.
     """
-    variables = {key: value for key, value in environ.items() if not key.startswith(_LEFT_OUT)}
-    with TemporaryFile() as output:
+    with TemporaryFile() as output, TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 list(words),
                 cwd=directory,
-                env=variables,
+                env=dict(environ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=errors if keep == "start" else subprocess.STDOUT,
                 start_new_session=True,
             )
         except (OSError, ValueError) as exc:
@@ -65,10 +75,11 @@ def run_process(
             raise LimitError(f"{' '.join(words)} was stopped at its limit of {limit_seconds:g} s") from exc
         finally:
             _stop(process)
-        size = output.tell()
-        output.seek(max(0, size - MOST_OUTPUT_BYTES))
-        text = output.read().decode("utf-8", errors="replace")
-        return Ran(code, text, max(0, size - MOST_OUTPUT_BYTES))
+        size = output.seek(0, os.SEEK_END)
+        output.seek(max(0, size - most_bytes) if keep == "end" else 0)
+        errors.seek(0)
+        said = errors.read(_MOST_ERROR_BYTES).decode("utf-8", errors="replace")
+        return Ran(code, output.read(most_bytes), max(0, size - most_bytes), said)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -3,13 +3,18 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from panda.documents.escaping import visible
 from panda.errors import UsageError
-from panda.storage.files import is_temporary, read_bytes, store_errors, write_atomic
+from panda.storage.beneath import look_beneath, open_beneath, read_beneath, write_beneath
+from panda.storage.files import is_temporary, store_errors
+from panda.tools.guarded_names import why_guarded
 
 MOST_BYTES = 1_000_000
 """The largest file that is read, edited or written."""
@@ -26,7 +31,7 @@ class Project:
     root: Path
     """The project directory."""
     guarded: tuple[Path, ...] = ()
-    """Files and directories of it that decide what panda itself may do; they can be read, not changed."""
+    """Files and directories that panda uses, wherever they are; those of it can be read, not changed."""
     commands: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What test.run may run, by name."""
     command_seconds: float = 600.0
@@ -39,31 +44,29 @@ class Project:
     """What a dry run has changed so far, by path."""
 
     @cached_property
-    def _top(self) -> Path:
+    def top(self) -> Path:
         """The root without symlinks."""
         return self.root.resolve()
 
-    def locate(self, path: str) -> Path:
+    def locate(self, path: str) -> tuple[str, ...]:
         """
-        The file that a relative path names.
+        The names that a relative path consists of.
 
         Args:
             path: As a tool's argument, with / between its parts; "." is the project.
 
         Raises:
-            UsageError: It is absolute, leads outside, or passes a symlink.
+            UsageError: It is absolute, leads outside, passes a symlink, or is no name of a file.
         """
         pure = PurePosixPath(path)
-        if pure.is_absolute() or "\0" in path or path.startswith("~") or "\\" in path:
+        if pure.is_absolute() or path.startswith("~") or "\\" in path:
             raise UsageError(f"{path!r} is not a path below the project", fix="give a relative path")
+        if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in path):
+            raise UsageError(f"{path!r} holds characters that no file name should", fix="rename the file")
         if ".." in pure.parts:
             raise UsageError(f"{path!r} leads outside the project", fix="leave out ..")
-        place = self._top
-        for part in pure.parts:
-            place /= part
-            if place.is_symlink():
-                raise UsageError(f"{path!r} passes a symlink, {part!r}", fix="name the file itself")
-        return place
+        look_beneath(self.top, pure.parts)
+        return pure.parts
 
     def read(self, path: str) -> str:
         """
@@ -73,16 +76,16 @@ class Project:
             UsageError: There is no such file, or it is no text of ordinary size.
             StoreError: It cannot be read.
         """
-        place = self.locate(path)
-        key = self.name_of(place)
-        if key in self.overlay:
-            return self.overlay[key].decode()
-        if not place.is_file() or not stat.S_ISREG(place.stat().st_mode):
+        parts = self.locate(path)
+        data = self.overlay.get("/".join(parts))
+        if data is None and parts:
+            data = read_beneath(self.top, parts, most_bytes=MOST_BYTES + 1)
+        if data is None:
             raise UsageError(f"there is no file {path!r}", fix="see file.list")
-        if place.stat().st_size > MOST_BYTES:
+        if len(data) > MOST_BYTES:
             raise UsageError(f"{path!r} has more than {MOST_BYTES:,} bytes")
         try:
-            text = read_bytes(place).decode("utf-8")
+            text = data.decode("utf-8")
         except UnicodeDecodeError as exc:
             raise UsageError(f"{path!r} is not UTF-8 text") from exc
         if "\0" in text:
@@ -91,80 +94,98 @@ class Project:
 
     def has(self, path: str) -> bool:
         """Whether there is a file of that name."""
-        place = self.locate(path)
-        return self.name_of(place) in self.overlay or place.is_file()
+        parts = self.locate(path)
+        return "/".join(parts) in self.overlay or self._is(parts, stat.S_ISREG)
 
-    def check_writable(self, path: str) -> Path:
+    def check_writable(self, path: str) -> str:
         """
-        The file that a path names, if it may be changed.
+        The name of a file, if it may be changed.
 
         Raises:
-            UsageError: It may not: panda obeys it, or it belongs to the version control or the store.
+            UsageError: It may not: other programs, panda among them, obey it, or it belongs to the store.
         """
-        place = self.locate(path)
-        if ".git" in (part.lower() for part in place.relative_to(self._top).parts):
-            raise UsageError(f"{path!r} belongs to git", fix="change it by hand")
+        parts = self.locate(path)
+        found = look_beneath(self.top, parts)
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+            raise UsageError(f"{path!r} is {what}", fix="name a file")
+        why = why_guarded(parts, lambda names: look_beneath(self.top, names) is not None)
+        place = self.top.joinpath(*parts)
         if any(place == one or one in place.parents for one in (g.resolve() for g in self.guarded)):
-            raise UsageError(f"{path!r} decides what panda may do", fix="change it by hand")
-        if place.is_dir() or place == self._top:
-            raise UsageError(f"{path!r} is a directory", fix="name a file")
-        return place
+            why = "panda"
+        if why is not None:
+            raise UsageError(f"{path!r} belongs to {why}", fix="change it by hand")
+        return "/".join(parts)
 
     def write(self, path: str, text: str) -> None:
         """
         Replace a file in one step, keeping its permissions; in a dry run only in memory.
 
         Raises:
-            UsageError: It may not be changed, or the text is too long.
+            UsageError: It may not be changed, or the text is too long or no Unicode.
             StoreError: It cannot be written.
         """
-        place = self.check_writable(path)
-        data = text.encode("utf-8")
+        name = self.check_writable(path)
+        try:
+            data = text.encode("utf-8")
+        except UnicodeEncodeError as exc:
+            raise UsageError(f"the text for {path!r} holds halves of characters") from exc
         if len(data) > MOST_BYTES:
             raise UsageError(f"{path!r} would have more than {MOST_BYTES:,} bytes")
         if self.dry:
-            self.overlay[self.name_of(place)] = data
-            return
-        mode = stat.S_IMODE(place.stat().st_mode) if place.exists() else None
-        write_atomic(place, data)
-        if mode is not None:
-            with store_errors(place, "write"):
-                place.chmod(mode)
-
-    def name_of(self, place: Path) -> str:
-        """A file's path as tools name it."""
-        return place.relative_to(self._top).as_posix()
+            self.overlay[name] = data
+        else:
+            write_beneath(self.top, name.split("/"), data)
 
     def files(self, below: str = ".") -> Iterator[str]:
         """
         The regular files below a directory, sorted; hidden trees, symlinks and the store are left out.
 
+        Returns:
+            Their names. What is no text in a name is written out, with a backslash: tools do not open such.
+
         Raises:
             UsageError: There is no such directory.
         """
-        top = self.locate(below)
-        if not top.is_dir():
+        parts = self.locate(below)
+        if not self._is(parts, stat.S_ISDIR):
             raise UsageError(f"there is no directory {below!r}", fix="see file.list")
-        found = {self.name_of(place) for place in self._walk(top)}
-        prefix = "" if top == self._top else self.name_of(top) + "/"
+        prefix = "".join(f"{part}/" for part in parts)
+        found = {written_name(os.fsencode(prefix + name)) for name in self._walk(parts)}
         yield from sorted(found | {name for name in self.overlay if name.startswith(prefix)})
 
     def store_names(self) -> list[str]:
         """The store, if it lies in the project, as a path of it."""
-        root = self._top
         stores = [one.resolve() for one in self.guarded if (one / "users").is_dir()]
-        return [self.name_of(one) for one in stores if root in one.parents]
+        return [one.relative_to(self.top).as_posix() for one in stores if self.top in one.parents]
 
-    def _walk(self, top: Path) -> Iterator[Path]:
-        stores = {self._top / name for name in self.store_names()}
-        for directory, names, files in os.walk(top):
-            here = Path(directory)
-            names[:] = sorted(n for n in names if n not in _HIDDEN and here / n not in stores)
-            names[:] = [n for n in names if not (here / n).is_symlink()]
-            for name in sorted(files):
-                place = here / name
-                if not place.is_symlink() and place.is_file() and not is_temporary(place):
-                    yield place
+    def _is(self, parts: Sequence[str], kind: Callable[[int], bool]) -> bool:
+        found = look_beneath(self.top, parts)
+        return found is not None and kind(found.st_mode)
+
+    def _walk(self, parts: Sequence[str]) -> Iterator[str]:
+        """Names below a directory; no link is followed, not even one that comes in between."""
+        stores = {self.top / name for name in self.store_names()}
+        with store_errors(self.top.joinpath(*parts), "list"), open_beneath(self.top, parts) as opened:
+            for directory, names, files, here in os.fwalk(".", dir_fd=opened):
+                inside = PurePosixPath(directory)
+                place = self.top.joinpath(*parts, inside)
+                names[:] = sorted(n for n in names if n not in _HIDDEN and place / n not in stores)
+                for name in files:
+                    with suppress(FileNotFoundError):
+                        kind = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
+                        if stat.S_ISREG(kind) and not is_temporary(Path(name)):
+                            yield str(inside / name)
+
+
+def written_name(name: bytes) -> str:
+    r"""
+    The name of a file as text of one line; what is no text in it is written out.
+
+    >>> written_name(b"caf\xe9.txt"), written_name("café\n.txt".encode())
+    ('caf\\xe9.txt', 'café\\x0a.txt')
+    """
+    return visible(name.decode("utf-8", "backslashreplace")).replace("\t", "\\x09").replace("\n", "\\x0a")
 
 
 def fingerprint(text: str) -> str:
@@ -175,8 +196,3 @@ def fingerprint(text: str) -> str:
     (True, False)
     """
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()
-
-
-def guarded_files(root: Path) -> tuple[Path, ...]:
-    """What in a project panda itself obeys."""
-    return tuple(root / name for name in ("panda.toml", "models.yaml", "recipes", "prompts"))

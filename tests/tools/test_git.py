@@ -1,0 +1,473 @@
+"""git.status and git.diff with real repositories that would have git run something."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.tools.contract import ToolResult
+from panda.tools.project import Project
+from panda.tools.table import run_tool
+from tests.code_mode import SOURCE, git, repository
+from tests.tools.test_limits import context_of
+
+PLAIN = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
+
+
+def ask(root: Path, project: Path, name: str, environ: dict[str, str] | None = None) -> ToolResult:
+    """What a tool of git gives."""
+    given = Project(project, (root / "store",), environ=environ or PLAIN)
+    return run_tool(name, {}, context_of(root, project=given))
+
+
+def both(root: Path, project: Path, environ: dict[str, str] | None = None) -> tuple[ToolResult, ToolResult]:
+    """git.status and git.diff."""
+    return ask(root, project, "git.status", environ), ask(root, project, "git.diff", environ)
+
+
+def program(root: Path) -> Path:
+    """A program that leaves a file `ran` beside the project, and what it was told."""
+    path = root / "program.sh"
+    path.write_text(f'#!/bin/sh\necho "$0 $@" >> "{root}/ran"\nexit 1\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def edited(project: Path) -> None:
+    """A file that git must look into: same size and other content."""
+    (project / "totals.py").write_text(SOURCE.replace("add_up", "summed"), encoding="utf-8")
+
+
+def missing_blob(project: Path) -> None:
+    """A repository that takes what it lacks from elsewhere, and lacks something."""
+    (project / "totals.py").write_text(SOURCE.replace("add_up", "summed"), encoding="utf-8")
+    blob = git(project, "rev-parse", "HEAD:totals.py").strip()
+    (project / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    git(project, "config", "core.repositoryformatversion", "1")
+    git(project, "config", "extensions.partialClone", "origin")
+    git(project, "config", "remote.origin.promisor", "true")
+
+
+def attributes(project: Path, text: str) -> None:
+    """Attributes that no commit holds."""
+    (project / ".git" / "info").mkdir(exist_ok=True)
+    (project / ".git" / "info" / "attributes").write_text(text, encoding="utf-8")
+
+
+def config(**values: str) -> Callable[[Path, Path], None]:
+    """Sets keys of the repository, with the program in the place of PROGRAM."""
+
+    def act(project: Path, run: Path) -> None:
+        for key, value in values.items():
+            git(project, "config", key.replace("__", "."), value.replace("PROGRAM", str(run)))
+
+    return act
+
+
+def with_attributes(text: str, **values: str) -> Callable[[Path, Path], None]:
+    """The same for files with an attribute."""
+
+    def act(project: Path, run: Path) -> None:
+        config(**values)(project, run)
+        attributes(project, text)
+
+    return act
+
+
+def included(project: Path, run: Path) -> None:
+    (project / "more").write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
+    git(project, "config", "include.path", "../more")
+
+
+def included_for_this(project: Path, run: Path) -> None:
+    (project / "more").write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
+    git(project, "config", "includeIf.gitdir:**.path", "../more")
+
+
+def of_the_work_tree(project: Path, run: Path) -> None:
+    git(project, "config", "core.repositoryformatversion", "1")
+    git(project, "config", "extensions.worktreeConfig", "true")
+    git(project, "config", "--worktree", "core.fsmonitor", str(run))
+
+
+def hook(project: Path, run: Path) -> None:
+    for name in ("post-index-change", "fsmonitor-watchman", "post-checkout"):
+        os.link(run, project / ".git" / "hooks" / name)
+    later = (project / "totals.py").stat().st_mtime + 100
+    os.utime(project / "totals.py", (later, later))
+
+
+def other_hooks(project: Path, run: Path) -> None:
+    (project / "hooks").mkdir()
+    os.link(run, project / "hooks" / "post-index-change")
+    git(project, "config", "core.hooksPath", str(project / "hooks"))
+    later = (project / "totals.py").stat().st_mtime + 100
+    os.utime(project / "totals.py", (later, later))
+
+
+def fetched_by_ssh(project: Path, run: Path) -> None:
+    git(project, "config", "remote.origin.url", "ssh://a.invalid/x")
+    git(project, "config", "core.sshCommand", str(run))
+    missing_blob(project)
+
+
+def fetched_by_proxy(project: Path, run: Path) -> None:
+    git(project, "config", "remote.origin.url", "git://a.invalid/x")
+    git(project, "config", "core.gitProxy", str(run))
+    missing_blob(project)
+
+
+def fetched_by_helper(project: Path, run: Path) -> None:
+    git(project, "config", "remote.origin.url", f"ext::{run} %S")
+    git(project, "config", "protocol.ext.allow", "always")
+    missing_blob(project)
+
+
+def fetched_from_program(project: Path, run: Path) -> None:
+    git(project, "config", "remote.origin.url", str(project))
+    git(project, "config", "remote.origin.uploadpack", str(run))
+    missing_blob(project)
+
+
+def submodule(project: Path, run: Path) -> None:
+    """A submodule whose own configuration has a filter."""
+    inner = project.parent / "inner"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "a.txt").write_text("a\n", encoding="utf-8")
+    git(inner, "add", ".")
+    git(inner, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
+    git(project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "inner")
+    git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    (project / "inner" / "a.txt").write_text("b\n", encoding="utf-8")
+    git(project / "inner", "config", "filter.x.clean", str(run))
+    (project / ".git" / "modules" / "inner" / "info").mkdir(exist_ok=True)
+    (project / ".git" / "modules" / "inner" / "info" / "attributes").write_text("* filter=x\n")
+
+
+RUNS_SOMETHING: dict[str, Callable[[Path, Path], None]] = {
+    "fsmonitor": config(core__fsmonitor="PROGRAM"),
+    "clean": with_attributes("* filter=x\n", filter__x__clean="PROGRAM"),
+    "clean of another name": with_attributes("*.py filter=a.b/c\n", **{"filter.a.b/c.clean": "PROGRAM"}),
+    "process": with_attributes("* filter=x\n", filter__x__process="PROGRAM", filter__x__required="true"),
+    "textconv": with_attributes("* diff=x\n", diff__x__textconv="PROGRAM"),
+    "diff driver": with_attributes("* diff=x\n", diff__x__command="PROGRAM"),
+    "external diff": config(diff__external="PROGRAM"),
+    "include": included,
+    "includeIf": included_for_this,
+    "config.worktree": of_the_work_tree,
+    "hooks": hook,
+    "hooksPath": other_hooks,
+    "sshCommand": fetched_by_ssh,
+    "gitProxy": fetched_by_proxy,
+    "ext::": fetched_by_helper,
+    "uploadpack": fetched_from_program,
+    "submodule": submodule,
+}
+
+
+@pytest.mark.parametrize("name", RUNS_SOMETHING)
+def test_nothing_runs(tmp_path: Path, name: str) -> None:
+    """What a repository would have git run is not run; git itself runs it, so that the test can tell."""
+    project, run = repository(tmp_path), program(tmp_path)
+    edited(project)
+    RUNS_SOMETHING[name](project, run)
+    before = {path: path.read_bytes() for path in (project / ".git").rglob("*") if path.is_file()}
+    assert both(tmp_path, project)[0].status == "success"
+    assert not (tmp_path / "ran").exists()
+    assert {p: p.read_bytes() for p in (project / ".git").rglob("*") if p.is_file()} == before
+    for words in (("status",), ("diff", "HEAD")):
+        subprocess.run(["git", *words], cwd=project, env=PLAIN, capture_output=True, timeout=60, check=False)
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"GIT_EXTERNAL_DIFF": "PROGRAM"},
+        {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "PROGRAM"},
+        {"GIT_CONFIG_PARAMETERS": "'core.fsmonitor'='PROGRAM'"},
+        {"GIT_CONFIG_GLOBAL": "HOME/.gitconfig"},
+        {"GIT_CONFIG_SYSTEM": "HOME/.gitconfig"},
+        {"HOME": "HOME"},
+        {"XDG_CONFIG_HOME": "HOME/xdg"},
+    ],
+    ids=lambda variables: ",".join(variables),
+)
+def test_nothing_of_the_environment_runs(tmp_path: Path, variables: dict[str, str]) -> None:
+    """Neither variables of git nor the user's own configuration have anything run."""
+    project, run, home = repository(tmp_path), program(tmp_path), tmp_path / "home"
+    for path in (home / ".gitconfig", home / "xdg" / "git" / "config"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"[core]\n\tfsmonitor = {run}\n", encoding="utf-8")
+    edited(project)
+    environ = PLAIN | {
+        key: value.replace("PROGRAM", str(run)).replace("HOME", str(home)) for key, value in variables.items()
+    }
+    status, diff = both(tmp_path, project, environ)
+    assert (status.status, diff.data["files"]) == ("success", 1)
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(["git", "diff", "HEAD"], cwd=project, env=environ, capture_output=True, check=False)
+    assert (tmp_path / "ran").exists()
+
+
+def test_git_of_the_project_is_not_run(tmp_path: Path) -> None:
+    """A program `git` that lies in the project is not taken for git, nor one of the current directory."""
+    project, run = repository(tmp_path), program(tmp_path)
+    (project / "bin").mkdir()
+    (tmp_path / "bin").mkdir()
+    for place in (project / "git", project / "bin" / "git"):
+        os.link(run, place)
+    (tmp_path / "bin" / "git").symlink_to(project / "git")
+    path = os.pathsep.join([".", "", str(project / "bin"), str(tmp_path / "bin"), os.environ["PATH"]])
+    assert both(tmp_path, project, {**PLAIN, "PATH": path})[0].status == "success"
+    assert not (tmp_path / "ran").exists()
+
+
+def bare(project: Path, run: Path, folder: str) -> None:
+    """Text files that make a directory a bare repository, which fetches what it lacks with a program."""
+    given = {
+        "HEAD": "ref: refs/heads/main\n",
+        "objects/x": "",
+        "refs/heads/main": "1" * 40,
+        "config": f"""[core]
+            repositoryformatversion = 1
+            bare = false
+            worktree = "."
+            sshCommand = {run}
+            [extensions]
+            partialClone = origin
+            [remote "origin"]
+            promisor = true
+            url = ssh://a.invalid/x
+            """,
+    }
+    for name, text in given.items():
+        path = project / folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("folder", [".", "sub"])
+def test_directory_that_looks_like_a_repository(tmp_path: Path, folder: str) -> None:
+    """Only a `.git` makes a repository: files of the project that git would take for one are files."""
+    project, run = tmp_path / "project", program(tmp_path)
+    project.mkdir()
+    bare(project, run, folder)
+    for result in both(tmp_path, project / folder):
+        assert "in no git repository" in str(result.error)
+    assert not (tmp_path / "ran").exists()
+    words = ["git", "diff", "HEAD", "--"]
+    subprocess.run(words, cwd=project / folder, env=PLAIN, capture_output=True, timeout=60, check=False)
+    assert (tmp_path / "ran").exists()
+
+
+def test_part_of_a_repository(tmp_path: Path) -> None:
+    """A project that is a part of a repository sees its own files, by the repository's git directory."""
+    project = repository(tmp_path)
+    (project / "part").mkdir()
+    (project / "part" / "a.txt").write_text("a\n", encoding="utf-8")
+    edited(project)
+    status, diff = both(tmp_path, project / "part")
+    assert (status.data["changes"], diff.data["files"]) == (["?? part/a.txt"], 0)
+
+
+def test_linked_work_tree_and_submodule(tmp_path: Path) -> None:
+    """The `.git` files that git makes for linked work trees and submodules are followed."""
+    project = repository(tmp_path)
+    git(project, "worktree", "add", "-q", str(tmp_path / "linked"))
+    submodule(project, program(tmp_path))
+    edited(tmp_path / "linked")
+    for place, name in ((tmp_path / "linked", "totals.py"), (project / "inner", "a.txt")):
+        status, diff = both(tmp_path, place)
+        assert status.data["changes"] == [f" M {name}"]
+        assert f"+++ b/{name}" in diff.data["diff"]
+    assert not (tmp_path / "ran").exists()
+
+
+def pointer(target: str) -> Callable[[Path, Path], None]:
+    def act(project: Path, other: Path) -> None:
+        (project / ".git").write_text(f"gitdir: {target.replace('OTHER', str(other))}\n", encoding="utf-8")
+
+    return act
+
+
+def linked(project: Path, other: Path) -> None:
+    (project / ".git").symlink_to(other / ".git")
+
+
+def half(*parts: str) -> Callable[[Path, Path], None]:
+    """A real `.git` of which parts lie elsewhere."""
+
+    def act(project: Path, other: Path) -> None:
+        git(project, "init", "-q")
+        for part in parts:
+            place = project / ".git" / part
+            subprocess.run(["rm", "-rf", str(place)], check=True)
+            place.symlink_to(other / ".git" / part)
+
+    return act
+
+
+def written(name: str, text: str) -> Callable[[Path, Path], None]:
+    """A real `.git` with a file that leads elsewhere."""
+
+    def act(project: Path, other: Path) -> None:
+        git(project, "init", "-q")
+        (project / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / ".git" / name).write_text(text.replace("OTHER", str(other)), encoding="utf-8")
+
+    return act
+
+
+def own_pointer(project: Path, other: Path) -> None:
+    """A `.git` file and a place for it, both in the project."""
+    bare(project, other, "place")
+    (project / ".git").write_text("gitdir: place\n", encoding="utf-8")
+    (project / "place" / "gitdir").write_text(str(project / ".git"), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "leads",
+    [
+        pointer("OTHER/.git"),
+        pointer("../project/../other/.git"),
+        pointer("/dev/null"),
+        pointer("x"),
+        own_pointer,
+        linked,
+        half("HEAD"),
+        half("objects"),
+        half("refs"),
+        half("index"),
+        half("config"),
+        written("HEAD", "ref: refs/../../../other/.git/refs/heads/master\n"),
+        written("HEAD", "ref: ../../other/.git/HEAD\n"),
+        written("HEAD", "../../other/secret"),
+        written("commondir", "OTHER/.git"),
+        written("objects/info/alternates", "OTHER/.git/objects\n"),
+        written("config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n"),
+        written("config", "[core]\n\trepositoryformatversion = 7\n"),
+        written("config", "[core\n"),
+    ],
+)
+def test_git_directory_that_leads_elsewhere(tmp_path: Path, leads: Callable[[Path, Path], None]) -> None:
+    """What leads to another repository, or to a place that tools could write, is refused."""
+    project, other = tmp_path / "project", repository(tmp_path).rename(tmp_path / "other")
+    (other / "secret").write_text("a secret\n", encoding="utf-8")
+    project.mkdir()
+    leads(project, other)
+    for result in both(tmp_path, project):
+        assert result.status == "error"
+        assert "secret" not in str(result.error)
+
+
+def test_as_git_says(tmp_path: Path) -> None:
+    """Without filters and helpers, the answers are git's own: renamed, deleted, ignored, modes, CRLF."""
+    project = repository(tmp_path)
+    (project / "b c.txt").write_text("one\ntwo\nthree\nfour\n", encoding="utf-8")
+    (project / "crlf.txt").write_bytes(b"a\r\nb\r\n")
+    (project / ".gitignore").write_text("*.log\n", encoding="utf-8")
+    git(project, "config", "core.autocrlf", "input")
+    git(project, "add", ".")
+    git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    git(project, "mv", "b c.txt", "d e.txt")
+    (project / "crlf.txt").touch()
+    (project / "x.log").write_text("x", encoding="utf-8")
+    (project / ".git" / "info" / "exclude").write_text("*.tmp\n", encoding="utf-8")
+    (project / "y.tmp").write_text("x", encoding="utf-8")
+    (project / "totals.py").chmod(0o755)
+    (project / "check_totals.py").unlink()
+    (project / "größe.txt").write_text("neu\n", encoding="utf-8")
+    git(project, "add", "-N", "größe.txt")
+    expected = git(project, "-c", "core.quotePath=false", "status", "--porcelain", "--untracked-files=all")
+    status, diff = both(tmp_path, project)
+    renamed = 'R  "b c.txt" -> "d e.txt"'
+    assert renamed in expected
+    assert status.data["changes"] == [
+        "R  d e.txt (was b c.txt)" if line == renamed else line for line in expected.splitlines()
+    ]
+    assert diff.data["diff"] == git(project, "-c", "core.quotePath=false", "diff", "HEAD")
+    assert diff.data["files"] == len(git(project, "diff", "HEAD", "--name-only").splitlines())
+
+
+@pytest.mark.parametrize("way", ["split index", "packed refs", "detached", "sparse", "sha256", "unborn"])
+def test_forms_of_repositories(tmp_path: Path, way: str) -> None:
+    """The usual forms of index, refs and objects are understood."""
+    project = repository(tmp_path)
+    if way == "split index":
+        git(project, "update-index", "--split-index")
+    elif way == "packed refs":
+        git(project, "pack-refs", "--all")
+    elif way == "detached":
+        git(project, "checkout", "-q", "--detach")
+    elif way == "sparse":
+        (project / "away").mkdir()
+        (project / "away" / "a.txt").write_text("a\n", encoding="utf-8")
+        git(project, "add", ".")
+        git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+        git(project, "sparse-checkout", "set", "--cone", "--sparse-index", "nothing")
+        assert not (project / "away").exists()
+    else:
+        subprocess.run(["rm", "-rf", str(project / ".git")], check=True)
+        git(project, "init", "-q", *(["--object-format=sha256"] if way == "sha256" else []))
+        git(project, "add", ".")
+        if way == "sha256":
+            git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "first")
+    edited(project)
+    status, diff = both(tmp_path, project)
+    changes = status.data["changes"]
+    if way == "unborn":
+        assert "AM totals.py" in changes
+        assert diff.status == "error"
+    else:
+        assert (changes, diff.data["files"]) == ([" M totals.py"], 1)
+
+
+def test_many_changes(tmp_path: Path) -> None:
+    """A status of more than 200 kB is counted to the last file, and each entry that is shown is whole."""
+    project = repository(tmp_path)
+    for number in range(3000):
+        (project / f"{number:04d}_{'x' * 90}.txt").write_text("", encoding="utf-8")
+    status = ask(tmp_path, project, "git.status")
+    assert status.claims[0].text == "3000 files differ from the last commit"
+    assert status.data["left_out"] == 2500
+    assert status.data["changes"][0] == f"?? 0000_{'x' * 90}.txt"
+
+
+def test_hostile_names(tmp_path: Path) -> None:
+    """Names are bytes: line breaks, quotes and other encodings make one line each."""
+    project = repository(tmp_path)
+    names = [b"a\nb.txt", b"caf\xe9.txt", b'"q".txt', b" s .txt", b"\x1b[31m.txt", b"## 2. x", b"a -> b"]
+    for name in names:
+        (project / os.fsdecode(name)).write_text("x", encoding="utf-8")
+    status = ask(tmp_path, project, "git.status")
+    assert sorted(status.data["changes"]) == sorted(
+        [
+            *(
+                "?? a\\x0ab.txt",
+                "?? caf\\xe9.txt",
+                '?? "q".txt',
+                "??  s .txt",
+                "?? \\x1b[31m.txt",
+                "?? ## 2. x",
+            ),
+            "?? a -> b",
+        ]
+    )
+
+
+def test_long_diff(tmp_path: Path) -> None:
+    """A diff that is too long is cut at the end, after a whole line; all its files are counted."""
+    project = repository(tmp_path)
+    (project / "a.txt").write_text("diff --git a b\n" * 20_000, encoding="utf-8")
+    git(project, "add", ".")
+    edited(project)
+    diff: Any = ask(tmp_path, project, "git.diff")
+    assert diff.claims[0].text == "2 files differ from the last commit"
+    assert diff.data["diff"].startswith("diff --git a/a.txt b/a.txt\n")
+    assert diff.data["diff"].endswith("\n+diff --git a b\n")
+    assert "bytes at the end of the diff are left out" in diff.claims[1].text
