@@ -10,10 +10,10 @@ import typer
 from panda.cli.completion import complete_turns
 from panda.cli.contract import Invocation, Result
 from panda.cli.plain_text import one_line
-from panda.documents.problems import Problem
+from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.errors import CheckError
 from panda.memory.checking import check_memory
-from panda.memory.judging import judge_gathered
+from panda.memory.judging import JUDGED, judge_gathered
 from panda.settings import Settings
 from panda.storage.checking import check_store
 from panda.storage.layout import Layout
@@ -34,29 +34,32 @@ def validate(
     Check files, without loading a model.
 
     Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
-    turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites.
-    Ends with 3 if anything is wrong.
+    turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
+    line whose node has changed or gone since is not judged. Ends with 3 if anything is wrong or not judged.
 
     Example: panda validate 813 --user demo
     """
-    layout = invocation.store() if not paths else Layout(invocation.settings.root)
-    places = [_place(path, layout, invocation.settings.user) for path in paths or ()]
+    settings = invocation.settings
+    layout = invocation.store() if not paths else Layout(settings.root)
+    places = [_place(path, layout, settings.user) for path in paths or ()]
     problems = check_store(layout, places)
-    problems += judge_gathered(layout.root, places)
-    told = {(problem.path, problem.line) for problem in problems}
-    problems += [
-        one
-        for one in check_memory(layout.root, places, invocation.settings.clock())
-        if (one.path, one.line) not in told
-    ]
-    problems += _recipe_problems(invocation.settings, places)
-    data = {"problems": [asdict(problem) for problem in problems]}
+    for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):
+        told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
+        problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
+    problems += _recipe_problems(settings, places)
+    data = {"verdict": verdict_of(problems), "problems": [asdict(problem) for problem in problems]}
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data)
+    return Result(data, "".join(map(_lines, problems)), error=_error(problems))
+
+
+def _error(problems: Sequence[Problem]) -> CheckError:
     files = len({problem.path for problem in problems})
-    error = CheckError(f"problems: {len(problems)}, in files: {files}", fix="mend them, then validate again")
-    return Result(data, "".join(map(_lines, problems)), error=error)
+    unjudged = sum(problem.verdict is Verdict.NOT_JUDGED for problem in problems)
+    of_them = f", {unjudged} of them not judged" if unjudged else ""
+    message = f"problems: {len(problems)}{of_them}, in files: {files}"
+    return CheckError(message, fix="mend them, then validate again")
 
 
 def _place(path: Path, layout: Layout, user: str) -> Path:
@@ -90,4 +93,5 @@ def _below(problem: Problem, place: Path) -> bool:
 
 def _lines(problem: Problem) -> str:
     fix = f"  fix: {one_line(problem.fix)}\n" if problem.fix else ""
-    return f"{one_line(problem.where)}: {one_line(problem.message)}\n{fix}"
+    unjudged = "not judged: " if problem.verdict is Verdict.NOT_JUDGED else ""
+    return f"{one_line(problem.where)}: {unjudged}{one_line(problem.message)}\n{fix}"

@@ -1,5 +1,6 @@
 """What a check finds, and the three things that it can say."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,3 +38,14 @@ class Problem:
         """File with line or key, for an error's `where:` line."""
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place} ({self.key})" if self.key else place
+
+
+def verdict_of(problems: Iterable[Problem]) -> Verdict:
+    """
+    What a check says that found these problems.
+
+    >>> str(verdict_of([])), str(verdict_of([Problem("a.md", "gone", verdict=Verdict.NOT_JUDGED)]))
+    ('sound', 'not judged')
+    """
+    found = {problem.verdict for problem in problems}
+    return next((one for one in (Verdict.UNSOUND, Verdict.NOT_JUDGED) if one in found), Verdict.SOUND)

@@ -1,13 +1,62 @@
-"""A user's memory as it was before a turn, for running that turn again."""
+"""A user's memory as it was before a turn, for running that turn again and for judging it."""
 
 import json
+import tempfile
 from datetime import datetime
+from pathlib import Path
 
+from panda.errors import MemoryNodeError
 from panda.memory.assertions import Assertion
+from panda.memory.nodes import Node, NodeReader
 from panda.memory.projection import KINDS, Projection
 from panda.memory.showing import Showing
 from panda.storage.files import write_atomic
 from panda.storage.layout import Layout
+
+_MEMORY = ("memory:", "fact:")
+
+
+class PastNodes:
+    """
+    The nodes of a user as they were when a turn began; memory that has changed since is set back.
+
+    Args:
+        layout: The store.
+        user: Whose memory.
+        before: Number of the turn; what it or a later one said or researched does not count.
+        at: When it began.
+    """
+
+    def __init__(self, layout: Layout, user: str, *, before: int, at: datetime) -> None:
+        self._layout, self._user, self._before = layout, user, before
+        self._reader = NodeReader(layout, user, lambda: at, before=before)
+        self.at = at
+
+    def load(self, node_id: str) -> Node:
+        """
+        A node as of then; pages and notes as they are now.
+
+        Raises:
+            MemoryNodeError: There was none, or it is corrupt.
+            FileFormatError: The log or a memory file is corrupt.
+            StoreError: A file cannot be read or written.
+        """
+        try:
+            node = self._reader.load(node_id)
+        except MemoryNodeError:
+            if not node_id.startswith(_MEMORY):
+                raise
+            node = None
+        if node is not None and not (node_id.startswith(_MEMORY) and self.has_changed(node)):
+            return node
+        with tempfile.TemporaryDirectory(prefix="panda-past-") as directory:
+            past = Layout(Path(directory) / "panda-system-docs")
+            set_memory_back(self._layout, past, self._user, turn=self._before, at=self.at)
+            return NodeReader(past, self._user, lambda: self.at).load(node_id)
+
+    def has_changed(self, node: Node) -> bool:
+        """Whether a node says of itself that it was written after the turn began."""
+        return node.at is not None and node.at > self.at
 
 
 def set_memory_back(layout: Layout, past: Layout, user: str, *, turn: int, at: datetime) -> None:

@@ -214,14 +214,23 @@ def render_gathered(
         meta["provenance"] = list(section.provenance)
         if section.source:
             meta["source"] = section.source
-        lines = [_line(item, section, nodes or {}, now) for item in section.items] or ["- none stated"]
+        lines = [render_line(item, section, nodes or {}, now) for item in section.items] or ["- none stated"]
         blocks += [Text(f"### {section.title}"), Meta(meta), Text("\n".join(lines))]
     return Section(2, tuple(blocks))
 
 
-def _line(
+def render_line(
     item: GatheredItem, section: GatheredSection, nodes: Mapping[str, Node], now: datetime | None
 ) -> str:
+    """
+    A line of §2 as it stands in context.md: with the marks of its nodes, the turn's number, the page's age.
+
+    Args:
+        item: The line.
+        section: Its part; a mark counts in its nodes from 1.
+        nodes: The loaded nodes.
+        now: The instant that ages are counted to; None shows none.
+    """
     marks = "".join(f" [{section.node_ids.index(node_id) + 1}]" for node_id in item.node_ids)
     turns = [node_id.removeprefix("turn:") for node_id in item.node_ids if node_id.startswith("turn:")]
     cited = [nodes[node_id] for node_id in item.node_ids if node_id in nodes]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from panda.documents.context import Meta, Section
 from panda.memory.gathered import CONSTRAINTS, TITLES, GatheredItem, GatheredSection
 
-_MARK = "[…]"
+CUT_MARK = "[…]"
+"""Stands where something was cut."""
 _LINE = re.compile(
     r"^(?:- )?(?:Turn \d+: )?(?P<text>.*?)(?P<marks>(?: \[\d{1,3}\])+)(?: \([^()]*\))?$", re.DOTALL
 )
@@ -35,6 +36,8 @@ class ReadSection:
     """As values, titles and types in S0's names."""
     is_old: bool
     """Whether it is of S1's form, which names no nodes."""
+    lines: tuple[str, ...]
+    """The lines as they stand there, in the order of the section's items."""
     is_cut: bool
     """Whether something was cut from its lines."""
     faults: tuple[str, ...]
@@ -98,24 +101,26 @@ def _read(part: _Part) -> ReadSection:
         faults.append("has no _meta")
     if title == CONSTRAINTS and isinstance(kinds, tuple) and len(kinds) == 1:
         kinds = kinds[0]
-    items = () if is_old else tuple(_item(line, node_ids, title) for line in part.lines if _says(line))
+    said = [] if is_old else [(_item(line, node_ids, title), line) for line in part.lines if _says(line)]
+    said = [(item, line) for item, line in said if item.text]
     return ReadSection(
         GatheredSection(
             title=title,
             source_type=kinds,
-            items=tuple(item for item in items if item.text),
+            items=tuple(item for item, _ in said),
             confidence_avg=None if average is None else float(average),
             node_ids=node_ids,
             provenance=_texts(meta, "provenance", faults),
         ),
         is_old,
-        any(_MARK in line for line in part.lines),
+        tuple(line for _, line in said),
+        any(CUT_MARK in line for line in part.lines),
         tuple(faults),
     )
 
 
 def _says(line: str) -> bool:
-    return line.strip() not in ("- none stated", _MARK, f"- {_MARK}")
+    return line.strip() not in ("- none stated", CUT_MARK, f"- {CUT_MARK}")
 
 
 def _item(line: str, node_ids: tuple[str, ...], title: str) -> GatheredItem:
@@ -130,7 +135,7 @@ def _item(line: str, node_ids: tuple[str, ...], title: str) -> GatheredItem:
 
 
 def _bare(text: str) -> str:
-    return " ".join(text.replace(_MARK, " ").split())
+    return " ".join(text.replace(CUT_MARK, " ").split())
 
 
 def _texts(meta: Mapping[str, object], key: str, faults: list[str]) -> tuple[str, ...]:

@@ -1,29 +1,32 @@
 """Whether §2 of saved turns can be believed, judged as of when it was gathered (`panda validate`)."""
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from panda.documents.context import parse_context
-from panda.documents.problems import Problem
+from panda.documents.last_seen import without_last_seen
+from panda.documents.problems import Problem, Verdict
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, PandaError
-from panda.memory.as_of import set_memory_back
-from panda.memory.gathered import CONSTRAINTS, GatheredItem, GatheredSection
+from panda.memory.as_of import PastNodes
+from panda.memory.gathered import CONSTRAINTS, GatheredItem, GatheredSection, render_line
 from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sections
-from panda.memory.gathered_reading import ReadSection, read_gathered
-from panda.memory.nodes import Node, NodeReader
-from panda.storage.files import is_temporary, read_text
-from panda.storage.layout import CONTEXT_MD, GATHERED_CONTEXT_JSON, METADATA_JSON, Layout
+from panda.memory.gathered_reading import CUT_MARK, ReadSection, read_gathered
+from panda.memory.nodes import Node
+from panda.storage.checking_files import problem_of
+from panda.storage.files import is_temporary, read_json_lines, read_text
+from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, GATHERED_CONTEXT_JSON, METADATA_JSON, Layout
 from panda.storage.names import turn_number
 from panda.storage.records import load_object
 
 _GATHERING = 2
-_MEMORY = ("memory:", "fact:")
-_KEY = "§2"
+_SYNTHESIS = "phase2_2_synthesis"
+JUDGED = "§2"
+"""Key of what was judged."""
+_NOTHING = "none stated"
 
 
 def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
@@ -35,7 +38,8 @@ def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
         paths: A root, a user's directory, turn directories, directories of these, or files.
 
     Returns:
-        A problem a finding, at the turn's context.md; files that do not read are reported elsewhere.
+        A problem a finding, at the turn's context.md; not judged is what rests on a source that has changed
+        or gone since, and all of a §2 whose files do not read.
 
     Source:
         S0 §4, §6; design §4 "Validation".
@@ -73,86 +77,147 @@ def judge_turn(directory: Path) -> list[Problem]:
     path = directory / CONTEXT_MD
     try:
         document = parse_context(read_text(path), where=str(path))
-        metadata = load_object(directory / METADATA_JSON)
-        gathered = _gathered(directory / GATHERED_CONTEXT_JSON)
         section = document.section(_GATHERING)
         if section is None:
             return []
+        query = str(load_object(directory / METADATA_JSON).get("query") or "")
+        gathered = load_object(directory / GATHERED_CONTEXT_JSON) if _is_there(directory) else {}
         at = _instant(gathered.get("gathered_at")) or document.front.created_at
-        judge = _Judge(Layout(users.parent), directory.parent.parent.name, number, at, gathered)
-        issues = judge.issues(read_gathered(section), str(metadata.get("query") or ""))
-    except (PandaError, KeyError, TypeError, ValueError):
-        return []  # damaged files have findings of their own
-    return [Problem(str(path), issue, key=_KEY) for issue in issues]
+        past = PastNodes(Layout(users.parent), directory.parent.parent.name, before=number, at=at)
+        judge = _Judge(past, gathered, quotes=_quotes(directory))
+        found = judge.findings(read_gathered(section), query)
+    except PandaError as exc:
+        own = (directory / name for name in (CONTEXT_MD, METADATA_JSON, GATHERED_CONTEXT_JSON))
+        damaged = next((one for one in own if (exc.where or "").startswith(str(one))), path)
+        return [replace(problem_of(exc, damaged), verdict=Verdict.NOT_JUDGED)]
+    except (KeyError, TypeError, ValueError) as exc:  # the schema of a file tells the rest
+        message = f"{type(exc).__name__}: {exc}"
+        return [Problem(str(path), message, key=JUDGED, verdict=Verdict.NOT_JUDGED)]
+    return [Problem(str(path), issue, key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
 
 
-def _gathered(path: Path) -> dict[str, Any]:
-    return load_object(path) if path.is_file() else {}
+def _is_there(directory: Path) -> bool:
+    return (directory / GATHERED_CONTEXT_JSON).exists()
 
 
 def _instant(value: object) -> datetime | None:
     return parse_time(value) if isinstance(value, str) else None
 
 
-class _Judge:
-    """Judges the parts of one turn's §2; memory that has changed since is set back in a directory."""
+def _quotes(directory: Path) -> bool:
+    """Whether the lines of §2 were chosen, so that each is a quotation: a model that writes words its own."""
+    path = directory / CALLS_JSONL
+    kinds = {
+        call.get("kind")
+        for call in (read_json_lines(path) if path.exists() else ())
+        if isinstance(call, Mapping) and _SYNTHESIS in str(call.get("recipe"))
+    }
+    return kinds == {"choose"}
 
-    def __init__(self, layout: Layout, user: str, turn: int, at: datetime, gathered: dict[str, Any]) -> None:
-        self._layout, self._user, self._turn, self._at = layout, user, turn, at
-        self._reader = NodeReader(layout, user, lambda: at)
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Judge:
+    """
+    Judges the parts of one turn's §2.
+
+    Args:
+        past: The nodes as they were when it was gathered.
+        gathered: The value of gathered_context.json; {} if there is none.
+        quotes: Whether every line must stand in a node word for word.
+    """
+
+    def __init__(self, past: PastNodes, gathered: Mapping[str, Any], *, quotes: bool) -> None:
+        self._past, self._quotes = past, quotes
         documents = gathered.get("documents")
         self._loaded = {one["node_id"] for one in documents} if documents is not None else None
         self._lines = {
             part["title"]: tuple(GatheredItem(one["text"], tuple(one["node_ids"])) for one in part["items"])
             for part in gathered.get("sections", ())
         }
+        self._nodes: dict[str, Node] = {}
+        self._lost: dict[str, tuple[str, Verdict]] = {}
 
-    def _load(self, node_id: str) -> Node:
-        """
-        A node as of then.
-
-        Raises:
-            MemoryNodeError: There was none, or it is corrupt.
-        """
-        try:
-            node = self._reader.load(node_id)
-        except MemoryNodeError:
-            if not node_id.startswith(_MEMORY):
-                raise
-            node = None
-        if not node_id.startswith(_MEMORY) or (node and (node.at is None or node.at <= self._at)):
-            assert node is not None
-            return node
-        with tempfile.TemporaryDirectory(prefix="panda-judge-") as directory:
-            past = Layout(Path(directory) / "panda-system-docs")
-            set_memory_back(self._layout, past, self._user, turn=self._turn, at=self._at)
-            return NodeReader(past, self._user, lambda: self._at).load(node_id)
-
-    def issues(self, parts: Sequence[ReadSection], query: str) -> list[str]:
-        found = [f"section {part.section.title}: {fault}" for part in parts for fault in part.faults]
-        nodes: dict[str, Node] = {}
-        sections: list[GatheredSection] = []
+    def findings(self, parts: Sequence[ReadSection], query: str) -> list[tuple[str, Verdict]]:
+        """What is wrong with the parts, or cannot be judged: a sentence and a verdict each."""
+        found = []
         for part in parts:
             place = f"section {part.section.title}"
+            found += [(f"{place}: {fault}", Verdict.UNSOUND) for fault in part.faults]
             for node_id in part.section.node_ids:
-                try:
-                    nodes.setdefault(node_id, self._load(node_id))
-                except MemoryNodeError as exc:
-                    found.append(f"{place}: {exc.message}")
-                else:
-                    if self._loaded is not None and node_id not in self._loaded:
-                        found.append(f"{place}: {node_id} was not loaded in this turn")
-            if not part.is_old and not self._changed(part, nodes):
-                sections.append(self._whole(part))
-        issues = check_sections(sections, nodes, self._at, query=query)
-        there = any(part.section.title == CONSTRAINTS for part in parts)
-        told = [one for one in issues if one.endswith(UNKNOWN_NODE) or (one == NO_CONSTRAINTS and there)]
-        return found + [one for one in issues if one not in told]
+                self._take(node_id)
+                if node_id in self._lost:
+                    message, verdict = self._lost[node_id]
+                    found.append((f"{place}: {message}", verdict))
+                elif self._loaded is not None and node_id not in self._loaded:
+                    found.append((f"{place}: {node_id} was not loaded in this turn", Verdict.UNSOUND))
+        readable = [part for part in parts if not part.is_old]
+        sections = [self._whole(part) for part in readable]
+        issues = check_sections(sections, self._nodes, self._past.at, query=query)
+        if any(part.section.title == CONSTRAINTS for part in parts):
+            issues = [one for one in issues if one != NO_CONSTRAINTS]
+        issues = [one for one in issues if not one.endswith(UNKNOWN_NODE)]
+        issues += [issue for part in readable for issue in self._line_issues(part)]
+        changed = tuple(f"section {part.section.title}: " for part in parts if self._is_unsure(part))
+        for issue in issues:
+            if issue.startswith(changed):
+                found.append((f"{issue}, and its sources have changed since", Verdict.NOT_JUDGED))
+            else:
+                found.append((issue, Verdict.UNSOUND))
+        unrecorded = [issue for part in readable for issue in self._unrecorded(part)]
+        return found + [(issue, Verdict.UNSOUND) for issue in unrecorded]
 
-    def _changed(self, part: ReadSection, nodes: dict[str, Node]) -> bool:
-        """Whether a node of the part has changed since, so that nothing can be said of its lines."""
-        mine = (nodes[node_id] for node_id in part.section.node_ids if node_id in nodes)
-        return any(node.at is not None and node.at > self._at for node in mine)
+    def _take(self, node_id: str) -> None:
+        """Load a node, or keep why that cannot be: one that the turn did load has changed or gone since."""
+        if node_id in self._nodes or node_id in self._lost:
+            return
+        try:
+            self._nodes[node_id] = self._past.load(node_id)
+        except PandaError as exc:
+            known = self._loaded is not None and node_id in self._loaded
+            verdict = Verdict.NOT_JUDGED if known or not isinstance(exc, MemoryNodeError) else Verdict.UNSOUND
+            self._lost[node_id] = (exc.message, verdict)
+
+    def _is_unsure(self, part: ReadSection) -> bool:
+        """Whether a node of the part is gone or not as it was, so that a fault may be that of the node."""
+        ids = part.section.node_ids
+        lost = any(self._lost[one][1] is Verdict.NOT_JUDGED for one in ids if one in self._lost)
+        return lost or any(self._past.has_changed(self._nodes[one]) for one in ids if one in self._nodes)
+
+    def _line_issues(self, part: ReadSection) -> Iterator[str]:
+        """Lines that code renders otherwise (marks, turn, age), and quotations that stand in no node."""
+        place, section = f"section {part.section.title}", part.section
+        for item, line in self._pairs(part):
+            cited = [self._nodes[one] for one in item.node_ids if one in self._nodes]
+            if CUT_MARK in line or not cited or len(cited) < len(item.node_ids) or "[" not in line:
+                continue
+            moments = (self._past.at, self._past.at + timedelta(seconds=1))  # it is written to the second
+            rendered = [_plain(render_line(item, section, self._nodes, moment)) for moment in moments]
+            if _plain(line) not in rendered:
+                yield f"{place}: {_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"
+            text = _plain(without_last_seen(item.text))
+            if self._quotes and not any(text in _plain(node.text) for node in cited):
+                yield f"{place}: {text!r:.80} is no quotation of {', '.join(item.node_ids)}"
+
+    def _unrecorded(self, part: ReadSection) -> Iterator[str]:
+        """Lines that gathered_context.json of the same turn does not hold, and those that only it holds."""
+        place, recorded = f"section {part.section.title}", self._lines.get(part.section.title)
+        if recorded is None:
+            return
+        there = {_plain(item.text) for item in recorded} - {_NOTHING}
+        said = {_plain(item.text) for item in part.section.items}
+        cut = {_plain(item.text) for item, line in self._pairs(part) if CUT_MARK in line}
+        for text in sorted(said - there - cut):
+            yield f"{place}: gathered_context.json does not hold the line {text!r:.80}"
+        for text in sorted(there - said) if not part.is_cut else ():
+            yield f"{place}: lacks the line {text!r:.80} of gathered_context.json"
+
+    @staticmethod
+    def _pairs(part: ReadSection) -> Iterator[tuple[GatheredItem, str]]:
+        """The items of a part with the lines that they stand in."""
+        return zip(part.section.items, part.lines, strict=True)
 
     def _whole(self, part: ReadSection) -> GatheredSection:
         """The part with the lines that were cut from it, which its nodes and its confidence belong to."""

@@ -42,10 +42,12 @@ class NodeReader:
         layout: Where the store is.
         user: Whose memory.
         clock: Gives the instant that confidences are computed for.
+        before: Research of turns from this number on does not count; None counts all.
     """
 
-    def __init__(self, layout: Layout, user: str, clock: Clock) -> None:
+    def __init__(self, layout: Layout, user: str, clock: Clock, *, before: int | None = None) -> None:
         self._layout = layout
+        self._before = before
         self._user = user
         self._clock = clock
         self._memory_state = Projection(layout, user)
@@ -160,8 +162,10 @@ class NodeReader:
 
     def _research(self, node_id: str, topic: str) -> Node:
         newest: ResearchRecord | None = None
-        for _, directory in turn_directories(self._layout.turns(self._user)):
+        for number, directory in turn_directories(self._layout.turns(self._user)):
             path = directory / RESEARCH_JSON
+            if self._before is not None and number >= self._before:
+                continue
             if path.exists() and f'"{topic}"' in read_text(path):
                 record = load_research(path)
                 if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):

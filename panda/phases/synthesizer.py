@@ -18,7 +18,7 @@ from panda.phases.contract import Advance
 from panda.phases.evidence_spans import gathered_spans, tool_spans
 from panda.phases.pages import named_pages
 from panda.phases.recalling import recalled_items
-from panda.phases.tool_outcome import attachments, kept_again, shortfall
+from panda.phases.tool_outcome import attachments, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
@@ -94,7 +94,7 @@ class Synthesizer:
             "node_ids": node_ids,
             "provenance": provenance,
         }
-        turn.folder.write_text(RESPONSE_MD, "\n\n".join([body, *attached]) + "\n")
+        turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items or attached))
 
     def _with_lists(

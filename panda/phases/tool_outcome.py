@@ -1,5 +1,7 @@
 """What tools leave for the reader besides claims: changes, drafts, and what they could not do."""
 
+from collections.abc import Sequence
+
 from panda.documents.questions import orders_change
 from panda.errors import StoreError
 from panda.phases.turn import Turn
@@ -23,6 +25,16 @@ def attachments(turn: Turn) -> list[str]:
     would = "Would change" if turn.dry_run else "Changed"
     fence = "`" * max(3, 1 + max(_longest_fence(diff) for diff in diffs))
     return [*drafts, "\n".join([f"{would}:\n", f"{fence}diff", *diffs, fence])]
+
+
+def render_response(body: str, attached: Sequence[str]) -> str:
+    """
+    response.md: the answer of §5, and what stands below it.
+
+    >>> render_response("Done.", ["### Draft"])
+    'Done.\\n\\n### Draft\\n'
+    """
+    return "\n\n".join([body, *attached]) + "\n"
 
 
 def kept_again(turn: Turn) -> list[str]:

@@ -1,7 +1,7 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
@@ -9,7 +9,7 @@ from panda.documents.last_seen import last_seen
 from panda.documents.questions import is_question
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
-from panda.memory.nodes import NodeReader
+from panda.memory.nodes import Node, NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import step_texts
@@ -28,6 +28,14 @@ _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
 
 
+class NodeLoader(Protocol):
+    """Gives nodes by their ids."""
+
+    def load(self, node_id: str) -> Node:
+        """The node; raises MemoryNodeError."""
+        ...
+
+
 class Validator:
     """
     Writes §6; sends the turn back to phase 5 or 3, or lets it fail.
@@ -43,14 +51,14 @@ class Validator:
 
     def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
         self._executor = executor
-        self._reader = reader
+        self._check = AnswerCheck(reader)
 
     def run(self, turn: Turn) -> Outcome:
         """Check every item against its nodes, then ask whether the answer answers."""
         items = answer_items(turn.context.section(5))
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
-        issues, rejected = self._check_items(turn, items)
+        issues, rejected = self._check.check_items(turn, items)
         goals = turn.read(PLAN_JSON)["goals"]
         said: Sequence[Mapping[str, Any]] = ()
         if issues:
@@ -86,7 +94,20 @@ class Validator:
                 return Retry(3, reason, section)
         return Stop("failed", section, reason=reason)
 
-    def _check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
+
+class AnswerCheck:
+    """
+    Whether each item of an answer is supported by the nodes that it cites; also of a turn that is saved.
+
+    Args:
+        reader: Loads the cited nodes.
+    """
+
+    def __init__(self, reader: NodeLoader) -> None:
+        self._reader = reader
+
+    def check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
+        """What is wrong with items, a sentence each, and the texts of those items."""
         issues, rejected, steps = [], [], turn.steps()
         past = bool(recalled_turns(turn))  # what was done is told of turns that did it
         for item in items:

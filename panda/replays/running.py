@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
+from panda.documents.problems import verdict_of
 from panda.errors import PandaError
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -102,10 +103,10 @@ def _failed(place: TurnPlace, why: str) -> TurnLine:
 
 
 def _verified(place: TurnPlace) -> TurnLine:
-    folder = place.folder()
-    findings = tuple(f"{problem.where}: {problem.message}" for problem in verify_turn(folder))
-    outcome = None if findings else read_outcome(folder)
-    result = "unsound" if findings else "sound"
+    problems = verify_turn(place)
+    findings = tuple(f"{problem.where}: {problem.message}" for problem in problems)
+    outcome = None if findings else read_outcome(place.folder())
+    result = str(verdict_of(problems))
     return TurnLine(place.number, place.user, str(place.directory), result, findings, outcome=outcome)
 
 

@@ -36,7 +36,7 @@ class TurnLine:
     directory: str
     """The saved turn."""
     result: str
-    """same, differs, halted, sound, unsound or error."""
+    """same, differs, halted, sound, unsound, not judged or error."""
     findings: tuple[str, ...] = ()
     """What is wrong, a line each."""
     different: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class TurnLine:
     @property
     def verdict(self) -> Verdict:
         """What the run says of the turn."""
-        if self.result == "error":
+        if self.result in ("not judged", "error"):
             return Verdict.NOT_JUDGED
         return Verdict.SOUND if self.result in ("same", "sound") else Verdict.UNSOUND
 

@@ -1,30 +1,38 @@
 """
 Saved turns judged again without a model: files, hashes, gates, budgets and evidence.
 
-What a check needs is taken from the turn itself (its calls, its sections, its steps), so that a memory that
-has changed since then finds nothing wrong with an old turn.
+What a check needs is taken from the turn itself (its calls, its sections, its steps) and from the store as it
+was then, so that a memory that has changed since finds nothing wrong with an old turn.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from panda.compression.tokens import count_tokens
 from panda.documents.context import ContextDocument, render_section
-from panda.documents.evidence import check_evidence
-from panda.documents.problems import Problem
+from panda.documents.problems import Problem, Verdict
 from panda.documents.sections import SECTIONS
-from panda.errors import PandaError
+from panda.errors import MemoryNodeError, PandaError
+from panda.memory.as_of import PastNodes
 from panda.memory.gathered import answer_items
-from panda.phases.turn import MOST_EXECUTIONS
+from panda.memory.nodes import Item, Node
+from panda.phases.tool_outcome import attachments, kept_again, render_response
+from panda.phases.turn import MOST_EXECUTIONS, Turn
+from panda.phases.validator import AnswerCheck
 from panda.recipes.journal import text_digest
 from panda.recipes.reply import find_fault, parse_object
+from panda.replays.selection import TurnPlace
+from panda.session.session_file import Session, rebuild_session
+from panda.session.words import recaps
 from panda.storage.checking_turn import check_turn
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
     PLAN_JSON,
+    QUERY_ANALYSIS_JSON,
     REFLECTION_JSON,
     RESPONSE_MD,
 )
@@ -33,16 +41,18 @@ from panda.storage.turn_folder import Metadata, TurnFolder
 _WITHOUT_TOOLS = "synthesis"
 
 
-def verify_turn(folder: TurnFolder) -> list[Problem]:
+def verify_turn(place: TurnPlace) -> list[Problem]:
     """
-    Everything that is wrong with a saved turn, judged from its own files.
+    Everything that is wrong with a saved turn, judged from its own files, and from its sources as they were.
 
     Args:
-        folder: The turn's directory.
+        place: The saved turn.
 
     Returns:
-        One problem for each finding; [] if there is none.
+        One problem for each finding; [] if there is none. What rests on a source that has changed or gone
+        since, and does not stand in the turn's own files, is not judged.
     """
+    folder = place.folder()
     problems = list(check_turn(folder.paths.directory))
     if problems:
         return problems  # what does not read cannot be judged further
@@ -53,7 +63,7 @@ def verify_turn(folder: TurnFolder) -> list[Problem]:
         problems += _check_replies(folder, metadata, calls)
         problems += _check_budgets(folder, document, calls)
         problems += _check_route(folder, metadata)
-        problems += _check_answer(folder, metadata, document)
+        problems += _check_answer(place, metadata, document)
     except PandaError as exc:
         problems.append(Problem(exc.where or str(folder.paths.directory), exc.message, fix=exc.fix))
     return problems
@@ -151,40 +161,79 @@ def _contradiction(folder: TurnFolder, name: str, key: str, value: object, metad
     return Problem(str(folder.paths / name), message, key=key)
 
 
-def _check_answer(folder: TurnFolder, metadata: Metadata, document: ContextDocument) -> list[Problem]:
-    """Whether an approved answer is that of §5, and each item is held by the nodes it cites."""
-    answer = document.section(5)
+def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocument) -> list[Problem]:
+    """Whether an approved answer is that of §5, and phase 6's own check of its items finds nothing."""
+    answer, folder = document.section(5), place.folder()
     if metadata.status != "approved" or answer is None:
         return []
+    turn = Turn(folder, place.layout, session=_session_before(place, metadata))
     problems = []
+    kept, response = kept_again(turn), folder.read_text(RESPONSE_MD).strip()
+    said = render_response(answer.text, [*attachments(turn), *kept]).strip()
+    if response != said:
+        key = _kept_key(folder)
+        lost = key is not None and not kept and response.startswith(said)
+        message = f"the kept content {key} is gone" if lost else "is not the answer of §5 in context.md"
+        verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
+        problems.append(Problem(str(folder.paths / RESPONSE_MD), message, verdict=verdict))
     path = str(folder.paths / CONTEXT_MD)
-    if answer.text.strip() != folder.read_text(RESPONSE_MD).strip():
-        problems.append(Problem(str(folder.paths / RESPONSE_MD), "is not the answer of §5 in context.md"))
     judgement = document.section(6)
     if judgement is not None and judgement.meta.get("verdict") not in (None, "APPROVE"):
         message = f"§6 says {judgement.meta['verdict']}, but the turn is approved"
         problems.append(Problem(path, message, key="verdict"))
-    held = _held(folder, metadata)
-    for item in answer_items(answer):
-        sources = [text for node_id in item.node_ids for text in held.get(node_id, ())]
-        if not sources:
-            message = f"{item.text!r:.80} cites {', '.join(item.node_ids)}, which the turn did not gather"
-            problems.append(Problem(path, message, key="items"))
-        elif missing := [claim.text for claim in check_evidence(item.text, ["\n".join(sources)])]:
-            message = f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}"
-            problems.append(Problem(path, message, key="items"))
+    past = _RecordedNodes(place, metadata)
+    for issue, text in zip(*AnswerCheck(past).check_items(turn, items := answer_items(answer)), strict=True):
+        cited = {node_id for item in items if item.text == text for node_id in item.node_ids}
+        verdict = Verdict.NOT_JUDGED if cited & past.unsure else Verdict.UNSOUND
+        problems.append(Problem(path, issue, key="items", verdict=verdict))
     return problems
 
 
-def _held(folder: TurnFolder, metadata: Metadata) -> dict[str, list[str]]:
-    """What the turn's own files hold of each node: lines of §2 and claims of its steps."""
-    held: dict[str, list[str]] = {f"turn:{folder.number}": [metadata.query]}
-    if folder.has(GATHERED_CONTEXT_JSON):
-        for section in folder.read_json(GATHERED_CONTEXT_JSON)["sections"]:
+def _session_before(place: TurnPlace, metadata: Metadata) -> Session | None:
+    """The session as the turn found it, where its answer shows something of it; else None."""
+    if _kept_key(place.folder()) is None and not recaps(metadata.query):
+        return None
+    return rebuild_session(place.layout, place.user, metadata.session_id, before_turn=place.number)
+
+
+def _kept_key(folder: TurnFolder) -> str | None:
+    """Key of the kept content that the query speaks of."""
+    analysis = folder.read_json(QUERY_ANALYSIS_JSON) if folder.has(QUERY_ANALYSIS_JSON) else {}
+    return analysis.get("kept_content")
+
+
+class _RecordedNodes:
+    """
+    Nodes as they were, and the lines of §2 that the turn itself holds of them.
+
+    Args:
+        place: The saved turn.
+        metadata: Its metadata.json.
+    """
+
+    def __init__(self, place: TurnPlace, metadata: Metadata) -> None:
+        folder = place.folder()
+        self._past = PastNodes(place.layout, place.user, before=place.number + 1, at=metadata.created_at)
+        self._held: dict[str, list[Item]] = {}
+        gathered = folder.read_json(GATHERED_CONTEXT_JSON) if folder.has(GATHERED_CONTEXT_JSON) else {}
+        for section in gathered.get("sections", ()):
             for item in section["items"]:
                 for node_id in item["node_ids"]:
-                    held.setdefault(node_id, []).append(item["text"])
-    for step in folder.steps():
-        for claim in step["claims"]:
-            held.setdefault(claim["node_id"] or f"turn:{folder.number}", []).append(claim["text"])
-    return held
+                    self._held.setdefault(node_id, []).append(Item(item["text"], "default", 1.0, None))
+        self.unsure: set[str] = set()
+        """Nodes that are gone or not as they were, so that a line that they lack may have stood in them."""
+
+    def load(self, node_id: str) -> Node:
+        """A node with all lines that are known of it; raises MemoryNodeError if there are none."""
+        held = tuple(self._held.get(node_id, ()))
+        try:
+            node = self._past.load(node_id)
+        except PandaError as exc:
+            if held or not isinstance(exc, MemoryNodeError):
+                self.unsure.add(node_id)
+            if held:
+                return Node(node_id, "fact", title="", provenance="", at=None, items=held)
+            raise MemoryNodeError(exc.message, where=exc.where, fix=exc.fix) from exc
+        if self._past.has_changed(node):
+            self.unsure.add(node_id)
+        return replace(node, items=(*node.items, *held))

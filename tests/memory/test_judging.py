@@ -2,15 +2,20 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from panda.cli.main import build_program
+from panda.cli.memory_statements import Given, make_statement, read_value
+from panda.documents.problems import Problem, Verdict
 from panda.memory.judging import judge_gathered
+from panda.memory.remembering import Memory
 from panda.storage.layout import Layout
 from tests.builders import NOW
-from tests.scripted_turns import USER, Ran, Script, add_research, laptop_store, pick, run_turn
+from tests.cli.programs import run_words
+from tests.scripted_turns import USER, Preferring, Ran, Script, add_research, laptop_store, pick, run_turn
 from tests.stores import write_visit
 
 
@@ -28,6 +33,17 @@ def ran(tmp_path: Path) -> Ran:
 
 def context(layout: Layout) -> Path:
     return layout.turn(USER, 3) / "context.md"
+
+
+def edit(layout: Layout, before: str, after: str) -> None:
+    """Forge §2 on disk."""
+    text = context(layout).read_text(encoding="utf-8")
+    assert before in text
+    context(layout).write_text(text.replace(before, after, 1), encoding="utf-8")
+
+
+def problems(layout: Layout) -> list[Problem]:
+    return judge_gathered(layout.root, [layout.turn(USER, 3).directory])
 
 
 def findings(layout: Layout) -> list[str]:
@@ -107,15 +123,112 @@ def test_judged_as_of_then(tmp_path: Path) -> None:
     assert any("is expired in visit:visit_loq" in one for one in findings(layout))
 
 
-def test_memory_that_changed_since(ran: Ran) -> None:
-    """A preference that a later turn changed is judged by what it was."""
-    preferences = ran.layout.preferences(USER)
+def change_budget(layout: Layout) -> None:
+    """Type another budget into preferences.md, a day later."""
+    preferences = layout.preferences(USER)
     text = preferences.read_text(encoding="utf-8")
     later = (NOW + timedelta(days=1)).isoformat()
     preferences.write_text(
         text.replace("$500-800", "$900").replace("2026-01-03T10:00:00Z", later), encoding="utf-8"
     )
-    assert findings(ran.layout) == []
+
+
+def say(layout: Layout, value: str, at: datetime) -> None:
+    """Remember a budget."""
+    memory = Memory(layout, USER, lambda: at, 1.0, lambda holder: None)
+    with memory.held():
+        memory.assert_all(
+            [make_statement("budget", read_value([value], None), Given(kind="preference"), USER)]
+        )
+
+
+def test_memory_that_changed_since(tmp_path: Path) -> None:
+    """A preference that was said otherwise later is judged by what it was."""
+    layout = laptop_store(tmp_path)
+    say(layout, "$500-800", NOW - timedelta(hours=1))
+    script = Script(
+        retrieval={"relevant": pick("memory:budget")},
+        synthesis={"lines": pick("budget")},
+        answer={"items": []},
+    )
+    run_turn(layout, "A laptop within my budget?", script)
+    say(layout, "$900", NOW + timedelta(days=1))
+    assert findings(layout) == []
+    edit(layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
+    assert (Verdict.UNSOUND, True) in [(one.verdict, "1800" in one.message) for one in problems(layout)]
+
+
+def test_a_source_that_nobody_can_set_back(ran: Ran) -> None:
+    """What rests on a file that was changed by hand since, and is not in it, is not judged; the rest is."""
+    change_budget(ran.layout)
+    assert {one.verdict for one in problems(ran.layout)} == {Verdict.NOT_JUDGED}
+    assert all("budget" in one.message for one in problems(ran.layout))
+    edit(ran.layout, "price $697.00 [1]", "price $597.00 [1]")
+    unsound = [one.message for one in problems(ran.layout) if one.verdict is Verdict.UNSOUND]
+    assert any("$597.00" in message for message in unsound)
+
+
+def test_a_note_that_changed_since(tmp_path: Path) -> None:
+    """A note that was edited or deleted since leaves its lines not judged, unless they still stand in it."""
+    layout = laptop_store(tmp_path)
+    note = layout.knowledge(USER) / "notes.md"
+    note.parent.mkdir(parents=True)
+    text = "---\nupdated: {at}\n---\n\nThe ThinkPad battery lasts 11 hours.\n{more}"
+    note.write_text(text.format(at="2026-01-01", more=""), encoding="utf-8")
+    script = Script(
+        retrieval={"relevant": pick("knowledge:notes.md")},
+        synthesis={"lines": pick("11 hours")},
+        answer={"items": []},
+    )
+    run_turn(layout, "How long does the ThinkPad battery last?", script)
+    assert problems(layout) == []
+    note.write_text(text.format(at="2026-01-05", more="\nIt weighs 1.3 kg.\n"), encoding="utf-8")
+    assert problems(layout) == []
+    note.write_text(note.read_text(encoding="utf-8").replace("11 hours", "9 hours"), encoding="utf-8")
+    assert [one.verdict for one in problems(layout)] == [Verdict.NOT_JUDGED]
+    note.unlink()
+    assert [one.verdict for one in problems(layout)] == [Verdict.NOT_JUDGED]
+
+
+def test_a_judge_that_fails_says_so(ran: Ran) -> None:
+    """A forged line is no less found when the log of memory is damaged and the preference changed as well."""
+    say(ran.layout, "$700", NOW + timedelta(hours=1))
+    change_budget(ran.layout)
+    edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
+    with ran.layout.memory_log(USER).open("ab") as log:
+        log.write(b"{broken\n{}\n")
+    assert problems(ran.layout)
+
+
+@pytest.mark.parametrize("name", ["metadata.json", "gathered_context.json"])
+def test_files_that_do_not_read(ran: Ran, name: str) -> None:
+    """A §2 whose turn does not read is not judged, and that is told."""
+    (ran.layout.turn(USER, 3) / name).write_text("{", encoding="utf-8")
+    (only,) = problems(ran.layout)
+    assert only.verdict is Verdict.NOT_JUDGED
+    assert only.path.endswith(name)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "finding"),
+    [
+        ("h ago)", "1h ago)", "is rendered as"),
+        ("- Turn 1: Compared", "- Turn 2: Compared", "is rendered as .*Turn 1: Compared"),
+        ("Lenovo LOQ 15 won", "Lenovo LOQ 15 lost", "no quotation of turn:1"),
+        ("Lenovo LOQ 15 won", "Lenovo LOQ 15 lost", "does not hold the line 'Compared"),
+    ],
+)
+def test_what_code_renders_and_quotes(tmp_path: Path, before: str, after: str, finding: str) -> None:
+    """A forged age or turn and changed words of a quotation are found, though they hold no number."""
+    layout = laptop_store(tmp_path)
+    scorer = Preferring("PROCEED", "Compared laptops", "price $697", "turn:1")
+    ran = run_turn(
+        layout, "Which laptop won in turn 1, and what is its price?", scorer, writes=False, scores=True
+    )
+    assert ran.error is None
+    assert problems(layout) == []
+    edit(layout, before, after)
+    assert any(re.search(finding, one.message) for one in problems(layout)), problems(layout)
 
 
 def test_older_form_is_read(ran: Ran) -> None:
@@ -134,3 +247,16 @@ def test_turn_without_section(tmp_path: Path) -> None:
     layout = laptop_store(tmp_path)
     write_visit(layout, 2, "visit_x", {"title": "x"}, quality=0.9, at=NOW, user=USER)
     assert judge_gathered(layout.root, [layout.turn(USER, 2).directory]) == []
+
+
+def test_a_forgery_behind_damage_is_told(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    """`panda validate TURN` ends with 3 for a forged line, whatever else was damaged to hide it."""
+    say(ran.layout, "$700", NOW + timedelta(hours=1))
+    change_budget(ran.layout)
+    edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
+    ran.layout.memory_log(USER).write_bytes(b"{broken\n{}\n")
+    words = ["validate", "3", "--user", USER, "--root", str(ran.layout.root), "--json"]
+    ended = run_words(build_program(), words, capsys)
+    assert ended.code == 3
+    assert ended.value["data"]["verdict"] == "unsound"
+    assert "not judged" in {one["verdict"] for one in ended.value["data"]["problems"]}

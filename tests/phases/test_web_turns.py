@@ -13,6 +13,7 @@ import pytest
 from panda.models.scripted import ScriptedModel
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.synthesizer import of_named_pages
+from panda.replays.selection import TurnPlace
 from panda.replays.simulating import simulate
 from panda.replays.verifying import verify_turn
 from panda.storage.layout import Layout
@@ -188,7 +189,7 @@ def test_sources_that_disagree(tmp_path: Path, site: Site) -> None:
     assert ran.metadata.status == "approved"
     assert ran.problems == []
     asked = len(site.asked)
-    assert verify_turn(ran.folder) == []
+    assert verify_turn(TurnPlace(ran.layout, USER, ran.turn.turn)) == []
     again = simulate(ran.app.settings, ran.layout, OneModel(ran.model), ran.turn.turn)
     assert (again.halted, again.misses, again.different) == (None, (), {})
     assert len(site.asked) == asked

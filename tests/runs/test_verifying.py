@@ -1,0 +1,94 @@
+"""Saved turns of every kind judged by the check that phase 6 made of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from panda.documents.problems import Problem, Verdict
+from panda.models.scripted import Asked
+from panda.replays.selection import TurnPlace
+from panda.replays.verifying import verify_turn
+from tests.code_mode import code_script, repository, run_code
+from tests.phases.test_recalling import QUERY as RECAP
+from tests.scripted_turns import USER, Preferring, Ran, Script, laptop_store, pick, run_turn
+
+DRAFT = "Dear [name],\n\nthe laptop is fine.\n"
+
+
+def writing() -> Callable[[Asked], Any]:
+    """A model that plans one draft, writes it and says so."""
+    call = {"tool": "content.generate", "arguments": {"type": "email", "brief": "praise the laptop"}}
+    script = Script(
+        planner={"tools": [], "next_step": "coordinator"},
+        coordinator=[{"calls": [call]}, {"tool": "done"}],
+        answer={"items": [{"text": "a draft was written", "node_ids": ["step:1"]}]},
+    )
+    return lambda asked: script(asked) if getattr(asked.params, "schema", None) else DRAFT
+
+
+def verify(ran: Ran) -> list[Problem]:
+    return verify_turn(TurnPlace(ran.layout, USER, ran.turn.turn))
+
+
+def test_a_turn_in_code_mode_is_sound(tmp_path: Path) -> None:
+    """What a step of this turn gave supports its answer, and the diff below the answer belongs to it."""
+    ran = run_code(tmp_path, repository(tmp_path), code_script())
+    assert "```diff" in ran.response
+    assert verify(ran) == []
+
+
+def test_a_turn_with_a_draft_is_sound_while_the_draft_is_there(tmp_path: Path) -> None:
+    """The draft below an answer is that of its file; once the file says otherwise, the turn is unsound."""
+    ran = run_turn(laptop_store(tmp_path), "Write an email that praises the laptop.", writing())
+    assert DRAFT.strip() in ran.response
+    assert verify(ran) == []
+    (ran.folder.paths / "artifacts" / "t3_s1_email_1.md").write_text("Dear all,\n", encoding="utf-8")
+    assert [one.verdict for one in verify(ran)] == [Verdict.UNSOUND]
+
+
+def test_kept_content_that_is_shown_again_is_sound(tmp_path: Path) -> None:
+    """A letter of an earlier turn below an answer belongs to it; once that is gone, this is not judged."""
+    layout = laptop_store(tmp_path)
+    first = run_turn(layout, "Write an email that praises the laptop.", writing())
+    ran = run_turn(layout, "Show me the email again.", Script(answer={"items": []}))
+    assert DRAFT.strip() in ran.response
+    assert verify(ran) == []
+    (first.folder.paths / "artifacts" / "t3_s1_email_1.md").unlink()
+    assert [one.verdict for one in verify(ran)] == [Verdict.NOT_JUDGED]
+
+
+def test_a_recap_is_sound(tmp_path: Path) -> None:
+    """What was said in the turns of a session supports the answer that tells them, though §2 has them not."""
+    scripted = Preferring("PROCEED")
+    ran = run_turn(laptop_store(tmp_path), RECAP, scripted, writes=False, scores=True, session="tea")
+    assert verify(ran) == []
+
+
+def asked_for_a_weight(root: Path) -> tuple[Ran, Path]:
+    """A turn that tells more of a note than §2 quotes of it, and the note."""
+    layout = laptop_store(root)
+    note = layout.knowledge(USER) / "loq.md"
+    note.parent.mkdir(parents=True)
+    text = "---\nupdated: 2026-01-01\n---\n\nThe LOQ is grey.\n\nThe LOQ weighs 2.4 kg.\n"
+    note.write_text(text, encoding="utf-8")
+    said: dict[str, Any] = {"items": [{"text": "The LOQ weighs 2.4 kg.", "node_ids": ["knowledge:loq.md"]}]}
+    script = Script(
+        retrieval={"relevant": pick("knowledge:loq.md")}, synthesis={"lines": pick("grey")}, answer=said
+    )
+    return run_turn(layout, "How heavy is the LOQ?", script), note
+
+
+def test_the_whole_node_supports_an_item(tmp_path: Path) -> None:
+    """An item is held against all that its node holds, as phase 6 did, and not against §2 alone."""
+    ran, _ = asked_for_a_weight(tmp_path)
+    assert ran.metadata.status == "approved"
+    assert verify(ran) == []
+
+
+def test_a_source_that_changed_since_is_not_judged(tmp_path: Path) -> None:
+    """What stood in a note that was edited or deleted since is neither sound nor unsound."""
+    ran, note = asked_for_a_weight(tmp_path)
+    note.write_text("---\nupdated: 2026-02-01\n---\n\nThe LOQ is grey.\n", encoding="utf-8")
+    assert [one.verdict for one in verify(ran)] == [Verdict.NOT_JUDGED]
+    note.unlink()
+    assert [one.verdict for one in verify(ran)] == [Verdict.NOT_JUDGED]
