@@ -1,11 +1,53 @@
 """Settings of all tests."""
 
+import os
+import shutil
 import signal
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from panda.documents.times import parse_time
+from panda.storage.assets import asset
+from panda.storage.demo import copy_demo
+from tests.record_replays import RECORDED_AT, REPLAYS
 
 settings.register_profile("panda", deadline=None)  # a busy machine is no failure
 settings.load_profile("panda")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """A shell that starts the tests in the background ignores Ctrl-C, and what the tests start inherits that."""
+
+_CACHE = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One cache for everything that is started, so that each prompt is read by the model once."""
+    if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit it
+        config.stash[_CACHE] = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="panda-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The cache goes away."""
+    if _CACHE in config.stash:
+        shutil.rmtree(config.stash[_CACHE], ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store as `panda init --demo` makes it, for tests to copy."""
+    root = tmp_path_factory.mktemp("demo") / "store"
+    copy_demo(asset("panda-system-docs"), root, datetime.now(UTC))
+    return root
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo store with the recorded turns in it, for tests to copy."""
+    root = tmp_path_factory.mktemp("recorded") / "store"
+    copy_demo(asset("panda-system-docs"), root, parse_time(RECORDED_AT))
+    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True)
+    return root

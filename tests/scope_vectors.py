@@ -13,7 +13,7 @@ _DOCUMENT = json.loads(Path(__file__).with_name("scope_vectors.json").read_text(
 
 NOW_TEXT: str = _DOCUMENT["now"]
 NOW = parse_time(NOW_TEXT)
-ORDERS = 20
+ORDERS = 100
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Vector:
         assert {name: envelope[name] for name in self.expected_counts} == self.expected_counts
         assert envelope["scope"] == self.request["scope"]
 
-    def orders(self, count: int = ORDERS) -> Iterator["Vector"]:
+    def orders(self) -> Iterator["Vector"]:
         """The case with its facts and conflicts in some random orders, always the same ones."""
-        for seed in range(count):
+        for seed in range(ORDERS):
             chance = random.Random(seed)
             facts, conflicts = list(self.facts), list(self.conflicts)
             chance.shuffle(facts)

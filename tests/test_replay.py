@@ -1,13 +1,12 @@
 """Recorded turns of the demo come out as they were; a changed prompt is a loud miss. No model is called."""
 
+import os
 import shutil
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from panda.documents.times import parse_time
 from panda.models.contract import (
     Completion,
     GenerateParams,
@@ -24,9 +23,8 @@ from panda.models.models_file import load_models_file
 from panda.replays.simulating import Simulation, simulate
 from panda.settings import load_settings
 from panda.storage.assets import asset
-from panda.storage.demo import copy_demo
 from panda.storage.layout import Layout
-from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT, REPLAYS
+from tests.record_replays import FIRST_TURN, QUESTIONS
 
 
 class Unasked:
@@ -65,18 +63,14 @@ class NoCalls:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Layout:
+def store(recorded: Path, tmp_path: Path) -> Layout:
     """The demo store with the recorded turns in it."""
-    root = tmp_path / "store"
-    now: datetime = parse_time(RECORDED_AT)
-    copy_demo(asset("panda-system-docs"), root, now)
-    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True)
-    return Layout(root)
+    return Layout(shutil.copytree(recorded, tmp_path / "store"))
 
 
 def replay(store: Layout, number: int, project: Path) -> Simulation:
     flags = {"root": str(store.root), "user": "demo"}
-    settings = load_settings(flags, {"XDG_CACHE_HOME": str(project / "cache")}, project)
+    settings = load_settings(flags, {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}, project)
     layers = Layers(load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ={})
     with layers:
         return simulate(settings, store, NoCalls(layers), number)

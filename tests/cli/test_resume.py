@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,11 +16,9 @@ COMMAND = [sys.executable, "-c", "from panda.cli.main import main; main()"]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(demo: Path, tmp_path: Path) -> Path:
     """A demo store of its own."""
-    root = tmp_path / "panda-system-docs"
-    subprocess.run([*COMMAND, "init", "--demo", "--root", str(root)], check=True, capture_output=True)
-    return root
+    return Path(shutil.copytree(demo, tmp_path / "panda-system-docs"))
 
 
 def start(store: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,11 +34,9 @@ def panda(*words: str | bytes, stdin: bytes = b"", **environ: str) -> subprocess
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the demo store; the tests of this module add turns to it."""
-    root = tmp_path_factory.mktemp("demo") / "panda-system-docs"
-    assert panda("init", "--demo", "--root", str(root)).returncode == 0
-    return root
+    return Path(shutil.copytree(demo, tmp_path_factory.mktemp("turns") / "panda-system-docs"))
 
 
 def ask(store: Path, query: str | bytes, *words: str, stdin: bytes = b"") -> dict[str, Any]:

@@ -11,11 +11,10 @@ import pytest
 from panda.cli.main import build_program
 from panda.documents.times import parse_time
 from panda.storage.assets import asset
-from panda.storage.demo import copy_demo
 from panda.storage.layout import Layout
 from tests.builders import tree
 from tests.cli.programs import run_words
-from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT, REPLAYS
+from tests.record_replays import FIRST_TURN, QUESTIONS, RECORDED_AT
 
 Panda = Callable[..., dict[str, Any]]
 TURN = str(FIRST_TURN)
@@ -23,12 +22,9 @@ ALL = f"{FIRST_TURN}-{FIRST_TURN + len(QUESTIONS) - 1}"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Layout:
+def store(recorded: Path, tmp_path: Path) -> Layout:
     """The demo store with the recorded turns in it."""
-    root = tmp_path / "store"
-    copy_demo(asset("panda-system-docs"), root, parse_time(RECORDED_AT))
-    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True)
-    return Layout(root)
+    return Layout(shutil.copytree(recorded, tmp_path / "store"))
 
 
 @pytest.fixture

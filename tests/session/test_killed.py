@@ -1,62 +1,112 @@
-"""A turn of a session that is killed at one of its writes, in a process of its own."""
+"""A turn that remembers, killed at each of its renames and appends, in a process of its own."""
 
-import os
-import signal
-from collections.abc import Callable
+import json
+import shutil
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from panda.app import App
+from panda.memory.assertions import Statement
+from panda.memory.checking import check_memory
+from panda.memory.keys import typed_value
+from panda.memory.remembering import Memory
 from panda.models.scripted import ScriptedModel
 from panda.session.session_file import load_session
 from panda.session.verifying import verify_session
-from tests.scripted_turns import USER, Script, scripted_app
-from tests.session.conversations import SESSION, Talk
+from panda.storage.checking import check_store
+from panda.storage.layout import Layout
+from tests.builders import NOW, still_clock
+from tests.kills import Kill, kills_of, run_killed
+from tests.scripted_turns import USER, Script, open_turn, run_turn, scripted_app
+from tests.session.conversations import DONE, SESSION, TOOLS, Talk
+
+QUERY = "My favorite tea is Assam."
+SHARES = 8
+FEWEST_WRITES, FEWEST_APPENDS = 40, 5
 
 
-def _killed_at(number: int) -> Callable[..., None]:
-    """A rename that kills its process when it is called the n-th time."""
-    rename, left = os.replace, [number]
-
-    def replace(*arguments: Any, **options: Any) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        rename(*arguments, **options)
-
-    return replace
+def remembering(number: int) -> Script:
+    """The replies of a turn that remembers what its query states, and is approved."""
+    answer = {"items": [{"text": QUERY, "node_ids": [f"turn:{number}"]}]}
+    return Script(planner=TOOLS, coordinator=[{"tool": "memory.create"}, DONE], answer=answer)
 
 
-@pytest.mark.parametrize("write", [2, 12, 22, 25, 26, 28])
-def test_killed_between_two_writes(tmp_path: Path, write: int) -> None:
-    """Whatever write kills a turn, the session says what its turns say; --resume and the next turn go on."""
-    talk = Talk(tmp_path)
+def state(root: Path) -> None:
+    """The turn, as a process runs it."""
+    run_turn(Layout(root), QUERY, remembering(4), session=SESSION)
+
+
+def begin(root: Path) -> None:
+    """A store in which the user likes another tea, and a session of one turn."""
+    talk = Talk(root)
+    memory = Memory(talk.layout, USER, still_clock, 5)
+    value = typed_value("Earl Grey")
+    with memory.held():
+        memory.assert_all(
+            [Statement("preference", f"user:{USER}", "favorite_tea", value, f"user:{USER}", 0.95)]
+        )
     talk.say("How much is the Lenovo LOQ 15?")
-    child = os.fork()
-    if child == 0:
-        os.replace = os.rename = _killed_at(write)
-        app = _app(talk)
-        app.run_turn(app.start_turn("And its weight?", "chat"))
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    assert verify_session(talk.layout, USER, SESSION) == []
-    turns = [3]
-    app = _app(talk)
-    killed = app.store.open(4) if app.store.has(4) else None
-    if killed is not None and killed.has("metadata.json"):
-        turns.append(4)
-        if killed.read_metadata().next is not None:
-            app.run_turn(app.resume_turn(4))
-    talk.say("And the price?")
-    session = load_session(talk.layout, USER, SESSION)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store before the turn that is killed."""
+    root = tmp_path_factory.mktemp("begun") / "store"
+    begin(root)
+    return root
+
+
+@pytest.fixture(scope="module")
+def kills(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Kill]:
+    """Every way to kill it at a write."""
+    root = shutil.copytree(begun, tmp_path_factory.mktemp("whole") / "store")
+    found = list(kills_of(state, root))
+    assert len(found) > FEWEST_WRITES
+    assert sum(one.torn for one in found) > FEWEST_APPENDS
+    return found
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_killed_at_every_write(begun: Path, kills: list[Kill], tmp_path: Path, share: int) -> None:
+    """Whatever write kills it, the turn goes on and remembers once; nothing is lost, doubled or left over."""
+    for kill in kills[share::SHARES]:
+        root = tmp_path / f"{kill.write} {kill.torn}"
+        shutil.copytree(begun, root)
+        run_killed(kill, state, root)
+        assert verify_session(Layout(root), USER, SESSION) == [], kill
+        assert_remembered_once(Layout(root), go_on(root))
+
+
+def go_on(root: Path) -> int:
+    """Resume the turn, or state it again if nothing of it is there; gives its number."""
+    layout = Layout(root)
+    app = scripted_app(layout, ScriptedModel(remembering(4), scores=False), session=SESSION)
+    if not app.store.has(4):
+        number = app.store.counter() + 1
+        return run_turn(layout, QUERY, remembering(number), session=SESSION).turn.turn
+    if app.store.open(4).read_metadata().next is not None:
+        app.run_turn(app.resume_turn(4))
+    return 4
+
+
+def assert_remembered_once(layout: Layout, number: int) -> None:
+    """The store is as if nobody had killed the turn."""
+    assert [one for one in check_store(layout) if "temporary" not in one.message] == []
+    assert check_memory(layout.root, (), NOW) == []
+    assert verify_session(layout, USER, SESSION) == []
+    session = load_session(layout, USER, SESSION)
     assert session is not None
-    assert [one.turn for one in session.turns][: len(turns)] == turns
-    assert len(session.turns) == len(turns) + 1
-
-
-def _app(talk: Talk) -> App:
-    model = ScriptedModel(Script(), writes=True, scores=False)
-    return scripted_app(talk.layout, model, session=SESSION)
+    assert [one.turn for one in session.turns] == [3, number]
+    folder = open_turn(layout, number)
+    assert folder.read_metadata().status == "approved"
+    assert folder.read_json("staged_memory.json")["applied"] is True
+    log = [json.loads(line) for line in layout.memory_log(USER).read_text(encoding="utf-8").splitlines()]
+    told = [(one["value"]["v"], one["confidence"] > 0) for one in log if one["relation"] == "favorite_tea"]
+    assert told == [("Earl Grey", True), ("Earl Grey", False), ("Assam", True)]
+    preferences = layout.preferences(USER).read_text(encoding="utf-8")
+    assert (preferences.count("favorite_tea: {"), preferences.count("Earl Grey")) == (1, 0)
+    calls = [json.loads(line) for line in folder.read_text("calls.jsonl").splitlines()]
+    assert [count for count in Counter(one["n"] for one in calls).values() if count > 1] == []
+    steps = [step["tool"] for step in folder.steps()]
+    assert steps.count("memory.create") == 1
