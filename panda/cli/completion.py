@@ -134,7 +134,8 @@ def _memory_keys(settings: Settings) -> Iterator[str]:
 
 def _offer(incomplete: str, values: Iterator[str]) -> list[str]:
     with suppress(PandaError, OSError):
-        return list(dict.fromkeys(value for value in values if value and value.startswith(incomplete)))
+        offered = (value for value in values if value and value.isprintable())  # others can't be typed
+        return list(dict.fromkeys(value for value in offered if value.startswith(incomplete)))
     return []
 
 

@@ -1,10 +1,11 @@
 """Text as it may reach a terminal or a pipe; pure."""
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-from panda.documents.escaping import UNSAFE, visible
+from panda.documents.escaping import UNSAFE, escape_path, visible
 from panda.documents.sentences import shorten
 from panda.errors import PandaError
 
@@ -77,7 +78,7 @@ def render_json(
         and {"type": error_type(error), "message": error.message, "where": error.where, "fix": error.fix},
     }
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return UNSAFE.sub(_json_escape, text) + "\n"
 
 
 def error_type(error: PandaError) -> str:
@@ -108,3 +109,8 @@ def cell_text(cell: object) -> str:
     ('', '1.5')
     """
     return "" if cell is None else str(cell)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return escape_path(found[0]) if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

@@ -1,4 +1,4 @@
-"""Escaping of foreign text, so that none of its lines can pass for one of panda's own."""
+"""Foreign text and file names made safe: lines that can't pass for panda's own, names that are text. Pure."""
 
 import re
 
@@ -7,6 +7,8 @@ _LINE_START = rf"(?:\A|(?<=[{_BREAKS}]))"
 _OURS = rf"(?=## \d|```|~~~|_meta:|---[^\S{_BREAKS}]*(?:[{_BREAKS}]|\Z))"
 _TO_ESCAPE = re.compile(rf"{_LINE_START}(?=\\*{_OURS})")
 _PROMPT_LINES = re.compile(rf"{_LINE_START}(?=\\*(?:=====|User query:))")
+_NAME_PARTS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|%(?=[0-9A-Fa-f]{2})")
+_NAME_ESCAPES = re.compile(rb"%([0-9A-Fa-f]{2})")
 _TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
 
 UNSAFE = re.compile(
@@ -81,4 +83,44 @@ def visible(text: str) -> str:
 
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a name that is not UTF-8, as node ids write it
+        return escape_path(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def escape_path(path: str) -> str:
+    r"""
+    A file's path as text that stands on one line: what node ids and sources call it.
+
+    Args:
+        path: As the system gives it; bytes that are not UTF-8 came in as halves of characters.
+
+    Returns:
+        The path with such bytes, control characters, line separators and any `%` that two hexadecimal digits
+        follow as `%` and two digits a byte. All else stays.
+
+    >>> escape_path("caf\udce9.md"), escape_path("Ideen für 100 %.md"), escape_path("50%20off\n.md")
+    ('caf%E9.md', 'Ideen für 100 %.md', '50%2520off%0A.md')
+    """
+    return _NAME_PARTS.sub(_escaped_bytes, path)
+
+
+def unescape_path(name: str) -> str:
+    r"""
+    The reverse of escape_path; a name that it never gives stands for itself.
+
+    >>> unescape_path("caf%E9.md"), unescape_path("50%20off.md"), unescape_path("50%2520off.md")
+    ('caf\udce9.md', '50%20off.md', '50%20off.md')
+    """
+    if "%" not in name:
+        return name
+    data = name.encode("utf-8", "surrogatepass")
+    unescaped = _NAME_ESCAPES.sub(lambda found: bytes([int(found[1], 16)]), data)
+    path = unescaped.decode("utf-8", "surrogateescape")
+    return path if escape_path(path) == name else name
+
+
+def _escaped_bytes(found: re.Match[str]) -> str:
+    is_byte = "\udc80" <= found[0] <= "\udcff"
+    data = found[0].encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
+    return "".join(f"%{byte:02X}" for byte in data)

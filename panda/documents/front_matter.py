@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from frontmatter.default_handlers import YAMLHandler
 
+from panda.documents.json_text import may_hold_halves, whole_characters
 from panda.documents.yaml_entries import PlainLoader, split_entries
 from panda.errors import DocumentError
 
@@ -97,7 +98,7 @@ def load_mapping(yaml_text: str, *, where: str, first_line: int) -> Mapping[str,
     """
     entries = split_entries(yaml_text)
     if entries is not None:
-        return {entry.key: entry.value for entry in entries}
+        return _whole({entry.key: entry.value for entry in entries}, yaml_text)
     try:
         values = yaml.load(yaml_text, Loader=PlainLoader)
     except yaml.MarkedYAMLError as exc:
@@ -117,7 +118,12 @@ def load_mapping(yaml_text: str, *, where: str, first_line: int) -> Mapping[str,
         return {}
     if not isinstance(values, dict):
         raise DocumentError("the front matter is no list of `key: value`", where=f"{where}:{first_line}")
-    return {str(key): value for key, value in values.items()}
+    return _whole({str(key): value for key, value in values.items()}, yaml_text)
+
+
+def _whole(values: dict[str, Any], yaml_text: str) -> dict[str, Any]:
+    """The values, where half a surrogate pair may be among them with U+FFFD in its place."""
+    return whole_characters(values) if may_hold_halves(yaml_text) else values
 
 
 def _line_of(text: str, offset: int) -> int:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from panda.documents.escaping import escape_path
 from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
@@ -220,7 +221,7 @@ class NodeReader:
         )
 
     def _relative(self, path: Path) -> str:
-        return path.relative_to(self._layout.user(self._user)).as_posix()
+        return escape_path(path.relative_to(self._layout.user(self._user)).as_posix())
 
 
 def _time_key(record: ResearchRecord) -> float:

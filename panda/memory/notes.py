@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
+from panda.documents.escaping import escape_path, unescape_path
 from panda.documents.front_matter import read_number, split_front_matter
 from panda.documents.knowledge_sections import split_knowledge
 from panda.documents.sentences import one_line
@@ -29,7 +30,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
 
     Args:
         knowledge: The user's knowledge directory.
-        name: Path below it, as "Research/troll_farms.md", with "#anchor" for a section of a long note.
+        name: Path below it as escape_path writes it, as "Research/troll_farms.md", with "#anchor" for a
+            section.
         now: The instant that confidences are computed for.
 
     Raises:
@@ -60,7 +62,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         id=f"{NOTE}{name}#{anchor}" if anchor else f"{NOTE}{name}",
         source_type="fact",
         title=title if heading == title else f"{title}: {heading}",
-        provenance=path.relative_to(knowledge.parent).as_posix(),
+        provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
         items=knowledge_items(passages, _confidence(document.values, path), at, now),
         links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
@@ -68,9 +70,10 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
 
 
 def _path(knowledge: Path, name: str) -> Path:
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise NotFoundError(f"{name!r} leads out of the knowledge directory", where=name)
-    return knowledge.joinpath(*PurePosixPath(name).parts)
+    path = PurePosixPath(unescape_path(name))
+    if path.is_absolute() or ".." in path.parts or "\0" in str(path):
+        raise NotFoundError(f"{name!r} is no path below the knowledge directory", where=name)
+    return knowledge / path
 
 
 def _confidence(values: Mapping[str, Any], path: Path) -> float:
@@ -95,11 +98,11 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
     notes = {_parts(note.relative_to(knowledge)): note for note in _notes(knowledge)} if targets else {}
     found: list[str] = []
     for target in targets:
-        wanted = _parts(PurePosixPath(target))
+        wanted = _parts(PurePosixPath(unescape_path(target)))
         ends = [note for parts, note in notes.items() if parts[-len(wanted) :] == wanted]
         chosen = notes.get(wanted) or (ends[0] if len(ends) == 1 else None)
         if chosen is not None and chosen != path:
-            found.append(f"{NOTE}{chosen.relative_to(knowledge).as_posix()}")
+            found.append(f"{NOTE}{escape_path(chosen.relative_to(knowledge).as_posix())}")
     return tuple(dict.fromkeys(found))[:_MOST_LINKED]
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from panda.documents.json_text import load_json
 from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, PandaError
 from panda.models.cl100k import count_cl100k
 from panda.models.contract import (
@@ -146,7 +146,7 @@ class OpenAiModel:
 
     def _parse(self, data: bytes, *, seconds: float) -> Completion:
         try:
-            reply = json.loads(data)
+            reply = load_json(data)
             choice = reply["choices"][0]
             text, reason = choice["message"]["content"], choice["finish_reason"]
         except (ValueError, KeyError, IndexError, TypeError) as exc:

@@ -1,6 +1,5 @@
 """One checked reply of a recipe, and what a reply is checked for."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -8,6 +7,7 @@ from typing import Any, cast
 import jsonschema
 
 from panda.compression.fitting import Cut
+from panda.documents.json_text import load_json
 from panda.recipes.choices import Choice
 from panda.recipes.recipe import Recipe
 
@@ -42,7 +42,7 @@ def parse_object(text: str) -> tuple[dict[str, Any], str | None]:
     ({}, 'not a JSON object')
     """
     try:
-        value = json.loads(text)
+        value = load_json(text)
     except (ValueError, RecursionError) as exc:
         return {}, f"not JSON: {exc}"
     if not isinstance(value, dict):

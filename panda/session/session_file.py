@@ -201,8 +201,9 @@ def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for number, directory in turn_directories(layout.turns(user)):
         metadata = _metadata(directory / METADATA_JSON)
-        if metadata.get("status") in SAVED_STATUSES:
-            found.setdefault(str(metadata.get("session_id")), []).append(number)
+        status, session = metadata.get("status"), metadata.get("session_id")
+        if isinstance(status, str) and status in SAVED_STATUSES and isinstance(session, str):
+            found.setdefault(session, []).append(number)
     return found
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from panda.documents.json_text import load_json
 from panda.errors import FileFormatError
 from panda.storage.locks import held_lock
 from panda.storage.os_errors import make_directory, store_errors, sync_directory
@@ -254,7 +255,7 @@ def read_json(path: Path) -> Any:
 
 def parse_json(text: str, *, where: str, line: int = 1) -> Any:
     """
-    The value of a JSON text.
+    The value of a JSON text; half of a surrogate pair becomes U+FFFD.
 
     Args:
         text: JSON; NaN, infinities and numbers that are too large for one are refused.
@@ -265,7 +266,7 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
         FileFormatError: It is not JSON; names the line.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return load_json(text, parse_constant=_refuse_constant, parse_float=_finite)
     except json.JSONDecodeError as exc:
         message = f"not valid JSON: {exc.msg} (column {exc.colno})"
         raise FileFormatError(message, where=f"{where}:{line + exc.lineno - 1}") from exc

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from panda.documents.json_text import may_hold_halves
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, ImportFileError
 from panda.storage.files import parse_json, read_text
@@ -72,11 +73,10 @@ def read_import_lines(source: Path | Iterable[str], *, name: str = "<stdin>") ->
 def _parse_line(text: str, where: str) -> ImportLine:
     try:
         value = parse_json(text.strip(), where=where)
-        json.dumps(value, ensure_ascii=False).encode()
     except FileFormatError as exc:
         raise ImportFileError(exc.message, where=where, fix="write one JSON object a line") from exc
-    except UnicodeEncodeError as exc:
-        raise ImportFileError("the line holds half a surrogate pair", where=where) from exc
+    if may_hold_halves(text) and json.loads(text) != value:
+        raise ImportFileError("the line holds half a surrogate pair", where=where)
     for problem in json_problems(IMPORT_LINE, value, path=where):
         raise ImportFileError(problem.message, where=problem.where)
     try:

@@ -1,5 +1,6 @@
 """The two index files as databases: opened, read as of one moment, written as a whole."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -12,7 +13,7 @@ from panda.storage.index_files import Identity, IndexFiles
 from panda.storage.index_tables import Execute, create_tables
 from panda.storage.layout import Layout
 
-_VERSION = 3
+_VERSION = 4
 _BUSY_SECONDS = 30.0
 
 _T = TypeVar("_T")
@@ -174,7 +175,7 @@ def _connect(turns: Path | str, research: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(turns, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row
-        connection.execute("ATTACH ? AS research", (str(research),))
+        connection.execute("ATTACH ? AS research", (os.fsencode(research),))
         for name in ("main", "research"):
             connection.execute(f"PRAGMA {name}.synchronous = NORMAL")
             connection.execute(f"PRAGMA {name}.cache_spill = OFF")  # readers read on until the commit

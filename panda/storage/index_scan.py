@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 
+from panda.documents.escaping import escape_path
 from panda.storage.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -15,7 +16,7 @@ from panda.storage.layout import (
     RESEARCH_JSON,
     Layout,
 )
-from panda.storage.names import turn_number
+from panda.storage.names import is_id, turn_number
 
 TURNS = "turns"
 """Not a source: its stamp tells whether turn directories came or went."""
@@ -34,9 +35,9 @@ def scan_sources(layout: Layout, user: str) -> dict[str, str]:
         user: Whose files.
 
     Returns:
-        Path relative to the user's directory → sizes and modification times of what is read from it. The
-        memory files and knowledge documents come first, then turns by name, each followed by its research
-        and visits.
+        Path relative to the user's directory, escaped as in node ids → sizes and modification times of what
+        is read from it. The memory files and knowledge documents come first, then turns by name, each
+        followed by its research and visits.
     """
     return {**scan_documents(layout, user), **scan_turns(layout, user, turn_names(layout, user))}
 
@@ -124,7 +125,7 @@ def _scan_turn(path: str, source: str, found: dict[str, str]) -> None:
             stamp = [
                 _stamp(f"{path}/webpage_cache/{slug}/{file}") for file in (MANIFEST_JSON, EXTRACTED_JSON)
             ]
-            found[f"{source}/webpage_cache/{slug}"] = " ".join(stamp)
+            found[escape_path(f"{source}/webpage_cache/{slug}")] = " ".join(stamp)
 
 
 def _scan_knowledge(path: str, source: str, found: dict[str, str]) -> None:
@@ -136,7 +137,7 @@ def _scan_knowledge(path: str, source: str, found: dict[str, str]) -> None:
                 if entry.is_dir(follow_symlinks=False):  # no circles
                     _scan_knowledge(entry.path, f"{source}/{entry.name}", found)
                 elif entry.name.endswith(".md"):
-                    found[f"{source}/{entry.name}"] = _stamp(entry.path)
+                    found[escape_path(f"{source}/{entry.name}")] = _stamp(entry.path)
     except OSError:
         return
 
@@ -160,8 +161,8 @@ def _directory_names(path: str) -> list[str]:
 
 
 def users_of(layout: Layout) -> list[str]:
-    """Ids of all users of the store, sorted."""
-    return _directory_names(str(layout.users))
+    """Ids of all users of the store, sorted; directories that no user can have are left out."""
+    return [name for name in _directory_names(str(layout.users)) if is_id(name)]
 
 
 def count_turns(layout: Layout) -> int:

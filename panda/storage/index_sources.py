@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from panda.documents.escaping import unescape_path
 from panda.documents.front_matter import split_front_matter
 from panda.documents.knowledge_sections import KnowledgeSection, split_knowledge
 from panda.documents.memory_file import parse_memory_file, render_value
@@ -88,7 +89,7 @@ def load_rows(layout: Layout, user: str, source: str, stamp: str) -> list[IndexR
     """
     if source.count("/") == 1 and source.startswith("turns/"):
         return list(_turn_rows(f"{_user_directory(layout, user)}/{source}", files_of(stamp)))
-    path = layout.user(user) / source
+    path = layout.user(user) / unescape_path(source)
     if source in (PREFERENCES_MD, FACTS_MD):
         return list(_memory_rows(path))
     if source.startswith("knowledge/"):
@@ -183,7 +184,7 @@ def _memory_rows(path: Path) -> Iterator[IndexRow]:
 
 def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
     document = split_front_matter(read_text(path), where=str(path))
-    title = one_line(str(document.values.get("title") or path.stem))
+    title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     tags = render_value(document.values.get("tags") or "")
     sections = split_knowledge(document.body) or [KnowledgeSection(None, (), ())]
     for part, section in enumerate(sections):

@@ -27,13 +27,18 @@ def check_id(value: str, *, what: str, where: str | None = None) -> str:
     >>> check_id("demo", what="user")
     'demo'
     """
-    if not _ID.fullmatch(value):
+    if not is_id(value):
         raise UsageError(
             f"the {what} id {value[:80]!r} is not 1 to 64 characters of a-z, 0-9, _ and -",
             where=where,
             fix="use small letters, digits, _ and -",
         )
     return value
+
+
+def is_id(value: str) -> bool:
+    """Whether a text is a user or session id."""
+    return _ID.fullmatch(value) is not None
 
 
 def turn_number(name: str) -> int | None:

@@ -5,13 +5,13 @@ A rebuild of the index reads every turn. Most of them are imported, with a query
 lines; for those a pattern does what the parser of context.md does. Anything else is left to the parser.
 """
 
-import json
 import os
 import re
 from collections.abc import Collection
 from typing import Any
 
 from panda.documents.context_scan import RENDERED_FRONT
+from panda.documents.json_text import load_json
 from panda.documents.times import parse_time
 from panda.storage.layout import CONTEXT_MD, INDEX_SUMMARY_JSON, METADATA_JSON, RESEARCH_JSON
 from panda.storage.records import TurnRecord
@@ -55,8 +55,8 @@ def read_plain_turn(directory: str, number: int, names: Collection[str]) -> Turn
     summary: dict[str, Any] = {}
     try:
         if INDEX_SUMMARY_JSON in names:
-            summary = json.loads(_read(f"{directory}/{INDEX_SUMMARY_JSON}"))
-        metadata = json.loads(_read(f"{directory}/{METADATA_JSON}"))
+            summary = load_json(_read(f"{directory}/{INDEX_SUMMARY_JSON}"))
+        metadata = load_json(_read(f"{directory}/{METADATA_JSON}"))
         found = _PLAIN.fullmatch(_read(f"{directory}/{CONTEXT_MD}"))
         if found is None or metadata["status"] != "imported" or metadata["turn"] != number:
             return None

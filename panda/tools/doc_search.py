@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from panda.documents.escaping import unescape_path
 from panda.documents.sentences import one_line
 from panda.documents.wikilinks import spell_out_wikilinks
 from panda.memory.nodes import Item, Node
@@ -76,7 +77,7 @@ class DocSearch:
         )
 
     def _path(self, node: Node, context: ToolContext) -> Path:
-        return context.layout.user(context.user) / node.provenance
+        return context.layout.user(context.user) / unescape_path(node.provenance)
 
     def _passage(self, node: Node, item: Item, text: str) -> dict[str, object]:
         return {

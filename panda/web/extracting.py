@@ -1,12 +1,12 @@
 """What a page gives: its type, its data as fields, its zones, its readable content, and how good that is."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from panda.documents.evidence import find_claims
+from panda.documents.json_text import load_json
 from panda.documents.passages import split_passages
 from panda.documents.sentences import one_line
 from panda.web.client import Page
@@ -254,7 +254,7 @@ def _plain(page: Page, text: str) -> Extraction:
     fields: dict[str, Any] = {}
     if "json" in page.media_type:
         try:
-            value = json.loads(text)
+            value = load_json(text)
         except (ValueError, RecursionError):
             value = None
         scalars = (

@@ -1,6 +1,5 @@
 """Searching the web: one small interface, a SearXNG server or saved result pages behind it."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any, Protocol
 
 import httpx
 
+from panda.documents.json_text import load_json
 from panda.documents.sentences import one_line
 from panda.documents.stemming import split_terms
 from panda.errors import UsageError, WebError
@@ -84,7 +84,7 @@ class _SearXng:
         url = self._url.copy_merge_params({"q": phrase, "format": "json"})
         page = self._web.fetch(str(url), robots=False)
         try:
-            value = json.loads(page.text or "")
+            value = load_json(page.text or "")
         except ValueError as exc:
             fix = "enable the format json in the server's settings.yml (search.formats)"
             raise WebError("the search server's answer is no JSON", where=self.name, fix=fix) from exc
@@ -120,7 +120,7 @@ def _results_of(path: Path, text: str) -> Iterator[SearchResult]:
         yield from _html_results(parse_html(clean_text(text)))
         return
     try:
-        value = json.loads(text)
+        value = load_json(text)
     except ValueError as exc:
         raise WebError(f"a saved result page is no JSON: {exc}", where=str(path)) from exc
     yield from _json_results(value, str(path))

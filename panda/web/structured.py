@@ -1,11 +1,11 @@
 """What a page says of itself for machines: JSON-LD, microdata and meta tags as fields. Pure."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import unescape
 from typing import Any
 
+from panda.documents.json_text import load_json
 from panda.documents.sentences import one_line
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
@@ -50,7 +50,7 @@ def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
             r"\A\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\s*\]\]>|\]\]>)?\s*;?\s*\Z", "", script
         )
         try:
-            value = json.loads(text, strict=False)
+            value = load_json(text, strict=False)
         except (ValueError, RecursionError):
             continue
         found += value if isinstance(value, list) else [value]

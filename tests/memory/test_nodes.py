@@ -1,8 +1,9 @@
 """Nodes loaded from a small store."""
 
 import json
+import os
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -217,6 +218,46 @@ def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
     assert node.links == ()
     with pytest.raises(MemoryNodeError):
         reader.load("knowledge:../preferences.md")
+
+
+@pytest.mark.parametrize(
+    ("name", "node_id"),
+    [
+        (b"caf\xe9.md", "knowledge:caf%E9.md"),
+        (b"\xff/a\nb.md", "knowledge:%FF/a%0Ab.md"),
+        (b"50%20off.md", "knowledge:50%2520off.md"),
+        (b"50%20off.md", "knowledge:50%20off.md"),
+        ("100 % größer.md".encode(), "knowledge:100 % größer.md"),
+    ],
+)
+def test_names_are_bytes(layout: Layout, reader: NodeReader, name: bytes, node_id: str) -> None:
+    """A note of any name is found and loaded under an id that is text; an id of before is known too."""
+    path = layout.knowledge("ann") / os.fsdecode(name)
+    write(path, "The crane stands in Bergen.")
+    write(path.parent / "other.md", f"See [[{node_id.removeprefix('knowledge:')}]].")
+    found = Retriever(Index(layout), "ann").find("Where is the crane?", before_turn=None)
+    node = reader.load(node_id)
+    assert node.items[0].text == "The crane stands in Bergen."
+    assert reader.load(found[0].node_id).provenance == node.provenance
+    node.provenance.encode()
+    folder = PurePosixPath(found[0].node_id.removeprefix("knowledge:")).parent
+    assert reader.load(f"knowledge:{folder / 'other.md'}").links == (found[0].node_id,)
+
+
+def test_one_letter_of_two_names(layout: Layout) -> None:
+    """Two notes whose names differ in a byte that is no character are two nodes."""
+    for byte in (b"\xe8", b"\xe9"):
+        write(layout.knowledge("ann") / os.fsdecode(byte + b".md"), "The crane.")
+    found = Retriever(Index(layout), "ann").find("crane", before_turn=None)
+    assert sorted(one.node_id for one in found) == ["knowledge:%E8.md", "knowledge:%E9.md"]
+
+
+@pytest.mark.parametrize("name", ["%2E%2E%2Fpreferences.md", "a%00.md", "a\0.md", "x" * 300])
+def test_no_name_leads_out(layout: Layout, reader: NodeReader, name: str) -> None:
+    """Escapes of dots, slashes and NUL, and names too long for any file, are unknown nodes."""
+    write(layout.preferences("ann"), "x: y")
+    with pytest.raises(MemoryNodeError):
+        reader.load(f"knowledge:{name}")
 
 
 def test_links_between_notes(layout: Layout, reader: NodeReader) -> None:

@@ -1,0 +1,53 @@
+"""JSON texts as values that any file can hold; pure."""
+
+import json
+import re
+from typing import Any
+
+_HALVES = re.compile("[\ud800-\udfff]")
+_HALF_ESCAPES = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F]")
+
+
+def load_json(text: str | bytes, **options: Any) -> Any:
+    r"""
+    The value of a JSON text, with U+FFFD for half of a surrogate pair, which no file could hold.
+
+    Args:
+        text: JSON.
+        options: As for json.loads.
+
+    Raises:
+        ValueError, RecursionError: As json.loads does.
+
+    >>> load_json('["\\ud83d\\ude00", "a\\ud800"]')
+    ['😀', 'a\ufffd']
+    """
+    value = json.loads(text, **options)
+    source = text if isinstance(text, str) else text.decode("latin-1")
+    return whole_characters(value) if may_hold_halves(source) else value
+
+
+def may_hold_halves(source: str) -> bool:
+    r"""
+    Whether a JSON or YAML text may write half of a surrogate pair, or holds one.
+
+    >>> may_hold_halves('"\\ud83d"'), may_hold_halves('"\\u00e9"')
+    (True, False)
+    """
+    return ("\\" in source and _HALF_ESCAPES.search(source) is not None) or _HALVES.search(source) is not None
+
+
+def whole_characters(value: Any) -> Any:
+    r"""
+    A value with U+FFFD for each half of a surrogate pair in its texts and keys.
+
+    >>> whole_characters({"a\ud800": ["\udfff b", 1]})
+    {'a\ufffd': ['\ufffd b', 1]}
+    """
+    if isinstance(value, str):
+        return _HALVES.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [whole_characters(one) for one in value]
+    if isinstance(value, dict):
+        return {whole_characters(key): whole_characters(one) for key, one in value.items()}
+    return value
