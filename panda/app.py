@@ -11,8 +11,6 @@ from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
 from panda.memory.applying import take_in_edits
 from panda.memory.nodes import NodeReader
-from panda.models.layers import Layers
-from panda.models.models_file import load_models_file
 from panda.phases.content_drafts import write_draft
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.contract import Phase
@@ -44,6 +42,7 @@ from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
 from panda.tools.table import TOOLS
+from panda.trust import open_layers, require_trust
 from panda.web.opening import web_opener
 
 
@@ -103,6 +102,7 @@ class App:
             ModelFileError: The same for a model that does not load.
         """
         check_query(query)
+        self._check_trust(mode)
         self._check_calls(mode, with_image=picture is not None and image is None)
         settings = self.settings
         check_open(self.layout, settings.user, settings.session)
@@ -152,6 +152,7 @@ class App:
                 where=place,
                 fix="ask it as a new turn",
             )
+        self._check_trust(metadata.mode)
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         folder.clear_temporary()
         folder.write_metadata(replace(metadata, status="running", intervention=None))
@@ -192,6 +193,11 @@ class App:
             on_wait=on_wait,
         )
 
+    def _check_trust(self, mode: str) -> None:
+        """Ask for the commands of code mode before a number is claimed."""
+        if mode == "code":
+            require_trust(self.settings, "test_commands")
+
     def _check_calls(self, mode: str, *, with_image: bool) -> None:
         try:
             for layer in check_recipes_of_mode(
@@ -228,16 +234,17 @@ def build(
         layers: Models that outlive this; None for its own.
 
     Raises:
+        UntrustedError: models.yaml or a setting is the project's, reaches out, and is not trusted.
         ModelFileError: models.yaml is broken.
     """
     if layers is None:
-        models = load_models_file(settings.models_file)
-        layers = Layers(models, cache_dir=settings.cache_dir, environ=environ)
+        layers = open_layers(settings, environ)
     return build_with(settings, layout, layers)
 
 
 def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
     """The same with given models: for tests and replay."""
+    require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
     clock, user, limits = settings.clock, settings.user, settings.compression
     now = TurnClock(clock)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
@@ -257,6 +264,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     tools = replace(tools, search_provider=settings.search_provider)
 
     def open_project(*, dry: bool) -> Project:
+        require_trust(settings, "test_commands")
         return Project(
             settings.project_dir.resolve(),
             (settings.models_file, layout.root),

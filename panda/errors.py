@@ -27,6 +27,7 @@ Every exception of panda, in one tree.
     │   └── GateError                 a quality gate of a recipe halts the turn
     ├── NotApprovedError          22  an answer was made, but it may not be shown
     ├── StoreError                74  a file cannot be read or written
+    │   └── UntrustedError        2   a project's file or a link that reaches out, before `panda trust`
     ├── WebError                  74  a web page or a search on the web cannot be had
     ├── TryAgainError             75  something is held or away; the same command may work later
     │   ├── LockHeldError             another process holds the lock
@@ -184,6 +185,10 @@ class NotApprovedError(PandaError):
 
 class StoreError(PandaError):
     exit_code = 74
+
+
+class UntrustedError(StoreError):
+    exit_code = 2
 
 
 class WebError(PandaError):

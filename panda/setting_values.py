@@ -86,7 +86,8 @@ def _number(
     return check
 
 
-def _flag(given: Given, environ: Mapping[str, str]) -> bool:
+def check_flag(given: Given, environ: Mapping[str, str]) -> bool:
+    """True or false, as files and variables say it (SettingError for anything else)."""
     values = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False}
     found = {**values, "no": False}.get(str(given.value).lower())
     if found is None:
@@ -162,7 +163,7 @@ CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
     "tool_seconds": _limit,
     "test_seconds": _limit,
     "test_commands": _commands,
-    "compression_enabled": _flag,
+    "compression_enabled": check_flag,
     "compression_threshold": _number("a share from 0 to 1, such as 0.9", most=1, whole=False),
     "min_compression_savings": _number("a whole number of tokens, 0 or more"),
     "compression_cache_ttl": _seconds,

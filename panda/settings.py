@@ -10,7 +10,7 @@ from pathlib import Path
 
 from panda.compression.limits import Limits
 from panda.errors import SettingError
-from panda.setting_values import CHECKS, Given
+from panda.setting_values import CHECKS, Given, check_flag
 from panda.storage.assets import asset, search_path
 
 PROJECT_FILE = "panda.toml"
@@ -68,8 +68,19 @@ class Settings:
     """What test.run may run in the project's directory, by name."""
     project_dir: Path
     """The directory of panda.toml, or the current one."""
+    trust: bool
+    """Whether all that the project's files and the store's links name counts, for this run alone."""
+    state_dir: Path
+    """Where `panda trust` records what counts."""
+    project_text: bytes = b""
+    """panda.toml as read; empty without one."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Setting to the place its value came from; a setting not in here has its default."""
+
+    @property
+    def project_file(self) -> Path:
+        """The panda.toml in force, or where one would be."""
+        return self.project_dir / PROJECT_FILE
 
     @property
     def compression(self) -> Limits:
@@ -109,7 +120,7 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
     The settings in force.
 
     Args:
-        flags: Setting to value as given on the command line; None stands for a flag not given.
+        flags: Setting, or `trust`, to value as given on the command line; None stands for a flag not given.
         environ: Environment variables; an empty one counts as unset.
         cwd: The current directory.
 
@@ -123,16 +134,17 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         Precedence: design §3.
     """
     project_file = _find_upwards(cwd)
+    project_text = _read(project_file) if project_file else b""
     user_file = _config_home(environ) / "panda" / "config.toml"
     given: dict[str, Given] = {}
     for layer in (
-        _from_file(user_file) if user_file.is_file() else {},
-        _from_file(project_file) if project_file else {},
+        _from_file(user_file, _read(user_file)) if user_file.is_file() else {},
+        _from_file(project_file, project_text) if project_file else {},
         _from_environment(environ, cwd),
         _from_flags(flags, cwd),
     ):
         given.update(layer)
-    values = {key: CHECKS[key](given[key], environ) for key in given}
+    values = {key: CHECKS[key](given[key], environ) for key in given if key in CHECKS}
     project_dir = project_file.parent if project_file else cwd
     own_models = project_dir / "models.yaml"
     limits = Limits()
@@ -164,6 +176,9 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
         recipe_dirs=search_path("recipes", project_dir=project_dir),
         prompt_dirs=search_path("prompts", project_dir=project_dir),
         project_dir=project_dir,
+        project_text=project_text,
+        trust="trust" in given and check_flag(given["trust"], environ),
+        state_dir=_home(environ, "XDG_STATE_HOME", ".local/state") / "panda",
         origins={key: item.origin for key, item in given.items()},
     )
 
@@ -199,20 +214,25 @@ def _from_flags(flags: Mapping[str, object], cwd: Path) -> dict[str, Given]:
 
 def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
     found = {}
-    for key in CHECKS:
+    for key in (*CHECKS, "trust"):  # which no file can give
         variable = f"PANDA_{key.upper()}"
         if environ.get(variable):
             found[key] = Given(environ[variable], variable, variable, cwd)
     return found
 
 
-def _from_file(path: Path) -> dict[str, Given]:
+def _read(path: Path) -> bytes:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise SettingError(f"not valid TOML: {exc}", where=str(path)) from exc
+        return path.read_bytes()
     except OSError as exc:
         raise SettingError(f"cannot be read: {exc.strerror}", where=str(path)) from exc
+
+
+def _from_file(path: Path, content: bytes) -> dict[str, Given]:
+    try:
+        table = tomllib.loads(content.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise SettingError(f"not valid TOML: {exc}", where=str(path)) from exc
     for key in table:
         if key not in CHECKS:
             near = get_close_matches(key, CHECKS, n=1, cutoff=0.5)

@@ -335,7 +335,7 @@ def scripted_app(
     layout: Layout, model: ScriptedModel, *, session: str = "default", project: Path | None = None
 ) -> App:
     """The program for user ann at a fixed time, with this model in every layer, in a project's directory."""
-    given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW}
+    given = {"root": str(layout.root), "user": USER, "session": session, "now": NOW, "trust": True}
     settings = load_settings(given, {"HOME": "/nowhere"}, project or layout.root)
     return build_with(settings, layout, OneModel(model))
 

@@ -14,6 +14,7 @@ from panda.cli.completion import complete_users
 from panda.cli.contract import Invocation, Result
 from panda.cli.reporter import Reporter
 from panda.settings import SETTING_NAMES, load_settings
+from panda.trust import guard_links
 
 _PANEL = "Options of every command"
 
@@ -35,6 +36,15 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
         ],
         None,
     ),
+    "trust": (
+        Annotated[
+            bool,
+            typer.Option(
+                "--trust", help="Let the project's files and the store's links reach out, in this run."
+            ),
+        ],
+        False,
+    ),
     "json": (Annotated[bool, typer.Option("--json", help="Print one JSON object.")], False),
     "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")], False),
     "verbose": (
@@ -45,7 +55,7 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
     ),
 }
 
-COMMON_FLAGS = ("--root", "--user", "--wait", "--json", "--quiet", "-q", "--verbose", "-v")
+COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
 """What can stand behind every command."""
 
 
@@ -102,10 +112,13 @@ def _invocation(
         "root": options["root"],
         "user": options["user"],
         "wait_seconds": options["wait"],
+        "trust": options["trust"] or None,
     }
+    settings = load_settings(flags, surroundings.environ, surroundings.cwd)
+    guard_links(settings)
     return Invocation(
         command=words,
-        settings=load_settings(flags, surroundings.environ, surroundings.cwd),
+        settings=settings,
         reporter=Reporter(
             stream=sys.stderr,
             quiet=options["quiet"],

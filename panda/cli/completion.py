@@ -14,6 +14,7 @@ from panda.errors import PandaError
 from panda.settings import Settings, load_settings, process_environment
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.names import turn_number
+from panda.trust import guard_links, require_trust
 
 _NEWEST = 200
 _GOING_ON = {"running", "halted", "interrupted", "gathered"}
@@ -142,7 +143,10 @@ def _offer(incomplete: str, values: Iterator[str]) -> list[str]:
 def _settings(ctx: typer.Context) -> Iterator[Settings]:
     """The settings in force, with --root and --user if they were typed before the cursor."""
     flags = {name: ctx.params.get(name) for name in ("root", "user")}
-    yield load_settings(flags, process_environment(), Path.cwd())
+    settings = load_settings(flags, process_environment(), Path.cwd())
+    guard_links(settings)
+    require_trust(settings, "root")
+    yield settings
 
 
 def _entries(directory: Path) -> list[Path]:

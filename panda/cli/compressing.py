@@ -23,7 +23,6 @@ from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, UsageError
 from panda.models.contract import Usage
 from panda.models.layers import Layers
-from panda.models.models_file import load_models_file
 from panda.recipes.book import RecipeBook
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.journal import add_usage, token_fields
@@ -31,6 +30,7 @@ from panda.recipes.pack import Request
 from panda.recipes.recordings import Recordings
 from panda.settings import Settings
 from panda.storage.files import append_json_line, read_text
+from panda.trust import open_layers
 
 _SHOWN_CHARS = 70
 _Log = Callable[[Mapping[str, object]], None]
@@ -114,8 +114,7 @@ def _compressed(
     cache = CompressionCache(
         settings.cache_dir / "compression", max_age_seconds=settings.compression_cache_ttl
     )
-    models = load_models_file(settings.models_file)
-    with Layers(models, cache_dir=settings.cache_dir, environ=invocation.environ) as layers:
+    with open_layers(settings, invocation.environ) as layers:
         model = layers.model(settings.compression_model_layer)
         book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
         recipe = book.load_recipe(RECIPES[kind])

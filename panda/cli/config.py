@@ -9,13 +9,13 @@ from pathlib import Path
 
 from panda.cli.contract import Invocation, Result, Table
 from panda.documents.times import render_time
-from panda.settings import PROJECT_FILE, SETTING_NAMES, Settings
+from panda.settings import SETTING_NAMES, Settings
 
 
 def show(invocation: Invocation) -> Result:
     """Show every setting with its value and where it came from: flag, variable, file or default."""
     settings = invocation.settings
-    names = [one.name for one in fields(settings) if one.name != "origins"]
+    names = [one.name for one in fields(settings) if one.name not in ("origins", "project_text")]
     values = {name: _plain(getattr(settings, name)) for name in names}
     origins = {name: _origin(settings, name) for name in names}
     data = {name: {"value": values[name], "origin": origins[name]} for name in names}
@@ -25,10 +25,11 @@ def show(invocation: Invocation) -> Result:
 
 def _origin(settings: Settings, name: str) -> str:
     """Where a setting came from; the three that nobody can set follow from where panda.toml is."""
-    if name in SETTING_NAMES:
+    if name in (*SETTING_NAMES, "trust"):
         return settings.origin(name)
-    file = settings.project_dir / PROJECT_FILE
-    return str(file) if file.is_file() else "current directory"
+    if name == "state_dir":
+        return "XDG_STATE_HOME"
+    return str(settings.project_file) if settings.project_file.is_file() else "current directory"
 
 
 def _plain(value: object) -> object:

@@ -9,6 +9,7 @@ from panda.errors import PandaError
 from panda.settings import Settings
 from panda.storage.layout import Layout
 from panda.storage.opening import open_store, open_store_for_writing
+from panda.trust import require_trust
 
 if TYPE_CHECKING:  # with all it imports: help must not wait for it
     from panda.recipes.executor import Layers
@@ -92,9 +93,11 @@ class Invocation:
     """Models that a server keeps from one run to the next; None for a command by itself."""
 
     def store(self) -> Layout:
-        """The store for reading (NotFoundError if there is none)."""
+        """The store for reading (NotFoundError without one, UntrustedError if the project moved it)."""
+        require_trust(self.settings, "root")
         return open_store(self.settings.root)
 
     def store_for_writing(self) -> Layout:
-        """The store for writing (ReadOnlyStoreError if it is the checkout's demo)."""
+        """The store for writing (as store; ReadOnlyStoreError if it is the checkout's demo)."""
+        require_trust(self.settings, "root")
         return open_store_for_writing(self.settings.root)

@@ -114,12 +114,10 @@ def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["
         ModelFileError: models.yaml is broken.
     """
     from panda.compression.tokens import count_tokens
-    from panda.models.layers import Layers
-    from panda.models.models_file import load_models_file
     from panda.recipes.book import RecipeBook
     from panda.recipes.executor import RecipeExecutor
+    from panda.trust import open_layers
 
-    models = load_models_file(settings.models_file)
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-    with Layers(models, cache_dir=settings.cache_dir, environ=environ) as layers:
+    with open_layers(settings, environ) as layers:
         yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)

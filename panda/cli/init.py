@@ -8,6 +8,7 @@ from panda.cli.contract import Invocation, Result
 from panda.storage.assets import asset
 from panda.storage.creation import create_store
 from panda.storage.demo import copy_demo
+from panda.trust import require_trust
 
 
 def init(
@@ -20,6 +21,7 @@ def init(
     The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
     """
     settings = invocation.settings
+    require_trust(settings, "root")
     created = create_store(settings.root)
     if demo:
         copy_demo(asset("panda-system-docs"), settings.root, settings.clock())

@@ -67,6 +67,7 @@ COMMANDS = (
     Entry("session close", "panda.cli.session:close", "Close a session to further turns."),
     Entry("session verify", "panda.cli.session:verify", "Compare sessions with the files of their turns."),
     Entry("stats", "panda.cli.stats:stats", "Add up the log: validity, confidence, latency, tokens."),
+    Entry("trust", "panda.cli.trust:trust", "Let the project's files and links reach out."),
     Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),

@@ -12,6 +12,7 @@ from panda.cli.contract import Invocation, Result, Stream
 from panda.cli.serve import HOST_HELP, read_token
 from panda.cli.synthesize import FACTS_HELP, open_source
 from panda.memory.scope_reading import FactSource
+from panda.trust import open_layers
 
 if TYPE_CHECKING:  # imported when a server starts
     from panda.serving.mcp_server import McpServer
@@ -63,12 +64,9 @@ def _server(invocation: Invocation, source: FactSource) -> "McpServer":
     """A server whose tools share their models."""
     from panda.cli.mcp_resources import UserResources
     from panda.cli.mcp_tools import CommandTools
-    from panda.models.layers import Layers
-    from panda.models.models_file import load_models_file
     from panda.serving.mcp_server import McpServer
 
-    models = load_models_file(invocation.settings.models_file)
     # never closed: when the process ends, the thread of a turn may still use them
-    layers = Layers(models, cache_dir=invocation.settings.cache_dir, environ=invocation.environ)
+    layers = open_layers(invocation.settings, invocation.environ)
     tools = CommandTools(replace(invocation, layers=layers), source, Lock())
     return McpServer(tools.listed(), UserResources(invocation))

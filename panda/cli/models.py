@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError
 from panda.models.layers import Layers
-from panda.models.models_file import ModelsFile, load_models_file
+from panda.models.models_file import ModelsFile
 from panda.models.survey import ModelState, check_models, survey_models
+from panda.trust import load_models
 
 _COLUMNS = ("model", "layers", "backend", "n_ctx", "writes", "scores", "seconds", "location or error")
 
 
 def list_models(invocation: Invocation) -> Result:
     """List the models of models.yaml and the layers they serve, without loading one."""
-    models_file = load_models_file(invocation.settings.models_file)
+    models_file = load_models(invocation.settings)
     with _layers(invocation, models_file) as layers:
         states = survey_models(models_file, layers)
     return Result(_data(models_file, states), _table(states))
@@ -21,7 +22,7 @@ def list_models(invocation: Invocation) -> Result:
 
 def check(invocation: Invocation) -> Result:
     """Load each model, write or score one token with it, and say how long that took."""
-    models_file = load_models_file(invocation.settings.models_file)
+    models_file = load_models(invocation.settings)
     states = []
     with (
         _layers(invocation, models_file) as layers,

@@ -142,8 +142,8 @@ def _places(
 
 def _fingerprint(invocation: Invocation) -> dict[str, object]:
     from panda.recipes.book import RecipeBook
-    from panda.replays.running import open_layers
     from panda.replays.runs import fingerprint
+    from panda.trust import open_layers
 
     settings = invocation.settings
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)

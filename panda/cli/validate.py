@@ -1,7 +1,8 @@
 """`panda validate`."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,8 @@ from panda.memory.judging import JUDGED, judge_gathered
 from panda.settings import Settings
 from panda.storage.checking import check_store
 from panda.storage.layout import Layout
+from panda.storage.links import FIX
+from panda.trust import guard_links, is_trusted, untrusted_claims
 
 
 def validate(
@@ -35,17 +38,16 @@ def validate(
 
     Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
-    line whose node has changed or gone since is not judged. Ends with 3 if anything is wrong or not judged.
+    line whose node has changed or gone since is not judged, nor is what reaches out of the project before
+    panda trust. Ends with 3 if anything is wrong or not judged.
 
     Example: panda validate 813 --user demo
     """
     settings = invocation.settings
-    layout = invocation.store() if not paths else Layout(settings.root)
-    places = [_place(path, layout, settings.user) for path in paths or ()]
-    problems = check_store(layout, places)
-    for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):
-        told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
-        problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
+    places = [_place(path, Layout(settings.root), settings.user) for path in paths or ()]
+    problems = _trust_problems(settings, places)
+    if is_trusted(settings, "root"):
+        problems += _store_problems(Layout(settings.root) if paths else invocation.store(), settings, places)
     problems += _recipe_problems(settings, places)
     data = {"verdict": verdict_of(problems), "problems": [asdict(problem) for problem in problems]}
     if not problems:
@@ -70,6 +72,28 @@ def _place(path: Path, layout: Layout, user: str) -> Path:
     return path
 
 
+def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
+    """What reaches out and is not trusted, below the paths; all if there are none."""
+    for place in places:
+        guard_links(replace(settings, root=place.absolute()))
+    found = [] if settings.trust else untrusted_claims(settings)
+    return [
+        Problem(claim.path, f"not trusted: {reach.effect}", reach.line, reach.key, FIX, Verdict.NOT_JUDGED)
+        for claim in found
+        for reach in claim.reaches
+        if not places or any(Path(claim.path).is_relative_to(os.path.realpath(place)) for place in places)
+    ]
+
+
+def _store_problems(layout: Layout, settings: Settings, places: Sequence[Path]) -> list[Problem]:
+    """Those of the store's files below the paths; all if there are none."""
+    problems = check_store(layout, places)
+    for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):
+        told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
+        problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
+    return problems
+
+
 def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]:
     """Those of the recipes, prompts and models in force that lie below the paths; all if there are none."""
     places = [path.resolve() for path in paths]
@@ -79,7 +103,8 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
     from panda.recipes.checking import check_recipes  # loads the grammar compiler: only if it is wanted
     from panda.tools.table import TOOLS
 
-    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, settings.models_file, TOOLS)
+    models_file = settings.models_file if is_trusted(settings, "models_file") else None
+    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
     return [one for one in found if not places or any(_below(one, place) for place in places)]
 
 

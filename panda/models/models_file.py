@@ -1,7 +1,7 @@
 """models.yaml: which models there are, and which one each layer uses."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,8 @@ class ModelsFile:
     """Every model by name."""
     layers: Mapping[str, str | None]
     """Model name of each of LAYERS; None if the layer is unset."""
+    text: str = field(default="", repr=False)
+    """The file as it was read."""
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
@@ -112,7 +114,7 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     for layer, name in layers.items():
         if name is not None and name not in models:
             raise _unknown(path, f"layers.{layer}", str(name), tuple(models), "model")
-    return ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS})
+    return ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS}, text)
 
 
 def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:

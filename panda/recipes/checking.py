@@ -19,7 +19,7 @@ REQUIRED_MODE = "chat"
 
 
 def check_recipes(
-    recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path], models_file: Path, tools: Collection[str]
+    recipe_dirs: Sequence[Path], prompt_dirs: Sequence[Path], models_file: Path | None, tools: Collection[str]
 ) -> list[Problem]:
     """
     Everything that is wrong with the recipes in force and what they name.
@@ -27,7 +27,7 @@ def check_recipes(
     Args:
         recipe_dirs: Folders with recipes, a project's own before the packaged one.
         prompt_dirs: Folders with prompts, in the same way.
-        models_file: The models.yaml in force.
+        models_file: The models.yaml in force; None if it may not be read.
         tools: Names of the tools that there are.
 
     Returns:
@@ -112,9 +112,9 @@ def problem_of(fault: PandaError) -> Problem:
     return Problem(path, fault.message, int(line) if line else None, key or other_key, fault.fix)
 
 
-def _load_models(path: Path, problems: list[Problem]) -> ModelsFile | None:
+def _load_models(path: Path | None, problems: list[Problem]) -> ModelsFile | None:
     try:
-        return load_models_file(path)
+        return load_models_file(path) if path else None
     except (FileFormatError, StoreError) as exc:
         problems.append(problem_of(exc))
         return None

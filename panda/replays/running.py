@@ -11,13 +11,13 @@ from typing import Literal
 from panda.documents.problems import verdict_of
 from panda.errors import PandaError
 from panda.models.layers import Layers
-from panda.models.models_file import load_models_file
 from panda.replays.outcomes import read_outcome
 from panda.replays.runs import TurnLine
 from panda.replays.selection import TurnPlace
 from panda.replays.simulating import Answers, Simulation, simulate
 from panda.replays.verifying import verify_turn
 from panda.settings import Settings
+from panda.trust import guard_links, open_layers
 
 Mode = Literal["verify", "simulate", "rerun"]
 
@@ -88,6 +88,7 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
     """
     place = task.place
     own = replace(settings, root=place.layout.root, user=place.user)
+    guard_links(own)
     try:
         if task.mode == "verify":
             return _verified(place)
@@ -153,8 +154,3 @@ def _prepare(settings: Settings, environ: Mapping[str, str]) -> None:
 def _do_here(task: Task) -> TurnLine:
     settings, layers = _here[0]
     return do_task(settings, layers, task)
-
-
-def open_layers(settings: Settings, environ: Mapping[str, str]) -> Layers:
-    """The models that settings name; to be closed."""
-    return Layers(load_models_file(settings.models_file), cache_dir=settings.cache_dir, environ=environ)

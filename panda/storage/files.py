@@ -60,14 +60,26 @@ def is_temporary(path: Path) -> bool:
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
-def write_synced(path: Path, data: bytes) -> None:
+def write_synced(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """
     Writes a file in place and syncs it: for files in a temporary directory that is renamed afterwards.
+
+    Args:
+        path: The file.
+        data: Whole content.
+        mode: Its permissions from the first byte on; None for those of any new file.
 
     Raises:
         StoreError: It cannot be written.
     """
-    with signals_after(), store_errors(path, "write"), path.open("wb") as file:
+
+    def create(name: str, flags: int) -> int:
+        descriptor = os.open(name, flags, 0o666 if mode is None else mode & 0o600)
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        return descriptor
+
+    with signals_after(), store_errors(path, "write"), open(path, "wb", opener=create) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -77,7 +89,8 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     """
     Replaces a file in one step: after a crash it holds the former content or the given one, nothing else.
 
-    Ctrl-C and SIGTERM wait until it is written.
+    It keeps its permissions. A link stays a link: the file that it leads to is replaced. Ctrl-C and SIGTERM
+    wait until it is written.
 
     Args:
         path: The file; missing parent directories are created.
@@ -91,10 +104,13 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     """
     content = data.encode() if isinstance(data, str) else data
     with signals_after():
+        with store_errors(path, "write"):
+            path = path.resolve() if path.is_symlink() else path
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         make_directory(path.parent)
         temporary = temporary_beside(path)
         try:
-            write_synced(temporary, content)
+            write_synced(temporary, content, mode=mode)
             with store_errors(path, "write"):
                 temporary.rename(path)
         except BaseException:

@@ -6,20 +6,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from panda.errors import StoreError
+from panda.storage.links import check_links
 
 
 @contextmanager
 def store_errors(path: Path, doing: str) -> Iterator[None]:
     """
-    Turns an OSError inside of the block into a StoreError.
+    Lets no link lead out of the store, and turns an OSError inside of the block into a StoreError.
 
     Args:
-        path: The file concerned, for the message.
+        path: The file or directory that the block opens, lists, makes or removes.
         doing: What is being done, after "cannot".
 
     Raises:
+        UntrustedError: The path leads out of its store by a link that may not.
         StoreError: An OSError was raised; names the path and the system's reason.
     """
+    check_links(path)
     try:
         yield
     except OSError as exc:

@@ -73,6 +73,7 @@ class FreshTalk(Talk):
         given = ["--root", str(self.layout.root), "--user", USER]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PANDA_")}
         env = {**kept, "PANDA_NOW": NOW.isoformat(), "XDG_CONFIG_HOME": str(self._project / "none")}
+        env["PANDA_TRUST"] = "1"  # models.yaml names a server
         env["PYTHONPATH"] = str(_SOURCE)
         return subprocess.Popen(
             [*command, *given],
