@@ -27,6 +27,7 @@ TIERS = (
     },
     {"panda.models", "panda.storage", "panda.web"},
     {"panda.documents"},
+    {"panda.language"},
     {"panda.errors"},
 )
 """From the top down; a module imports only from tiers below its own, or its own package."""
@@ -42,6 +43,7 @@ SIDEWAYS = {
 
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
+    "tld": {"language/hosts.py"},
     "sqlite3": {"storage/index_database.py"},
     "llama_cpp": {"models/llama/library.py"},
     "frontmatter": {"documents/front_matter.py"},

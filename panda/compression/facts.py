@@ -9,8 +9,8 @@ from panda.compression.content_types import ContentType
 from panda.compression.line_pieces import WORDED_DATE
 from panda.compression.pieces import Piece
 from panda.documents.evidence import check_each, find_claims
-from panda.documents.stemming import split_terms
 from panda.errors import UsageError
+from panda.language.stemming import split_terms
 
 _ERROR_LINE = re.compile(
     r"""^\s*(?:[-*>|]\s*)?[`*"]{0,3}(?:

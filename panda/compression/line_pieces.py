@@ -5,8 +5,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from panda.documents.sentences import sentence_spans
-from panda.documents.written_dates import DATES
-from panda.documents.written_numbers import CURRENCY_BEFORE, DIGITS
+from panda.language.dates import DATES
+from panda.language.numbers import CURRENCY_BEFORE, DIGITS
 
 LONG_CHARS = 110
 """A sentence up to here stays whole."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 
 _STOP_WORDS = frozenset(
     split_terms(

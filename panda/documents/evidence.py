@@ -1,79 +1,18 @@
-"""Whether the numbers, prices, dates, quantities and URLs of a text occur in its sources."""
+"""Whether what a text claims is held by its sources."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 
-from panda.documents.claims import Claim, FoundClaim, found_claim, readable_text
-from panda.documents.written_dates import DATE_FORMS, DATES, read_date
-from panda.documents.written_numbers import (
-    CURRENCY_BEFORE,
-    DIGITS,
-    NUMBER_WORDS,
-    currency_after,
-    currency_code,
-    normal_number,
-    number_from_words,
-    scale_after,
-    scaled,
-    unit_after,
-)
+from panda.language.claims import Amount, Claim, Found, find_claims, scan
+from panda.language.text_front import plain_text
 
 __all__ = ["Claim", "check_each", "check_evidence", "find_claims"]
 
-_WORD = r"[^\W\u2e80-\U0010ffff]"
-_SITE_ENDS = "com|org|net|io|dev|gov|edu|info|co|uk|de|fr|eu|ai|app|shop"
-_START = re.compile(
-    rf"""
-    (?P<url>(?<![A-Za-z0-9+.-])(?i:[a-z][a-z0-9+.-]*://[^\s<>"`|]+))
-  | (?P<site>(?i:(?<![\w.-])(?:[a-z0-9-]+\.)+(?:{_SITE_ENDS})(?![\w-])(?:/[^\s<>"`|]*)?))
-  | {DATES}
-  | (?P<number>(?:(?<![\w)\]])(?P<sign>[-−]))?
-      (?:(?<![A-Za-z])(?P<before>{CURRENCY_BEFORE})[ ]?(?P<minus>[-−])?)?(?P<digits>{DIGITS}))
-  | (?P<words>(?i:{NUMBER_WORDS}))
-  | (?P<token>(?<!{_WORD})[^\W\d\u2e80-\U0010ffff]{_WORD}*?\d{_WORD}*(?:\.\d+)*)
-    """,
-    re.VERBOSE,
-)
-_RANGE = re.compile(rf"[-–—‑](?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:]|-\d)")
-_GLUED = re.compile(rf"(?![x×]\d){_WORD}+")
-_ORDINAL = re.compile(rf"(?:st|nd|rd|th)(?!{_WORD})")
-_ORDINAL_WORDS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
-_ORDINAL_WORD = re.compile(rf"-({_ORDINAL_WORDS})\b", re.IGNORECASE)
-_WORD_BEFORE = re.compile(rf"({_WORD}+)[ -]\Z")
-_NOT_COUNTED_BEFORE = re.compile(
-    r"\b(?:the|this|that|these|those|which|each|every|any|no|another|other|either|neither|first|last|next"
-    r"|only|as|\w+est|\w+er|good|great|better|best|new|same|right)[ ]\Z",
-    re.IGNORECASE,
-)
-_COUNTED_AFTER = re.compile(
-    r"[ -](?!(?:of|is|was|are|were|that|which|who|can|could|should|would|will|has|had|have|does|do|with|for"
-    r"|in|on|at|and|or|to|by|from|you|i|we|it|they|he|she|as|but|if|when|where|costs?|comes?|looks?|seems?"
-    r"|the|an?)\b)\w",
-    re.IGNORECASE,
-)
-
-
-def find_claims(text: str) -> list[Claim]:
-    """
-    Everything in a text that a source must hold. Ordinal words ("the third") are no claims, "3rd" is one.
-
-    Args:
-        text: Any text; invisible characters are ignored, digits of every script count.
-
-    Returns:
-        The claims in order of appearance; a range is two claims. Every digit belongs to one.
-
-    Source:
-        design: evidence check.
-
-    >>> for claim in find_claims("The LOQ 15 has 16GB for $697.00 (4 January 2026)."):
-    ...     print(claim.kind, claim.value)
-    number 15
-    quantity 16 gb
-    price USD 697
-    date 2026-01-04
-    """
-    return [found.claim for found in _scan(text)]
+_YEARS = range(1900, 2100)
+_ROUNDED_WITHIN = Fraction(1, 20)
 
 
 def check_evidence(text: str, sources: Sequence[str]) -> list[Claim]:
@@ -81,12 +20,12 @@ def check_evidence(text: str, sources: Sequence[str]) -> list[Claim]:
     The claims of a text that none of its sources holds.
 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
-    same value in the same currency, a quantity by the same value and unit, a date by the same day (or, with
-    a time, the same instant), a URL only by itself.
+    same value in the same currency, a quantity by the same value and unit, what is counted by the same value
+    of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself.
 
     Args:
         text: What is said.
-        sources: The texts that it cites, and no others. May be empty.
+        sources: The texts that it cites, one a node, and no others. May be empty.
 
     Returns:
         The unsupported claims in order of appearance; empty if everything is supported.
@@ -109,177 +48,153 @@ def check_each(texts: Sequence[str], sources: Sequence[str]) -> list[list[Claim]
     >>> [[claim.text for claim in found] for found in check_each(["7 cats", "9 cats"], ["7 cats"])]
     [[], ['9']]
     """
-    given: set[str] = set()
-    for source in sources:
-        for found in _scan(source):
-            given |= found.gives
-    return [[found.claim for found in _scan(text) if not found.needs & given] for text in texts]
+    held = [_read(source) for source in sources]
+    return [
+        [found.claim for found in scan(plain_text(text)) if found.claims and not _is_held(found, held)]
+        for text in texts
+    ]
 
 
-def _scan(text: str) -> Iterator[FoundClaim]:
-    text = readable_text(text)
-    at = 0
-    while match := _START.search(text, at):
-        for found in _READERS[match.lastgroup or ""](text, match):
-            yield found
-            at = found.end
-        at = max(at, match.start() + 1)
+@dataclass(frozen=True)
+class _Held:
+    """What one source holds."""
+
+    keys: frozenset[str]
+    """Keys of dates, addresses and names with digits."""
+    amounts: dict[Fraction | str, tuple[Amount, ...]]
+    """Numbers by value; what can be read in two ways, by its writing."""
+    heads: dict[str, set[Fraction]]
+    """Values by what they count."""
+    has_order: bool
+    """Whether anything has a place in an order."""
 
 
-def _read_url(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
-    url = match[0]
-    while url and (url[-1] in ".,;:!?'’”*_]}" or (url[-1] == ")" and url.count(")") > url.count("("))):
-        url = url[:-1]
-    bare = re.sub(r"\A(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?:www\.)?", "", url)
-    host = bare.split("/")[0].lower()
-    end = match.start() + len(url)
-    if match.lastgroup == "url":
-        gives = [f"site:{bare}", f"site:{host}"]
-        yield found_claim(text, match.start(), end, "url", url, needs=[f"url:{url}"], gives=gives)
-    else:
-        value = bare if "/" in bare else host
-        yield found_claim(
-            text, match.start(), end, "url", value, needs=[f"site:{value}"], gives=[f"site:{host}"]
-        )
+@lru_cache(maxsize=256)
+def _read(source: str) -> _Held:
+    keys: set[str] = set()
+    amounts: dict[Fraction | str, dict[Amount, None]] = defaultdict(dict)
+    heads: dict[str, set[Fraction]] = defaultdict(set)
+    for found in scan(plain_text(source)):
+        keys |= found.gives
+        amount = found.amount
+        if amount is None:
+            continue
+        amounts[amount.written][amount] = None
+        if amount.value is not None:
+            amounts[amount.value][amount] = None
+            if amount.counts:
+                heads[amount.head].add(amount.value)
+    has_order = any(amount.ordinal for group in amounts.values() for amount in group)
+    return _Held(
+        frozenset(keys), {value: tuple(group) for value, group in amounts.items()}, dict(heads), has_order
+    )
 
 
-def _read_date(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
-    value, need, gives = read_date(match)
-    yield found_claim(text, match.start(), match.end(), "date", value, needs=[need], gives=gives)
+def _is_held(found: Found, sources: Iterable[_Held]) -> bool:
+    return any(_holds(source, found) for source in sources)
 
 
-def _read_token(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
-    word = match[0].lower()
-    version = [f"written:{word[1:]}"] if re.fullmatch(r"v\d+(?:\.\d+)+", word) else []
-    yield found_claim(text, match.start(), match.end(), "number", word, needs=[f"token:{word}", *version])
+def _holds(source: _Held, found: Found) -> bool:
+    if found.needs & source.keys:
+        return True
+    claimed = found.amount
+    if claimed is None:
+        return False
+    if any(_is_same(claimed, held, source) for held in _candidates(claimed, source)):
+        return True
+    if claimed.about and any(_is_rounded(claimed, held, source) for held in _all_amounts(source)):
+        return True
+    if claimed.ordinal and not claimed.written:
+        return not source.has_order
+    bare = not (claimed.currency or claimed.unit or claimed.head or claimed.ordinal)
+    return bare and claimed.value is not None and f"number:{claimed.value}" in source.keys
 
 
-def _read_words(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
-    if match[0].lower() == "one":
-        counted = _COUNTED_AFTER.match(text, match.end())
-        if not counted or _NOT_COUNTED_BEFORE.search(text, max(0, match.start() - 20), match.start()):
-            return
-    *others, last = number_from_words(match[0])
-    for number in map(str, others):
-        yield found_claim(text, match.start(), match.end(), "number", number, needs=[f"number:{number}"])
-    ordinal = _ORDINAL_WORD.match(text, match.end())
-    if ordinal:
-        value = str(last + 1 + _ORDINAL_WORDS.split("|").index(ordinal[1].lower()))
-        yield found_claim(text, match.start(), ordinal.end(), "number", value, needs=[f"number:{value}"])
-        return
-    yield _measured(text, match.start(), match.end(), str(last), currency=None)
+def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
+    """What has the same value, or the same writing where that can be read in two ways."""
+    if claimed.value is None or claimed.version:
+        return source.amounts.get(claimed.written, ())
+    same = source.amounts.get(claimed.value, ())
+    return [held for held in same if not held.version or held.written == claimed.written]
 
 
-def _read_number(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
-    currency = currency_code(match["before"]) if match["before"] else None
-    sign = "-" if match["sign"] or match["minus"] else ""
-    start, end = match.start(), match.end()
-    value = normal_number(match["digits"], dot_groups=currency == "EUR")
-    other = _RANGE.match(text, end)
-    if value and other and not sign:
-        upper = normal_number(other["digits"], dot_groups=currency == "EUR")
-        if upper and _less(value, upper):
-            shared = currency_code(other["before"]) if other["before"] else currency
-            second = _measured(text, other.start("digits"), other.end(), upper, currency=shared)
-            if second.claim.kind != "number" or second.claim.value.replace(".", "").isdigit():
-                yield _like(second, text, start, end, value, currency)
-                yield second
-                return
-    if value is None:
-        yield from _read_parts(text, match)
-        return
-    yield _measured(text, start, end, sign + value, currency=currency, written=match["digits"])
+def _all_amounts(source: _Held) -> Iterable[Amount]:
+    return (
+        amount for value, group in source.amounts.items() if isinstance(value, Fraction) for amount in group
+    )
 
 
-def _less(first: str, second: str) -> bool:
-    whole = (first.split(".")[0], second.split(".")[0])
-    return (len(whole[0]), first) < (len(whole[1]), second)
+def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
+    """Whether a held number of the same value measures or counts what is claimed."""
+    if claimed.currency or claimed.unit:
+        if not _same_measure(claimed, held):
+            return False
+        return not claimed.rate or claimed.rate == held.rate or (not held.rate and claimed.rate in held.rates)
+    if claimed.version:
+        return not (held.currency or held.unit or held.counts)
+    if claimed.ordinal:
+        return held.ordinal or not (held.currency or held.unit or held.counts)
+    if claimed.rate and claimed.rate != held.rate and claimed.rate not in held.rates:
+        return False
+    if claimed.label:
+        if claimed.label == held.label or claimed.label in held.labels:
+            return True
+        return not (held.currency or held.unit or held.counts or held.label)
+    return not claimed.head or _counts_same(claimed, held, source)
 
 
-def _like(
-    second: FoundClaim, text: str, start: int, end: int, value: str, currency: str | None
-) -> FoundClaim:
-    """The lower end of a range, in the unit or currency of the upper end."""
-    kind = second.claim.kind
-    if kind == "price":
-        code = currency or second.claim.value.split()[0]
-        return found_claim(
-            text,
-            start,
-            end,
-            kind,
-            f"{code} {value}",
-            needs=[f"price:{code} {value}"],
-            gives=[f"number:{value}"],
-        )
-    if kind == "quantity":
-        full = f"{value} {second.claim.value.split(' ', 1)[1]}"
-        return found_claim(
-            text, start, end, kind, full, needs=[f"quantity:{full}"], gives=[f"number:{value}"]
-        )
-    return found_claim(text, start, end, "number", value, needs=[f"number:{value}"])
+def _same_measure(claimed: Amount, held: Amount) -> bool:
+    if claimed.currency:
+        as_pounds = claimed.currency == "GBP" and "pound" in held.behind and held.unit == "lb"
+        return claimed.currency == held.currency or as_pounds
+    if held.currency:
+        return held.currency == "GBP" and "pound" in claimed.behind
+    if held.unit:
+        return claimed.unit == held.unit or (claimed.unit == "°" and held.unit in ("°c", "°f"))
+    return claimed.unit in held.units_before
 
 
-def _read_parts(text: str, match: re.Match[str]) -> Iterator[FoundClaim]:
-    """Digits whose separators make no single number: a version, or a list without blanks."""
-    written = match["digits"]
-    start = match.start("digits")
-    if re.fullmatch(r"[\d.]+", written):
-        yield found_claim(text, start, match.end(), "number", written, needs=[f"written:{written}"])
-        return
-    for part in re.finditer(r"[\d.]+", written):
-        value = normal_number(part[0])
-        key = f"number:{value}" if value else f"written:{part[0]}"
-        span = (start + part.start(), start + part.end())
-        yield found_claim(text, *span, "number", value or part[0], needs=[key])
+def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
+    """Whether "12 laptops" is held: as such, as "Laptops: 12", or in a twelve that counts nothing else."""
+    if held.currency or held.unit or held.ordinal:
+        return False
+    if held.head:
+        if claimed.head == held.head:
+            return True
+        unsure = not (claimed.counts and held.counts)
+        return unsure and (claimed.head in held.behind or held.head in claimed.behind)
+    if claimed.head in held.heading:
+        return True
+    names = held.label or (held.before and not held.before.endswith("s"))
+    year = held.value is not None and held.value.denominator == 1 and held.value.numerator in _YEARS
+    counted_otherwise = claimed.head in source.heads
+    return not (names or year or counted_otherwise)
 
 
-def _measured(
-    text: str, start: int, end: int, value: str, *, currency: str | None, written: str | None = None
-) -> FoundClaim:
-    """A number with the scale, currency or unit that follows it."""
-    sign, value = ("-", value[1:]) if value.startswith("-") else ("", value)
-    places, end = scale_after(text, end, price=currency is not None)
-    value = sign + scaled(value, places)
-    after, end_of_currency = currency_after(text, end)
-    if after and currency in (None, "USD", after):
-        currency, end = after, end_of_currency
-    if currency:
-        full = f"{currency} {value}"
-        return found_claim(
-            text, start, end, "price", full, needs=[f"price:{full}"], gives=[f"number:{value}"]
-        )
-    unit, end_of_unit = unit_after(text, end)
-    if unit:
-        full = f"{value} {unit}"
-        return found_claim(
-            text, start, end_of_unit, "quantity", full, needs=[f"quantity:{full}"], gives=[f"number:{value}"]
-        )
-    ordinal = _ORDINAL.match(text, end)
-    glued = None if ordinal else _GLUED.match(text, end)
-    if glued:
-        token = text[start : glued.end()].lower()
-        return found_claim(text, start, glued.end(), "number", token, needs=[f"token:{token}"])
-    return _bare(text, start, ordinal.end() if ordinal else end, value, written)
+def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
+    """Whether a number that says of itself to be rounded is a held one, to the digits that it shows."""
+    if claimed.value is None or held.value is None or not claimed.value or held.value * claimed.value <= 0:
+        return False
+    near = abs(claimed.value - held.value) <= abs(held.value) * _ROUNDED_WITHIN
+    return (
+        near
+        and _is_same(claimed, held, source)
+        and abs(claimed.value - held.value) <= rounding_step(claimed.value) / 2
+    )
 
 
-def _bare(text: str, start: int, end: int, value: str, written: str | None) -> FoundClaim:
-    before = _WORD_BEFORE.search(text, max(0, start - 40), start)
-    named = before is not None and len(before[1]) > 1 and before[1][0].isupper()
-    joined = [f"token:{before[1]}{value}".lower()] if before and named else []  # "RTX 4050" is "RTX4050"
-    if written and "." in written and written.endswith("0") and "." in value:
-        exact = f"written:{written}"  # "Python 3.10" is not "Python 3.1"
-        if named:
-            return found_claim(text, start, end, "number", written, needs=[exact])
-        return found_claim(text, start, end, "number", value, needs=[f"number:{value}"], gives=[exact])
-    return found_claim(text, start, end, "number", value, needs=[f"number:{value}", *joined])
+def rounding_step(value: Fraction) -> Fraction:
+    """
+    The place of the last digit that a rounded number shows.
 
-
-_READERS = {
-    "url": _read_url,
-    "site": _read_url,
-    **dict.fromkeys(DATE_FORMS, _read_date),
-    "number": _read_number,
-    "words": _read_words,
-    "token": _read_token,
-}
+    >>> rounding_step(Fraction(700)), rounding_step(Fraction("7.5"))
+    (Fraction(100, 1), Fraction(1, 10))
+    """
+    step = Fraction(1)
+    if value.denominator == 1:
+        while value % (step * 10) == 0 and value:
+            step *= 10
+        return step
+    while (value / step).denominator != 1 and step > Fraction(1, 10**9):
+        step /= 10
+    return step

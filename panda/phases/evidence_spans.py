@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.questions import named_turns
-from panda.documents.stemming import split_words
+from panda.language.stemming import split_words
 from panda.memory.items import claim_type
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn

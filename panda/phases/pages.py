@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.evidence import find_claims
-from panda.documents.stemming import split_words
 from panda.errors import MemoryNodeError
+from panda.language.stemming import split_words
 from panda.memory.nodes import Node, NodeReader
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option

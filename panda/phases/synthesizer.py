@@ -8,8 +8,8 @@ from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import find_claims
 from panda.documents.questions import asks_for_several
 from panda.documents.sentences import one_line
-from panda.documents.stemming import split_terms
 from panda.errors import MemoryNodeError
+from panda.language.stemming import split_terms
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask

@@ -9,7 +9,7 @@ import math
 import string
 from collections.abc import Callable, Mapping, Sequence
 
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.models.contract import ScoreCase
 from panda.recipes.choices import Option, forward_cases, reverse_cases
 from panda.recipes.schemas import Step

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from panda.compression.fitting import Cut, InputDocument, Trigger, fit_documents
 from panda.compression.limits import Limits
-from panda.documents.written_dates import DATES
-from panda.documents.written_numbers import CURRENCY_BEFORE
 from panda.errors import BudgetExceededError
+from panda.language.dates import DATES
+from panda.language.numbers import CURRENCY_BEFORE
 from panda.models.contract import Message, Model
 from panda.recipes.pack import Request
 from panda.recipes.recipe import Recipe

@@ -4,16 +4,9 @@ import re
 from calendar import month_name
 
 from panda.documents.sentences import split_sentences
-from panda.documents.stemming import split_words
+from panda.language.lexicon import FUNCTION_WORDS
+from panda.language.stemming import split_words
 
-_STOP_WORDS = frozenset(
-    """
-    a about also am an and any are as at be been being but by can could d did do does doing don for from had
-    has have having he her here him his how i if in into is it its just ll m many may me might more most much
-    my no not of on or our re s shall she should so some t than that the their them then there these they this
-    those to us ve very was we were what when where which who whom whose why will with would you your
-    """.split()  # noqa: SIM905 - a hundred words are easier to read so
-)
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
 _PAGE_KIND = re.compile(r"\.(?:html?|php|aspx?|jsp)$", re.IGNORECASE)
 _MONTHS = tuple(month_name[number].lower() for number in range(1, 13))
@@ -37,7 +30,7 @@ def find_query_words(query: str) -> list[str]:
     ['Read', 'shop', 'tents', 'blue']
     """
     words = list(dict.fromkeys(split_words(_ADDRESS.sub(_telling_words, query))))
-    return [word for word in words if word.lower() not in _STOP_WORDS] or words
+    return [word for word in words if word.lower() not in FUNCTION_WORDS] or words
 
 
 def _telling_words(address: re.Match[str]) -> str:
@@ -56,7 +49,7 @@ def find_names(query: str) -> list[str]:
     """
     words = re.findall(r"\b[A-Z][\w'’]*[a-z][\w]*", query)
     names = (re.sub(r"['’]s$", "", word) for word in words)
-    return [name for name in dict.fromkeys(names) if name.lower() not in (*_STOP_WORDS, *_MONTHS)]
+    return [name for name in dict.fromkeys(names) if name.lower() not in (*FUNCTION_WORDS, *_MONTHS)]
 
 
 def find_capitalised(query: str) -> set[str]:
@@ -69,4 +62,4 @@ def find_capitalised(query: str) -> set[str]:
     set()
     """
     words = [word for sentence in split_sentences(query) for word in split_words(sentence)[1:]]
-    return {word.lower() for word in words if word[0].isupper() and word.lower() not in _STOP_WORDS}
+    return {word.lower() for word in words if word[0].isupper() and word.lower() not in FUNCTION_WORDS}

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import numpy as np
 import numpy.typing as npt
 
-from panda.documents.stemming import query_terms, split_terms
+from panda.language.stemming import query_terms, split_terms
 from panda.retrieval.query_dates import Period, find_periods
 from panda.retrieval.query_words import find_query_words
 from panda.storage.index import IndexEntry, IndexView

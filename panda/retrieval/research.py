@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from panda.documents.stemming import query_terms
+from panda.language.stemming import query_terms
 from panda.memory.confidence import EXPIRED_BELOW, age_days, decayed
 from panda.retrieval.query_words import find_query_words
 from panda.storage.index import IndexView

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.session.clipping import MARK, clip, clip_lines
 from panda.session.entities import apply_curation, carry_log, carry_registry, curation_of, says
 from panda.session.flow import flow_of

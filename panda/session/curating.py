@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.session.clipping import clip
 from panda.session.entities import CLEARED, names
 from panda.session.values import Carry, Curation, Entity, Judged

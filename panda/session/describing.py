@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 
 from panda.documents.evidence import find_claims
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.session.values import Listed
 
 _GLUE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)")

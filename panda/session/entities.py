@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from panda.documents.listings import ListedItem, label_of, listed_items
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.session.clipping import clip
 from panda.session.decoding import decode
 from panda.session.turn_files import TurnFiles

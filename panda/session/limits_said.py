@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.documents.constraints import find_constraints
 from panda.documents.evidence import find_claims
-from panda.documents.written_numbers import number_from_words
+from panda.language.numbers import number_from_words
 from panda.session.clipping import clip
 from panda.session.values import Constraint
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 
 from panda.documents.questions import is_question
 from panda.documents.sentences import split_sentences
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.session.clipping import MARK, clip
 from panda.session.turn_files import TurnFiles
 from panda.session.values import Carry, Pending, PendingType

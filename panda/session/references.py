@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from panda.documents.antecedents import has_antecedent
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 from panda.session.counting import COUNTING, counted_items, is_function_word
 from panda.session.describing import SUPERLATIVE, described_item, extreme_item, named_item
 from panda.session.entities import is_active, label_terms, names

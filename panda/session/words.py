@@ -2,7 +2,7 @@
 
 import re
 
-from panda.documents.stemming import split_terms
+from panda.language.stemming import split_terms
 
 _YES = re.compile(
     r"^(?:(?:ok(?:ay)?|well|great|perfect|fine|good|thanks|thank you|please)[,.! ]+)*"

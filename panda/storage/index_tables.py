@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import Any
 
 from panda.documents.problems import Problem
-from panda.documents.stemming import split_terms
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
+from panda.language.stemming import split_terms
 from panda.storage.index_blocks import (
     NO_TIME,
     RowNumbers,

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from panda.documents.sentences import one_line
-from panda.documents.stemming import split_terms
 from panda.documents.times import parse_time, render_time
+from panda.language.stemming import split_terms
 from panda.storage.layout import RESEARCH_MD, Layout
 from panda.storage.records import load_object, load_research
 

@@ -10,8 +10,8 @@ import httpx
 
 from panda.documents.json_text import load_json
 from panda.documents.sentences import one_line
-from panda.documents.stemming import split_terms
 from panda.errors import UsageError, WebError
+from panda.language.stemming import split_terms
 from panda.web.client import WebClient
 from panda.web.tree import HtmlElement, clean_text, parse_html, squeeze
 

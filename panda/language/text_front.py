@@ -1,0 +1,97 @@
+"""The one front of every text that is compared: one sign for one thing, nothing glued to a number."""
+
+import re
+import unicodedata
+
+_SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032\uff07`´", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u02ba\uff02", '"'),
+        **dict.fromkeys("\u2010\u2011\u2212\ufe63\uff0d\u207b", "-"),
+        **dict.fromkeys("\u2012\u2013", "–"),
+        **dict.fromkeys("\u2014\u2015\u2e3a", "—"),
+        **dict.fromkeys("™®©℠", " "),
+        "\u2044": "/",
+        "\u066b": ".",
+        "\u066c": ",",
+        "\u00ba": "°",
+    }
+)
+_SUPERSCRIPT = re.compile(rf"(?P<base>\w?)(?P<up>[{_SUPERSCRIPTS}]+)")
+_LENGTHS = re.compile(r"(?:\b|\d)(?:[kcdmn]?m|ft|in|yd|mi)\Z", re.IGNORECASE)
+_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")
+_MARKED = re.compile("[\u2460-\u24ff\u2776-\u2793\u3200-\u33ff]")
+"""Digits and words in circles and the like, which NFKC would glue to what stands beside them."""
+_NARROW_GROUPS = re.compile(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2007\u2009\u202f]\d{3})+)(?!\d)")
+_EMPHASIS = re.compile(
+    r"(?<![\s*])\*{1,3}(?![\d*])|(?<![\d*])\*{1,3}(?![\s*])|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
+)
+_INVISIBLE = {0x00AD: None, 0x034F: None, 0xFEFF: None, **dict.fromkeys([*range(0x200B, 0x2010)])}
+_LAST_PLAIN = "\x7f"
+
+
+def plain_text(text: str) -> str:
+    """
+    A text as its reader takes it, in one writing: the entry of whatever compares texts.
+
+    One apostrophe, quotation mark, hyphen and blank; plain digits; compatibility forms (full width,
+    ligatures) as their usual ones; composed letters (NFC); no invisible characters, signs of
+    registration or marks of emphasis. Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is
+    "3 1/2", and blanks that only group digits go too.
+
+    Args:
+        text: Anything. May be empty.
+
+    >>> plain_text("$697¹ or 3½ cups, 10⁶ cells, 45 m², H₂O")
+    '$697 or 3 1/2 cups, 10^6 cells, 45 m2, H2O'
+    >>> plain_text("1\\u202f299 – 6\\u200b97, “Zoe\\u0308’s” RTX™ ４０５０, −5 **°C**")
+    '1299 – 697, "Zoë\\'s" RTX  4050, -5 °C'
+    """
+    if text.isascii():
+        return _EMPHASIS.sub("", text) if "*" in text or "_" in text else text
+    text = _NARROW_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
+    text = text.translate(_INVISIBLE)
+    text = _SUPERSCRIPT.sub(_raised, text)
+    text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
+    text = _MARKED.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text)
+    text = re.sub(rf"(?<=\d)[{_SUBSCRIPTS}]+", "", text.translate(_SIGNS))
+    text = "".join(c for c in unicodedata.normalize("NFKC", text).translate(_SIGNS) if _is_seen(c))
+    text = "".join(c if c <= _LAST_PLAIN else _plain_sign(c) for c in text)
+    return _EMPHASIS.sub("", text)
+
+
+def fold_name(name: str) -> str:
+    """
+    A name as names are compared: without regard to capitals, composed.
+
+    Args:
+        name: One word, as plain_text gives it.
+
+    >>> fold_name("WEISS") == fold_name("Weiß"), fold_name("İstanbul") == fold_name("istanbul")
+    (True, True)
+    """
+    folded = name.casefold().replace("i\u0307", "i").replace("ı", "i")
+    return folded if folded.isascii() else unicodedata.normalize("NFC", folded)
+
+
+def _raised(match: re.Match[str]) -> str:
+    """A raised number: an exponent behind a bare number, part of a unit, or else a footnote's mark."""
+    base, written = match["base"], match["up"].translate(str.maketrans(_SUPERSCRIPTS, "0123456789"))
+    before = match.string[max(0, match.start() - 20) : match.start("up")]
+    if base.isdigit() and written != "1" and re.search(r"(?<![\d.,$€£¥₹])\d{1,4}\Z", before):
+        return f"{base}^{written}"
+    if base.isalpha() and written in ("2", "3") and _LENGTHS.search(before):
+        return f"{base}{written}"
+    return base
+
+
+def _is_seen(char: str) -> bool:
+    return char <= _LAST_PLAIN or unicodedata.category(char) != "Cf"
+
+
+def _plain_sign(char: str) -> str:
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    return " " if unicodedata.category(char) == "Zs" else char
