@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -92,6 +92,11 @@ class Settings:
             self.compression_threshold,
             self.min_compression_savings,
         )
+
+    def on_store(self, root: Path, **others: object) -> "Settings":
+        """The same for another store, which no file of the project has named, with *others* changed too."""
+        origins = {**self.origins, "root": "command"}
+        return replace(self, root=root, origins=origins, **others)  # type: ignore[arg-type]  # fields of this class
 
     def clock(self) -> datetime:
         """The present: the fixed one if one is set."""

@@ -64,6 +64,7 @@ def tune_recipes(
     Example: panda tune pipeline/phase1_reflection --cases tests/evals
     """
     from panda.evals.tuning import tune
+    from panda.recipes.book import place_within
     from panda.recipes.fits import FITS_DIR
     from panda.storage.files import write_json
 
@@ -71,7 +72,7 @@ def tune_recipes(
         asked = _cases(executor, cases or CASES_DIR, recipes or [], "fit")
         with invocation.reporter.progress("cases", len(asked)) as advance:
             made = tune(executor, asked, advance=advance)
-    folder = invocation.settings.recipe_dirs[0] / FITS_DIR
+    folder = place_within(invocation.settings.recipe_dirs[0], FITS_DIR, FITS_DIR)
     for one in made:
         write_json(folder / one.name, one.content)
     rows = [(m.recipe, m.choice, m.content["cases"], m.content["accuracy_in_folds"], m.name) for m in made]

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -75,7 +75,7 @@ def _place(path: Path, layout: Layout, user: str) -> Path:
 def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
     """What reaches out and is not trusted, below the paths; all if there are none."""
     for place in places:
-        guard_links(replace(settings, root=place.absolute()))
+        guard_links(settings.on_store(place.absolute()))
     found = [] if settings.trust else untrusted_claims(settings)
     return [
         Problem(claim.path, f"not trusted: {reach.effect}", reach.line, reach.key, FIX, Verdict.NOT_JUDGED)

@@ -16,6 +16,7 @@ from panda.memory.confidence import KNOWLEDGE
 from panda.memory.items import knowledge_items
 from panda.memory.node import Node
 from panda.storage.files import read_text, store_errors
+from panda.storage.index_scan import list_notes
 
 NOTE = "knowledge:"
 """How the id of a note begins."""
@@ -107,10 +108,8 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
 
 
 def _notes(knowledge: Path) -> list[Path]:
-    with store_errors(knowledge, "read"):
-        found = [path for path in sorted(knowledge.rglob("*.md")) if path.is_file()]
     return [
-        path for path in found if not any(part.startswith(".") for part in path.relative_to(knowledge).parts)
+        knowledge / name for name, may_be_read in sorted(list_notes(str(knowledge)).items()) if may_be_read
     ]
 
 

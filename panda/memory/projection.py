@@ -16,6 +16,7 @@ from panda.memory.shown import Comparison, Standing, compare
 from panda.memory.staging import Kind
 from panda.storage.files import read_json, read_text
 from panda.storage.layout import Layout
+from panda.storage.links import check_links
 
 KINDS: tuple[Kind, ...] = ("preference", "fact")
 _NO_FILE = "none"
@@ -89,6 +90,7 @@ class Projection:
         mark = Shown(self.log.extent, self._digests())
         if mark != self.mark:
             text = json.dumps(mark.to_json()) + "\n"
+            check_links(self._mark_path)
             with suppress(OSError):  # not synced: without it the log counts as further than the files
                 self._mark_path.write_text(text, encoding="utf-8")
             self.mark = mark

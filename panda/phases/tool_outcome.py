@@ -7,7 +7,7 @@ from panda.errors import StoreError
 from panda.phases.turn import Turn
 from panda.session.words import asks_again
 from panda.storage.files import read_text
-from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON
+from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, below
 
 
 def attachments(turn: Turn) -> list[str]:
@@ -46,7 +46,7 @@ def kept_again(turn: Turn) -> list[str]:
     if any(step["kind"] == "generate" and step["status"] == "success" for step in turn.steps()):
         return []
     try:
-        text = read_text(turn.layout.user(turn.user_id) / entry.path)
+        text = read_text(below(turn.layout.user(turn.user_id), entry.path))
     except StoreError as exc:
         turn.warn(f"{entry.path} cannot be read: {exc.message}")
         return []

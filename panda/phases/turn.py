@@ -13,6 +13,7 @@ from panda.errors import HaltError, QueryError
 from panda.recipes.recordings import Recordings
 from panda.session.session_file import Session
 from panda.session.values import EMPTY, Carry
+from panda.storage.files import read_text
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
 from panda.storage.turn_folder import Metadata, TurnFolder
 
@@ -144,7 +145,7 @@ class Turn:
     def file_text(self, name: str) -> str:
         """A file of the turn as text; "" if it is not there."""
         path = self.folder.paths / name
-        return path.read_text(encoding="utf-8") if path.is_file() else ""
+        return read_text(path) if path.is_file() else ""
 
     def warn(self, message: str) -> None:
         """Note something that the user should see but that stops nothing."""

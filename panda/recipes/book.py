@@ -1,16 +1,18 @@
 """Recipes and prompts by name: loading, registry, and the recipe for a phase and mode (S3 §9, §17, §18)."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from panda.errors import PromptNotFoundError, RecipeError, RecipeNotFoundError
+from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
 from panda.recipes.fits import FITS_DIR, Fit, load_fit
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.schemas import choice_specs
 from panda.recipes.typed_reader import Report, TypedReader, raise_fault
 from panda.recipes.yaml_file import load_yaml, read_own_text
+from panda.storage.assets import asset
 
 _ENTRY_KEYS = ("recipes", "purpose", "risk")
 
@@ -80,10 +82,11 @@ class RecipeBook:
 
         Raises:
             PromptNotFoundError: No folder has it.
+            RecipeKeyError: Its name or a link leads out of the folders.
         """
-        name = name.removeprefix("prompts/")
+        name = name.removeprefix("prompts/")  # "prompts//etc" is as absolute as "/etc"
         if name not in self._prompts:
-            path = _first(self._prompt_dirs, name)
+            path = _first(self._prompt_dirs, name, where)
             if path is None:
                 raise PromptNotFoundError(
                     f"the prompt file {name} is not there",
@@ -112,7 +115,7 @@ class RecipeBook:
             FileFormatError: The file is no fit.
         """
         if name not in self._fits:
-            path = _first(self._recipe_dirs, f"{FITS_DIR}/{name}")
+            path = _first(self._recipe_dirs, f"{FITS_DIR}/{name}", name)
             self._fits[name] = load_fit(path) if path else None
         return self._fits[name]
 
@@ -131,7 +134,8 @@ class RecipeBook:
     def registry_path(self) -> Path:
         """The registry.yaml in force, or where it should be."""
         name = "registry.yaml"
-        return _first(self._recipe_dirs, name) or self._recipe_dirs[0] / name
+        found = (folder / name for folder in self._recipe_dirs if _is_file(folder / name))
+        return next(found, self._recipe_dirs[0] / name)
 
     def inspect_registry(self, report: Report) -> tuple[RegistryEntry, ...]:
         """All entries of registry.yaml that can be read; every fault goes to *report*."""
@@ -141,6 +145,7 @@ class RecipeBook:
             report(RecipeNotFoundError(message, where=str(path), fix="restore the file"))
             return ()
         try:
+            path = place_within(path.parent, path.name, str(path))
             return _parse_registry(load_yaml(path)[0], path, report)
         except RecipeError as fault:
             report(fault)
@@ -191,9 +196,18 @@ class RecipeBook:
             report(fault)
             return None
 
-    def path_of(self, key: str) -> Path | None:
-        """File of a recipe; None if no folder has it."""
-        return _first(self._recipe_dirs, f"{key}.yaml")
+    def path_of(self, key: str, where: str | None = None) -> Path | None:
+        """
+        File of a recipe; None if no folder has it.
+
+        Args:
+            key: As for load_recipe.
+            where: Who names it, for the error; None is the name itself.
+
+        Raises:
+            RecipeKeyError: Its name or a link leads out of the folders.
+        """
+        return _first(self._recipe_dirs, f"{key}.yaml", where or key)
 
     def _read_recipe(self, key: str, report: Report) -> Recipe:
         path = self.path_of(key)
@@ -223,8 +237,33 @@ def _prompts_named(recipe: Recipe, report: Report) -> dict[str, str]:
     return named
 
 
-def _first(folders: Sequence[Path], name: str) -> Path | None:
-    return next((folder / name for folder in folders if _is_file(folder / name)), None)
+def place_within(folder: Path, name: str, where: str) -> Path:
+    """
+    Where a file of a folder of recipes or prompts is, or would be.
+
+    Args:
+        folder: The folder.
+        name: Path below it.
+        where: Who names it, for the error.
+
+    Raises:
+        RecipeKeyError: The name leads out of the folder, or a link does, or the folder is a link out of the
+            project.
+    """
+    path, parts = folder / name, PurePosixPath(name).parts
+    if "\0" in name or ".." in parts or "/" in parts:
+        message = f"the name {name!r} leads out of {folder.name}/"
+        raise RecipeKeyError(message, where=where, fix=f"name a file below {folder.name}/, without ..")
+    home, real = os.path.realpath(folder), os.path.realpath(path)
+    inside = Path(real).is_relative_to(home) and Path(home).is_relative_to(os.path.realpath(folder.parent))
+    if not inside and folder not in (asset("recipes"), asset("prompts")):  # an installer may link those
+        message = f"{path} is a link that leads out of {folder.name}/, to {real}"
+        raise RecipeKeyError(message, where=where, fix="put the file itself there")
+    return path
+
+
+def _first(folders: Sequence[Path], name: str, where: str) -> Path | None:
+    return next((path for folder in folders if _is_file(path := place_within(folder, name, where))), None)
 
 
 def _is_file(path: Path) -> bool:

@@ -154,7 +154,12 @@ def _check_registry(
             report(RecipeKeyError(message, where=f"{where} ({entry.step}.recipes)", fix="add chat: or any:"))
         for mode, key in entry.recipes.items():
             place = f"{where} ({entry.step}.recipes.{mode})"
-            if book.path_of(key) is None:
+            try:
+                path = book.path_of(key, place)
+            except RecipeKeyError as fault:
+                report(fault)
+                continue
+            if path is None:
                 fix = "see `panda recipe list`"
                 report(RecipeNotFoundError(f"there is no recipe {key}", where=place, fix=fix))
             elif key in recipes and recipes[key].mode not in (None, mode):

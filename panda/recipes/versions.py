@@ -6,7 +6,7 @@ from pathlib import Path
 
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, UsageError
-from panda.recipes.book import RecipeBook
+from panda.recipes.book import RecipeBook, place_within
 from panda.recipes.journal import recipe_digest
 from panda.storage.files import read_json, write_atomic, write_json
 from panda.storage.schemas import check_json
@@ -145,10 +145,12 @@ def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> li
         The files that had another content or were not there; the others are left alone.
 
     Raises:
+        RecipeKeyError: A name or link leads out of its folder; nothing is written.
         StoreError: One cannot be written.
     """
-    wanted = {recipes / f"{version.key}.yaml": version.text}
-    wanted |= {prompts / name.removeprefix("prompts/"): text for name, text in version.prompts.items()}
+    wanted = {place_within(recipes, f"{version.key}.yaml", version.key): version.text}
+    for name, text in version.prompts.items():
+        wanted[place_within(prompts, name.removeprefix("prompts/"), f"{version.key} ({name})")] = text
     changed = [
         path for path, text in wanted.items() if not path.is_file() or path.read_bytes() != text.encode()
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
@@ -87,7 +87,7 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
         Its line. What stops one turn (a damaged file, a model that does not answer) is a finding of it.
     """
     place = task.place
-    own = replace(settings, root=place.layout.root, user=place.user)
+    own = settings.on_store(place.layout.root, user=place.user)
     guard_links(own)
     try:
         if task.mode == "verify":

@@ -10,7 +10,7 @@ import difflib
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -30,9 +30,11 @@ from panda.storage.layout import (
     METRICS_JSON,
     Layout,
 )
+from panda.storage.links import check_links
 from panda.storage.records import turn_directories
 from panda.storage.turn_images import IMAGES, load_picture
 from panda.storage.turns import TurnFolder, TurnStore
+from panda.trust import guard_links
 
 _SHOWN_LINES = 30
 _LIVE = {"seconds"}
@@ -101,9 +103,10 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
         past = Layout(Path(directory) / "panda-system-docs")
         _set_back(layout, past, settings.user, number, metadata.created_at)
-        then = replace(
-            settings, root=past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
+        then = settings.on_store(
+            past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
+        guard_links(then)
         app = build_with(then, past, layers)
         try:
             halted = _run(app, saved, recordings)
@@ -151,6 +154,8 @@ def _restore(step: Mapping[str, Any], saved: TurnFolder, again: TurnFolder) -> N
     """Bring back the files that a recorded step made in its turn's directory."""
     for name in step["artifacts"]:
         source, target = saved.paths / name, again.paths / name
+        for path in (source, *source.rglob("*")):
+            check_links(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True)
@@ -163,10 +168,10 @@ def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime
     past.turns(user).mkdir(parents=True)
     for earlier, directory in turn_directories(layout.turns(user)):
         if earlier < number:
-            past.turn(user, earlier).directory.symlink_to(directory.resolve(), target_is_directory=True)
+            past.turn(user, earlier).directory.symlink_to(directory.absolute(), target_is_directory=True)
     write_atomic(past.turn_counter(user), f"{number - 1}\n")
     if layout.knowledge(user).is_dir():
-        past.knowledge(user).symlink_to(layout.knowledge(user).resolve(), target_is_directory=True)
+        past.knowledge(user).symlink_to(layout.knowledge(user).absolute(), target_is_directory=True)
     set_memory_back(layout, past, user, turn=number, at=at)
 
 

@@ -17,6 +17,7 @@ from panda.storage.layout import (
     PROPOSED_FACTS_JSONL,
     Layout,
 )
+from panda.storage.links import may_pass
 from panda.storage.names import check_id, turn_number
 from panda.storage.turns import TurnStore
 
@@ -66,7 +67,7 @@ def _check_path(path: Path) -> list[Problem]:
 
 
 def _directories(path: Path) -> list[Path]:
-    return sorted(one for one in path.iterdir() if one.is_dir() and not is_temporary(one))
+    return sorted(one for one in path.iterdir() if one.is_dir() and not is_temporary(one) and may_pass(one))
 
 
 def _check_loose(path: Path) -> list[Problem]:
@@ -77,7 +78,7 @@ def _check_loose(path: Path) -> list[Problem]:
             problems.append(leftover(one))
         elif one.is_file() or turn_number(one.name) is not None:
             problems += _check_path(one)
-        elif one.is_dir():
+        elif one.is_dir() and not one.is_symlink():
             problems += _check_loose(one)
     return problems
 

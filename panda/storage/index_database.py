@@ -12,6 +12,7 @@ from panda.storage.files import make_directory, temporary_beside
 from panda.storage.index_files import Identity, IndexFiles
 from panda.storage.index_tables import Execute, create_tables
 from panda.storage.layout import Layout
+from panda.storage.links import check_links
 
 _VERSION = 4
 _BUSY_SECONDS = 30.0
@@ -172,6 +173,8 @@ def _connect(turns: Path | str, research: Path | str) -> sqlite3.Connection:
     Raises:
         sqlite3.DatabaseError: They are no databases, or of another version.
     """
+    for path in (turns, research):
+        check_links(path)
     connection = sqlite3.connect(turns, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row

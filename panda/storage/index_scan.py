@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable
 
 from panda.documents.escaping import escape_path
+from panda.errors import UntrustedError
 from panda.storage.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -16,12 +17,14 @@ from panda.storage.layout import (
     RESEARCH_JSON,
     Layout,
 )
+from panda.storage.links import check_links, may_pass
 from panda.storage.names import is_id, turn_number
 
 TURNS = "turns"
 """Not a source: its stamp tells whether turn directories came or went."""
 
 _NO_FILE = "-"
+_UNTRUSTED = "untrusted"
 _TURN_FILES = frozenset({METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON})
 """What the row of a turn is made from, beside the tools in its steps."""
 
@@ -46,7 +49,10 @@ def scan_documents(layout: Layout, user: str) -> dict[str, str]:
     """The memory files and knowledge documents with their stamps."""
     root = str(layout.user(user))
     found = {name: _stamp(f"{root}/{name}") for name in (FACTS_MD, PREFERENCES_MD)}
-    _scan_knowledge(str(layout.knowledge(user)), "knowledge", found)
+    knowledge = str(layout.knowledge(user))
+    for name, may_be_read in list_notes(knowledge).items():
+        source = f"knowledge/{name}" if name else "knowledge"
+        found[escape_path(source)] = _stamp(f"{knowledge}/{name}") if may_be_read else _UNTRUSTED
     return {source: stamp for source, stamp in sorted(found.items()) if stamp != _NO_FILE}
 
 
@@ -128,18 +134,53 @@ def _scan_turn(path: str, source: str, found: dict[str, str]) -> None:
             found[escape_path(f"{source}/webpage_cache/{slug}")] = " ".join(stamp)
 
 
-def _scan_knowledge(path: str, source: str, found: dict[str, str]) -> None:
+def list_notes(knowledge: str) -> dict[str, bool]:
+    """
+    The notes below a knowledge directory, and the links there that may not be followed.
+
+    A directory is looked into once, however many links lead to it: under its own name before those of links,
+    and then under the first of these.
+
+    Args:
+        knowledge: The directory; it need not be there.
+
+    Returns:
+        Paths below it, unescaped, to whether they may be read; "" if the directory itself may not be.
+    """
+    found: dict[str, bool] = {}
+    seen: set[tuple[int, int]] = set()
+    todo, links = [""], list[str]()
+    while todo or links:
+        links.sort(reverse=True)
+        below = todo.pop() if todo else links.pop()
+        here = f"{knowledge}/{below}" if below else knowledge
+        try:
+            check_links(here)
+            status = os.stat(here)  # noqa: PTH116 - thousands of calls
+            if (status.st_dev, status.st_ino) in seen:
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    name = f"{below}/{entry.name}" if below else entry.name
+                    if entry.name.startswith("."):
+                        continue
+                    if _is_directory(entry):
+                        (links if entry.is_symlink() else todo).append(name)
+                    elif entry.name.endswith(".md"):
+                        found[name] = not entry.is_symlink() or may_pass(entry.path)
+        except UntrustedError:
+            found[below] = False
+        except OSError:
+            continue
+    return found
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
     try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):  # no circles
-                    _scan_knowledge(entry.path, f"{source}/{entry.name}", found)
-                elif entry.name.endswith(".md"):
-                    found[escape_path(f"{source}/{entry.name}")] = _stamp(entry.path)
-    except OSError:
-        return
+        return entry.is_dir()
+    except OSError:  # a circle of links
+        return False
 
 
 def _stamp(path: str) -> str:
@@ -154,7 +195,10 @@ def _directory_names(path: str) -> list[str]:
     try:
         with os.scandir(path) as entries:
             return sorted(
-                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
+                entry.name
+                for entry in entries
+                if _is_directory(entry) and not entry.name.startswith(".")
+                if not entry.is_symlink() or may_pass(entry.path)
             )
     except OSError:
         return []

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from panda.errors import FileFormatError
+
 CONTEXT_MD = "context.md"
 IMAGE_JSON = "image.json"
 RESPONSE_MD = "response.md"
@@ -54,6 +56,22 @@ def step_name(number: int) -> str:
     return f"steps/step_{number:02d}.json"
 
 
+def below(directory: Path, name: str) -> Path:
+    """
+    A file below a directory, by a name that stands in some file.
+
+    Raises:
+        FileFormatError: The name is absolute or holds `..`.
+
+    >>> below(Path("/store"), "a/../b")
+    Traceback (most recent call last):
+    panda.errors.FileFormatError: 'a/../b' leads out of its directory
+    """
+    if name.startswith("/") or "\0" in name or ".." in name.split("/"):
+        raise FileFormatError(f"{name!r} leads out of its directory", where=str(directory))
+    return directory / name
+
+
 @dataclass(frozen=True)
 class TurnPaths:
     """The files of one turn directory."""
@@ -62,7 +80,7 @@ class TurnPaths:
     """The turn directory itself."""
 
     def __truediv__(self, name: str) -> Path:
-        return self.directory / name
+        return below(self.directory, name)
 
     def step(self, number: int) -> Path:
         """Result file of tool step *number*, counted from 1."""

@@ -86,6 +86,15 @@ def check_links(path: Path | str, _hops: int = 0) -> None:
             inside = at
 
 
+def may_pass(path: Path | str) -> bool:
+    """Whether check_links lets a path pass."""
+    try:
+        check_links(path)
+    except UntrustedError:
+        return False
+    return True
+
+
 def leaving_links(root: Path, allows: Callable[[str, str], bool]) -> list[tuple[str, str]]:
     """
     Every link below a root that leads out of it. Behind one that may not be followed nothing is looked for.

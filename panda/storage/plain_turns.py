@@ -14,6 +14,7 @@ from panda.documents.context_scan import RENDERED_FRONT
 from panda.documents.json_text import load_json
 from panda.documents.times import parse_time
 from panda.storage.layout import CONTEXT_MD, INDEX_SUMMARY_JSON, METADATA_JSON, RESEARCH_JSON
+from panda.storage.links import check_links
 from panda.storage.records import TurnRecord
 
 _PLAIN = re.compile(
@@ -28,6 +29,7 @@ _STRUCTURE = re.compile(r"(?:^|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])\\*(?:## 
 
 def _read(path: str) -> str:
     """A file of ordinary size; ValueError if it is larger or not UTF-8."""
+    check_links(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
     try:
         data = os.read(descriptor, _MOST_BYTES)

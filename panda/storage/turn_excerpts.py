@@ -7,6 +7,7 @@ from panda.documents.context import render_section
 from panda.errors import NotFoundError, UsageError
 from panda.storage.files import read_bytes
 from panda.storage.layout import CONTEXT_MD
+from panda.storage.links import check_links
 from panda.storage.turns import TurnFolder
 
 
@@ -43,6 +44,7 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
         NotFoundError: There is no such file.
         StoreError: It cannot be read.
     """
+    check_links(turn.paths.directory)
     directory = Path(os.path.realpath(turn.paths.directory))  # Path.resolve fails on circles
     path = Path(os.path.realpath(directory / name))
     if not path.is_relative_to(directory):

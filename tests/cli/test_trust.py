@@ -326,3 +326,42 @@ def test_the_record_is_the_users_alone(checkout: Checkout, listener: Listener) -
     checkout("trust")
     status = os.stat(checkout.home / ".local/state/panda/trust.json")  # noqa: PTH116
     assert status.st_mode & 0o022 == 0
+
+
+def test_a_vault_elsewhere_is_searched_once_trusted(checkout: Checkout) -> None:
+    """knowledge/ linked to a vault is named by rebuild and validate, and then searched, circles or not."""
+    (checkout.outside / "sub").mkdir()
+    (checkout.outside / "sub/hamster.md").write_text("Hamsters burrow deep.", encoding="utf-8")
+    (checkout.outside / "sub/back").symlink_to("..")
+    user = checkout.project / "panda-system-docs/users/default"
+    user.mkdir()
+    link = user / "knowledge"
+    link.symlink_to(checkout.outside)
+    rebuilt = checkout("index", "rebuild")
+    assert (
+        rebuilt.code,
+        f"{link}: this link leads out of the store, to {checkout.outside}" in rebuilt.out,
+    ) == (3, True)
+    assert checkout("index", "search", "hamsters").out == ""
+    assert checkout("validate").code == 3
+    assert checkout("trust").code == 0
+    assert "knowledge:sub/hamster.md" in checkout("index", "search", "hamsters").out
+    assert checkout("validate").code == 0
+
+
+def test_a_linked_memory_file(checkout: Checkout) -> None:
+    """preferences.md linked elsewhere stops what reads it until trusted, and is then written through."""
+    target = checkout.outside / "preferences.md"
+    target.write_text("---\nbudget: 500\n---\n", encoding="utf-8")
+    target.chmod(0o600)
+    user = checkout.project / "panda-system-docs/users/default"
+    user.mkdir()
+    (user / "preferences.md").symlink_to(target)
+    ended = checkout("memory", "set", "tea", "Assam")
+    assert (ended.code, f"fix: {FIX}" in ended.err) == (2, True)
+    assert target.read_text(encoding="utf-8") == "---\nbudget: 500\n---\n"
+    assert checkout("trust").code == 0
+    assert checkout("memory", "set", "tea", "Assam").code == 0
+    assert (user / "preferences.md").is_symlink()
+    assert "Assam" in target.read_text(encoding="utf-8")
+    assert target.stat().st_mode & 0o777 == 0o600

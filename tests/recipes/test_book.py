@@ -12,6 +12,7 @@ from panda.errors import (
     RecipeNotFoundError,
 )
 from panda.recipes.book import RecipeBook
+from panda.recipes.versions import RecipeVersion, write_version
 from panda.recipes.yaml_file import load_yaml, parse_yaml_text
 from tests.recipes.books import schema_of, write_book, write_recipe
 
@@ -53,7 +54,77 @@ def test_missing_scorer_prompt(tmp_path: Path) -> None:
     assert str(caught.value.where).endswith("(output_schema.properties.ok.x-decide)")
 
 
-@pytest.mark.parametrize("name", ["", "a\0b", "x" * 5000, "../" * 50, "tests"])
+OUTSIDE = (
+    "../secret.md",
+    "tests/../../secret.md",
+    "{root}/secret.md",
+    "prompts//{root}/secret.md",
+    "a\0b",
+    "../" * 50,
+)
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_prompts_stay_inside_the_prompt_folders(tmp_path: Path, name: str) -> None:
+    """A name that leads out of them is an error of the recipe that names its key, though a file is there."""
+    (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
+    name = name.format(root=tmp_path)
+    with pytest.raises(RecipeKeyError, match="leads out of prompts/") as caught:
+        write_book(tmp_path, prompt_files=[name]).load_recipe("tests/judge")
+    assert str(caught.value.where).endswith("tests/judge.yaml (prompt_files)")
+    step = {"scorer": "channel", "prompt": name}
+    schema = schema_of(ok={"type": "boolean", "x-decide": [step]})
+    with pytest.raises(RecipeError):
+        write_book(tmp_path, output_schema=schema).load_recipe("tests/judge")
+
+
+def test_links_out_of_the_folders_are_refused(tmp_path: Path) -> None:
+    """A linked prompt, recipe or registry, and a folder that is a link, are errors; links within may stay."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "x.md").write_text("secret", encoding="utf-8")
+    project = tmp_path / "project"
+    book = write_book(project)
+    prompts = project / "prompts/tests"
+    (prompts / "out.md").symlink_to(outside / "x.md")
+    (project / "prompts/linked").symlink_to(outside)
+    (prompts / "within.md").symlink_to("judge.md")
+    for name in ("tests/out.md", "linked/x.md"):
+        with pytest.raises(RecipeKeyError, match="is a link that leads out of prompts/"):
+            book.load_prompt(name, where="here")
+    assert book.load_prompt("tests/within.md", where="here") == book.load_prompt("tests/judge.md", where="")
+    (project / "recipes/tests/out.yaml").symlink_to(outside / "x.md")
+    (project / "recipes/registry.yaml").symlink_to(outside / "x.md")
+    with pytest.raises(RecipeKeyError):
+        book.load_recipe("tests/out")
+    with pytest.raises(RecipeKeyError):
+        book.registry()
+    (project / "prompts").rename(outside / "prompts")
+    (project / "prompts").symlink_to(outside / "prompts")
+    with pytest.raises(RecipeKeyError):
+        RecipeBook([project / "recipes"], [project / "prompts"]).load_prompt("tests/judge.md", where="here")
+
+
+@pytest.mark.parametrize("key", ["../other", "tests/../../other", "/etc/other"])
+def test_recipe_names_stay_inside(tmp_path: Path, key: str) -> None:
+    """So does the name of a recipe, given by hand or in the registry."""
+    book = write_book(tmp_path)
+    (tmp_path / "other.yaml").write_bytes((tmp_path / "recipes/tests/judge.yaml").read_bytes())
+    with pytest.raises(RecipeKeyError, match="leads out of recipes/"):
+        book.load_recipe(key)
+
+
+@pytest.mark.parametrize("key", ["../other", "/{root}/other", "tests/judge"])
+def test_a_kept_version_is_written_inside(tmp_path: Path, key: str) -> None:
+    """A version from a store that names files outside of the folders is refused as a whole."""
+    prompts = {"prompts/tests/judge.md": "x", "../x.md" if key == "tests/judge" else "tests/y.md": "x"}
+    version = RecipeVersion(key.format(root=tmp_path), "text", prompts)
+    with pytest.raises(RecipeKeyError):
+        write_version(version, recipes=tmp_path / "project/recipes", prompts=tmp_path / "project/prompts")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 5000, "tests"])
 def test_impossible_prompt_name(tmp_path: Path, name: str) -> None:
     """A name that no file can have is a prompt that is not there."""
     with pytest.raises(PromptNotFoundError):

@@ -107,6 +107,8 @@ BROKEN: list[tuple[dict[str, Any], type[RecipeError], str, str]] = [
         "need 8600 tokens, 408 more than the window of 8192",
     ),
     ({"prompt_files": ["tests/gone.md"]}, PromptNotFoundError, "prompt_files", "tests/gone.md"),
+    ({"prompt_files": ["../models.yaml"]}, RecipeKeyError, "prompt_files", "leads out of prompts/"),
+    ({"prompt_files": ["/etc/hostname"]}, RecipeKeyError, "prompt_files", "leads out of prompts/"),
     (
         {"prompt_files": ["tests/judge.md"], "variables": {"a": "{{b}}"}},
         RecipeKeyError,
