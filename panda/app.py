@@ -37,6 +37,7 @@ from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
+from panda.storage.temporaries import sweep_below
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
 from panda.tools.contract import ToolContext
@@ -154,7 +155,7 @@ class App:
             )
         self._check_trust(metadata.mode)
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
-        folder.clear_temporary()
+        sweep_below(folder.paths.directory)
         folder.write_metadata(replace(metadata, status="running", intervention=None))
         return self._taken_up(folder, None, session)
 

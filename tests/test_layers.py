@@ -33,6 +33,7 @@ TIERS = (
 """From the top down; a module imports only from tiers below its own, or its own package."""
 
 SIDEWAYS = {
+    ("panda.models", "panda.storage"),  # files of the cache are written like those of the store
     ("panda.recipes", "panda.compression"),  # a pack's documents are brought to size
     ("panda.retrieval", "panda.memory"),  # candidates are nodes
     ("panda.tools", "panda.memory"),  # memory.query and memory.create

@@ -22,6 +22,7 @@ from panda.cli.plain_text import one_line, render_error, render_json, render_row
 from panda.documents.escaping import visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
+from panda.storage.temporaries import end_writing
 
 
 class Terminated(KeyboardInterrupt):
@@ -51,6 +52,8 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
         return 143
     except KeyboardInterrupt:
         return 130
+    finally:
+        end_writing()
 
 
 def _attempt(

@@ -83,9 +83,9 @@ def compress_document(
         ModelFileError: models.yaml or a model of it is broken.
     """
     patterns = compile_keep(keep)
+    settings, log = invocation.settings, _log_of(invocation)
     if count_tokens(text) <= budget:
         return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
-    settings, log = invocation.settings, _log_of(invocation)
     about = {"user_id": settings.user, "session_id": None, "turn_id": None}
     layer = settings.compression_model_layer
     try:

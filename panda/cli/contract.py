@@ -9,6 +9,7 @@ from panda.errors import PandaError
 from panda.settings import Settings
 from panda.storage.layout import Layout
 from panda.storage.opening import open_store, open_store_for_writing
+from panda.storage.temporaries import begin_writing, sweep_cache
 from panda.trust import require_trust
 
 if TYPE_CHECKING:  # with all it imports: help must not wait for it
@@ -98,6 +99,9 @@ class Invocation:
         return open_store(self.settings.root)
 
     def store_for_writing(self) -> Layout:
-        """The store for writing (as store; ReadOnlyStoreError if it is the checkout's demo)."""
+        """The store for writing (ReadOnlyStoreError if it is the checkout's demo), without leftovers."""
         require_trust(self.settings, "root")
-        return open_store_for_writing(self.settings.root)
+        layout = open_store_for_writing(self.settings.root)
+        begin_writing(layout.root)
+        sweep_cache(self.settings.cache_dir)
+        return layout

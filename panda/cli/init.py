@@ -8,6 +8,7 @@ from panda.cli.contract import Invocation, Result
 from panda.storage.assets import asset
 from panda.storage.creation import create_store
 from panda.storage.demo import copy_demo
+from panda.storage.temporaries import begin_writing
 from panda.trust import require_trust
 
 
@@ -23,6 +24,7 @@ def init(
     settings = invocation.settings
     require_trust(settings, "root")
     created = create_store(settings.root)
+    begin_writing(settings.root)
     if demo:
         copy_demo(asset("panda-system-docs"), settings.root, settings.clock())
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")

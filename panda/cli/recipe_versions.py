@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -15,6 +13,7 @@ from panda.errors import UsageError
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
 from panda.settings import Settings
+from panda.storage.temporaries import work_directory
 
 _Name = Annotated[
     str,
@@ -172,8 +171,8 @@ def _in_force(invocation: Invocation, word: str) -> Iterator[Settings]:
     version = _versions(invocation).find(name, start)
     for other in _sharing(_book(settings), version):
         invocation.reporter.warn(f"{other} uses a prompt that {word} changes too")
-    with TemporaryDirectory(prefix="panda-version-") as directory:
-        recipes, prompts = Path(directory) / "recipes", Path(directory) / "prompts"
+    with work_directory("version") as directory:
+        recipes, prompts = directory / "recipes", directory / "prompts"
         write_version(version, recipes=recipes, prompts=prompts)
         yield replace(
             settings,

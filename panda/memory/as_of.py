@@ -1,9 +1,7 @@
 """A user's memory as it was before a turn, for running that turn again and for judging it."""
 
 import json
-import tempfile
 from datetime import datetime
-from pathlib import Path
 
 from panda.errors import MemoryNodeError
 from panda.memory.assertions import Assertion
@@ -12,6 +10,7 @@ from panda.memory.projection import KINDS, Projection
 from panda.memory.showing import Showing
 from panda.storage.files import write_atomic
 from panda.storage.layout import Layout
+from panda.storage.temporaries import work_directory
 
 _MEMORY = ("memory:", "fact:")
 
@@ -49,8 +48,8 @@ class PastNodes:
             node = None
         if node is not None and not (node_id.startswith(_MEMORY) and self.has_changed(node)):
             return node
-        with tempfile.TemporaryDirectory(prefix="panda-past-") as directory:
-            past = Layout(Path(directory) / "panda-system-docs")
+        with work_directory("past") as directory:
+            past = Layout(directory / "panda-system-docs")
             set_memory_back(self._layout, past, self._user, turn=self._before, at=self.at)
             return NodeReader(past, self._user, lambda: self.at).load(node_id)
 

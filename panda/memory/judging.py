@@ -17,10 +17,11 @@ from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sec
 from panda.memory.gathered_reading import CUT_MARK, ReadSection, read_gathered
 from panda.memory.nodes import Node
 from panda.storage.checking_files import problem_of
-from panda.storage.files import is_temporary, read_json_lines, read_text
+from panda.storage.files import read_json_lines, read_text
 from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, GATHERED_CONTEXT_JSON, METADATA_JSON, Layout
 from panda.storage.names import turn_number
 from panda.storage.records import load_object
+from panda.storage.temporaries import is_temporary
 
 _GATHERING = 2
 _SYNTHESIS = "phase2_2_synthesis"

@@ -8,7 +8,6 @@ stood. What then differs from the saved turn comes from changed code, prompts, r
 
 import difflib
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +31,7 @@ from panda.storage.layout import (
 )
 from panda.storage.links import check_links
 from panda.storage.records import turn_directories
+from panda.storage.temporaries import work_directory
 from panda.storage.turn_images import IMAGES, load_picture
 from panda.storage.turns import TurnFolder, TurnStore
 from panda.trust import guard_links
@@ -100,8 +100,8 @@ def simulate(
             fix="replay turns that `panda turn` has run to their end",
         )
     recordings = _recordings(saved, answers)
-    with tempfile.TemporaryDirectory(prefix="panda-replay-") as directory:
-        past = Layout(Path(directory) / "panda-system-docs")
+    with work_directory("replay") as directory:
+        past = Layout(directory / "panda-system-docs")
         _set_back(layout, past, settings.user, number, metadata.created_at)
         then = settings.on_store(
             past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at

@@ -11,9 +11,10 @@ from panda.session.carrying import carry_over
 from panda.session.decoding import decode, encode
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.session.values import EMPTY, Carry
-from panda.storage.files import held_lock, is_temporary, read_json, store_errors, write_atomic
+from panda.storage.files import held_lock, read_json, write_atomic
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
+from panda.storage.temporaries import sweep
 
 _WAIT_SECONDS = 60.0
 SESSION_SCHEMA = "panda.session/1"
@@ -187,10 +188,7 @@ def write_session(layout: Layout, session: Session) -> None:
     """Replace session.json, and remove what a killed process left half written; its lock is held."""
     text = json.dumps(encode(session), ensure_ascii=False, separators=(",", ":")) + "\n"
     path = layout.session(session.user_id, session.session_id)
-    for left in path.parent.iterdir() if path.parent.is_dir() else ():
-        if is_temporary(left):
-            with store_errors(left, "remove"):
-                left.unlink(missing_ok=True)
+    sweep(path.parent, is_locked=True)
     write_atomic(path, text)
 
 

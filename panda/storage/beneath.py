@@ -11,11 +11,11 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from uuid import uuid4
 
 from panda.errors import UsageError
 from panda.storage.os_errors import store_errors
 from panda.storage.signals import signals_after
+from panda.storage.temporaries import held_temporary
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -117,7 +117,6 @@ def write_beneath(top: Path, parts: Sequence[str], data: bytes) -> None:
         StoreError: It cannot be written; no temporary file is left.
     """
     name = parts[-1]
-    temporary = f".{name}.{uuid4().hex[:12]}.tmp"  # as temporary_beside names them
     with (
         signals_after(),
         store_errors(top.joinpath(*parts), "write"),
@@ -128,20 +127,16 @@ def write_beneath(top: Path, parts: Sequence[str], data: bytes) -> None:
             mode: int | None = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
         except FileNotFoundError:
             mode = None
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
-        file = os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=parent)
-        try:
+        made = held_temporary(top.joinpath(*parts), mode=None if mode is None else 0o600, at=parent)
+        with made as temporary:
+            file = os.open(temporary.name, os.O_WRONLY | _FILE, dir_fd=parent)
             with os.fdopen(file, "wb") as opened:
                 opened.write(data)
                 opened.flush()
                 if mode is not None:
                     os.fchmod(file, mode)
                 os.fsync(file)
-            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=parent)
-            raise
+            os.rename(temporary.name, name, src_dir_fd=parent, dst_dir_fd=parent)
         os.fsync(parent)
 
 

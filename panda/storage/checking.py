@@ -8,7 +8,7 @@ from panda.documents.problems import Problem
 from panda.errors import NotFoundError, PandaError, UsageError
 from panda.storage.checking_files import check_file, load_checked, problem_of
 from panda.storage.checking_turn import check_turn, leftover, visit_ids
-from panda.storage.files import is_temporary, store_errors
+from panda.storage.files import store_errors
 from panda.storage.layout import (
     CONFLICTS_JSONL,
     FACTS_MD,
@@ -19,6 +19,7 @@ from panda.storage.layout import (
 )
 from panda.storage.links import may_pass
 from panda.storage.names import check_id, turn_number
+from panda.storage.temporaries import is_abandoned, is_temporary
 from panda.storage.turns import TurnStore
 
 
@@ -75,7 +76,7 @@ def _check_loose(path: Path) -> list[Problem]:
     problems: list[Problem] = []
     for one in sorted(path.iterdir()):
         if is_temporary(one):
-            problems.append(leftover(one))
+            problems += [leftover(one)] if is_abandoned(one) else []
         elif one.is_file() or turn_number(one.name) is not None:
             problems += _check_path(one)
         elif one.is_dir() and not one.is_symlink():
@@ -92,10 +93,9 @@ def _check_root(root: Path) -> list[Problem]:
     for directory in (root, root / "users", layout.interventions, layout.executions_log.parent):
         problems += _leftovers(directory)
     for path in sorted(layout.interventions.glob("*.json")):
-        if not is_temporary(path):
-            value = load_checked(path, problems)
-            if value is not None and value["id"] != path.stem:
-                problems.append(Problem(str(path), f"its id {value['id']!r} is not its file name", key="id"))
+        value = load_checked(path, problems)
+        if value is not None and value["id"] != path.stem:
+            problems.append(Problem(str(path), f"its id {value['id']!r} is not its file name", key="id"))
     if layout.executions_log.is_file():
         problems += check_file(layout.executions_log)
     return problems
@@ -104,7 +104,7 @@ def _check_root(root: Path) -> list[Problem]:
 def _leftovers(directory: Path) -> list[Problem]:
     if not directory.is_dir():
         return []
-    return [leftover(path) for path in sorted(directory.iterdir()) if is_temporary(path)]
+    return [leftover(path) for path in sorted(directory.iterdir()) if is_abandoned(path)]
 
 
 def _check_user(directory: Path) -> list[Problem]:
@@ -115,7 +115,7 @@ def _check_user(directory: Path) -> list[Problem]:
     sessions = directory / "sessions"
     for path in sorted(sessions.rglob("*")) if sessions.is_dir() else []:
         if is_temporary(path):
-            problems.append(leftover(path))
+            problems += [leftover(path)] if is_abandoned(path) else []
         elif path.is_file():
             problems += check_file(path)
     problems += _check_counter(directory)

@@ -9,7 +9,7 @@ from panda.documents.problems import Problem
 from panda.documents.sections import SECTIONS, heading
 from panda.errors import PandaError
 from panda.storage.checking_files import check_file, load_checked
-from panda.storage.files import is_temporary, read_text
+from panda.storage.files import read_text
 from panda.storage.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -21,6 +21,7 @@ from panda.storage.layout import (
     TurnPaths,
 )
 from panda.storage.names import turn_number
+from panda.storage.temporaries import is_abandoned, is_temporary
 from panda.storage.turn_images import load_picture
 
 _LAST_SECTION = SECTIONS[-1].number
@@ -73,10 +74,10 @@ def check_turn(directory: Path) -> list[Problem]:
     paths = TurnPaths(directory)
     for path in _below(directory):
         if is_temporary(path):
-            problems.append(leftover(path))
+            problems += [leftover(path)] if is_abandoned(path) else []
         elif path.is_file() and path == paths / METADATA_JSON:
             metadata = load_checked(path, problems)
-        elif path.is_file() and not any(is_temporary(parent) for parent in path.parents):
+        elif path.is_file() and not any(map(is_temporary, path.relative_to(directory).parents)):
             problems += check_file(path)
     problems += [
         _missing(paths / name) for name in (METADATA_JSON, CONTEXT_MD) if not (paths / name).is_file()
@@ -97,7 +98,11 @@ def _below(directory: Path) -> list[Path]:
 
 def leftover(path: Path) -> Problem:
     """The problem that a temporary file or directory was left behind."""
-    return Problem(str(path), "temporary file left by a write that was cut short", fix="delete it")
+    return Problem(
+        str(path),
+        "temporary file left by a write that was cut short",
+        fix="`panda index rebuild` removes it",
+    )
 
 
 def _missing(path: Path) -> Problem:

@@ -1,17 +1,16 @@
 """A copy of the demo store, moved in time so that it looks as if it was used just now."""
 
 import re
-import shutil
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, UsageError
-from panda.storage.files import read_json, read_text, temporary_beside, write_synced
+from panda.storage.files import read_json, read_text, write_synced
 from panda.storage.layout import METADATA_JSON, Layout
 from panda.storage.os_errors import make_directory, store_errors, sync_directory
+from panda.storage.temporaries import held_temporary
 
 NEWEST_TURN_AGE = timedelta(hours=1.2)
 """How long ago the newest turn of the copy was asked."""
@@ -104,8 +103,7 @@ def shift_times(text: str, shift: timedelta) -> str:
 
 
 def _copy_user(source: Path, target: Path, change: Callable[[str], str]) -> None:
-    built = temporary_beside(target)
-    try:
+    with store_errors(target, "create"), held_temporary(target, directory=True) as built:
         for path in sorted(source.rglob("*")):
             copy = built / path.relative_to(source)
             if path.is_dir():
@@ -113,10 +111,5 @@ def _copy_user(source: Path, target: Path, change: Callable[[str], str]) -> None
             else:
                 make_directory(copy.parent)
                 write_synced(copy, change(read_text(path)).encode())
-        with store_errors(target, "create"):
-            built.rename(target)
-    except BaseException:
-        with suppress(OSError):
-            shutil.rmtree(built)
-        raise
+        built.rename(target)
     sync_directory(target.parent)

@@ -5,26 +5,24 @@ import fcntl
 import json
 import math
 import os
-import re
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from panda.documents.json_text import load_json
 from panda.errors import FileFormatError
 from panda.storage.locks import held_lock
 from panda.storage.os_errors import make_directory, store_errors, sync_directory
 from panda.storage.signals import signals_after
+from panda.storage.temporaries import held_temporary
 
 __all__ = [
     "append_json_line",
     "append_json_lines",
     "held_lock",
-    "is_temporary",
     "make_directory",
     "parse_json",
     "read_bytes",
@@ -34,7 +32,6 @@ __all__ = [
     "render_json",
     "store_errors",
     "sync_directory",
-    "temporary_beside",
     "write_atomic",
     "write_json",
     "write_synced",
@@ -42,46 +39,25 @@ __all__ = [
 
 _KINDS = {True: os.strerror(errno.EISDIR), False: "not a regular file"}
 _TAIL_BYTES = 65_536
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 
 
-def temporary_beside(path: Path) -> Path:
-    """A path for a temporary file or directory in the same directory, not taken by anybody else."""
-    return path.with_name(f".{path.name}.{uuid4().hex[:12]}.tmp")
-
-
-def is_temporary(path: Path) -> bool:
-    """
-    Whether the name is one that temporary_beside makes.
-
-    >>> is_temporary(temporary_beside(Path("context.md"))), is_temporary(Path("context.md"))
-    (True, False)
-    """
-    return _TEMPORARY.fullmatch(path.name) is not None
-
-
-def write_synced(path: Path, data: bytes, *, mode: int | None = None) -> None:
+def write_synced(path: Path, data: bytes) -> None:
     """
     Writes a file in place and syncs it: for files in a temporary directory that is renamed afterwards.
-
-    Args:
-        path: The file.
-        data: Whole content.
-        mode: Its permissions from the first byte on; None for those of any new file.
 
     Raises:
         StoreError: It cannot be written.
     """
+    with signals_after(), store_errors(path, "write"):
+        _write_synced(path, data)
 
-    def create(name: str, flags: int) -> int:
-        descriptor = os.open(name, flags, 0o666 if mode is None else mode & 0o600)
-        if mode is not None:
-            os.fchmod(descriptor, mode)
-        return descriptor
 
-    with signals_after(), store_errors(path, "write"), open(path, "wb", opener=create) as file:
+def _write_synced(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    with path.open("wb") as file:
         file.write(data)
         file.flush()
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
         os.fsync(file.fileno())
 
 
@@ -108,15 +84,12 @@ def write_atomic(path: Path, data: str | bytes) -> None:
             path = path.resolve() if path.is_symlink() else path
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         make_directory(path.parent)
-        temporary = temporary_beside(path)
-        try:
-            write_synced(temporary, content, mode=mode)
-            with store_errors(path, "write"):
-                temporary.rename(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        with (
+            store_errors(path, "write"),
+            held_temporary(path, mode=None if mode is None else 0o600) as temporary,
+        ):
+            _write_synced(temporary, content, mode=mode)
+            temporary.rename(path)
         sync_directory(path.parent)
 
 

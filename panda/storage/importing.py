@@ -1,6 +1,5 @@
 """Import of saved turns: all lines are checked first, then every turn appears as a whole."""
 
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from panda.storage.files import (
     render_json,
     store_errors,
     sync_directory,
-    temporary_beside,
     write_synced,
 )
 from panda.storage.import_lines import ImportLine, read_import_lines
@@ -28,6 +26,7 @@ from panda.storage.layout import (
     RESPONSE_MD,
     Layout,
 )
+from panda.storage.temporaries import held_temporary
 from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, Metadata, TurnFolder, TurnStore
 
 _Key = tuple[str, datetime, str, str]
@@ -230,21 +229,21 @@ def _summary_json(line: ImportLine) -> dict[str, object]:
 
 
 def _write(steps: list[_Step], layout: Layout, now: datetime) -> None:
-    """Builds all directories beside their places, then renames them all."""
-    built: list[tuple[Path, Path]] = []
-    try:
-        for step in steps:
-            place = layout.turn(step.line.user, step.number).directory
-            built.append((temporary_beside(place), place))
-            _build(built[-1][0], step, now)
-        for temporary, place in built:
+    """Builds all directories in one temporary directory a user, then renames them all to their places."""
+    with ExitStack() as stack:
+        building: dict[str, Path] = {}
+        for user in sorted({step.line.user for step in steps}):
+            with store_errors(layout.turns(user), "write in"):
+                place = layout.turns(user) / "import"
+                building[user] = stack.enter_context(held_temporary(place, directory=True))
+        places = [layout.turn(step.line.user, step.number).directory for step in steps]
+        built = [building[step.line.user] / place.name for step, place in zip(steps, places, strict=True)]
+        for directory, step in zip(built, steps, strict=True):
+            _build(directory, step, now)
+        for directory, place in zip(built, places, strict=True):
             with store_errors(place, "create"):
-                temporary.rename(place)
-    except BaseException:
-        for temporary, _ in built:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    for directory in {place.parent for _, place in built}:
+                directory.rename(place)
+    for directory in {place.parent for place in places}:
         sync_directory(directory)
 
 

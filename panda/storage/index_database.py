@@ -3,16 +3,17 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from panda.errors import LockHeldError, StoreError
-from panda.storage.files import make_directory, temporary_beside
+from panda.storage.files import make_directory, store_errors
 from panda.storage.index_files import Identity, IndexFiles
 from panda.storage.index_tables import Execute, create_tables
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
+from panda.storage.temporaries import held_temporary
 
 _VERSION = 4
 _BUSY_SECONDS = 30.0
@@ -107,27 +108,21 @@ class IndexDatabase:
             copy: Whether the new files begin as copies of the old ones, or else empty.
         """
         make_directory(self._layout.indexes)
-        self._files.clear_temporary()
-        built = tuple(map(temporary_beside, self._files.paths))
-        try:
-            with self._translated():
-                if copy:
-                    for path, other in zip(self._files.paths, built, strict=True):
-                        _copy(path, other)
-                with closing(_connect(*built)) as connection:
-                    for name in ("main", "research"):
-                        connection.execute(f"PRAGMA {name}.journal_mode = OFF")
-                        connection.execute(f"PRAGMA {name}.synchronous = OFF")
-                        connection.execute(f"PRAGMA {name}.cache_spill = ON")
-                    connection.execute("BEGIN")
-                    yield connection.execute
-                    connection.execute("COMMIT")
-                self.close()
-                self._files.swap(built, settle=_settle)
-        except BaseException:
-            for path in built:
-                path.unlink(missing_ok=True)
-            raise
+        with ExitStack() as stack, self._translated():
+            stack.enter_context(store_errors(self._layout.indexes, "write in"))
+            built = [stack.enter_context(held_temporary(path)) for path in self._files.paths]
+            if copy:
+                for path, other in zip(self._files.paths, built, strict=True):
+                    _copy(path, other)
+            with closing(_connect(*built, journal="OFF")) as connection:
+                for name in ("main", "research"):
+                    connection.execute(f"PRAGMA {name}.synchronous = OFF")
+                    connection.execute(f"PRAGMA {name}.cache_spill = ON")
+                connection.execute("BEGIN")
+                yield connection.execute
+                connection.execute("COMMIT")
+            self.close()
+            self._files.swap(built, settle=_settle)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -166,7 +161,7 @@ class IndexDatabase:
             ) from exc
 
 
-def _connect(turns: Path | str, research: Path | str) -> sqlite3.Connection:
+def _connect(turns: Path | str, research: Path | str, *, journal: str = "DELETE") -> sqlite3.Connection:
     """
     A connection to both files, with tables in them.
 
@@ -180,6 +175,7 @@ def _connect(turns: Path | str, research: Path | str) -> sqlite3.Connection:
         connection.row_factory = sqlite3.Row
         connection.execute("ATTACH ? AS research", (os.fsencode(research),))
         for name in ("main", "research"):
+            connection.execute(f"PRAGMA {name}.journal_mode = {journal}")
             connection.execute(f"PRAGMA {name}.synchronous = NORMAL")
             connection.execute(f"PRAGMA {name}.cache_spill = OFF")  # readers read on until the commit
         if _versions(connection) == (0, 0):
@@ -206,6 +202,7 @@ def _versions(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def _copy(path: Path, copy: Path) -> None:
     with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as old, closing(sqlite3.connect(copy)) as new:
+        new.execute("PRAGMA journal_mode = OFF")
         old.backup(new)
 
 

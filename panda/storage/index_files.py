@@ -3,11 +3,12 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from panda.storage.files import held_lock, is_temporary, make_directory, store_errors, sync_directory
+from panda.storage.files import held_lock, make_directory, store_errors, sync_directory
 from panda.storage.layout import Layout
+from panda.storage.temporaries import sweep
 
 _SIDE_FILES = ("-journal", "-wal", "-shm")
 
@@ -31,12 +32,15 @@ class IndexFiles:
         self.paths = (layout.turn_index, layout.research_index)
         """The two files."""
 
+    @contextmanager
     def writing(
         self, holder: str, *, wait_seconds: float, on_wait: Callable[[str], None] | None = None
-    ) -> AbstractContextManager[None]:
-        """The writers' lock, as held_lock gives it."""
+    ) -> Iterator[None]:
+        """The writers' lock, as held_lock gives it; what killed builds left is removed."""
         lock = self._layout.indexes / "index.lock"
-        return held_lock(lock, holder=holder, wait_seconds=wait_seconds, on_wait=on_wait)
+        with held_lock(lock, holder=holder, wait_seconds=wait_seconds, on_wait=on_wait):
+            sweep(self._layout.indexes, is_locked=True)
+            yield
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -66,13 +70,6 @@ class IndexFiles:
             except OSError:
                 found.append(None)
         return tuple(found)
-
-    def clear_temporary(self) -> None:
-        """Remove what a killed build left; only under the writers' lock."""
-        for path in self._layout.indexes.iterdir():
-            name, mark, _ = path.name.partition(".tmp")  # what follows is a journal of SQLite
-            if is_temporary(Path(name + mark)):
-                path.unlink(missing_ok=True)
 
     def swap(self, built: Sequence[Path], *, settle: Callable[[Sequence[Path]], None]) -> None:
         """

@@ -13,6 +13,7 @@ from panda.storage.importing import ImportReport
 from panda.storage.index import Index, SyncReport
 from panda.storage.index_scan import users_of
 from panda.storage.layout import Layout
+from panda.storage.temporaries import sweep_below
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ def rebuild_index(
         StoreError: The index files cannot be written.
     """
     started = time.monotonic()
+    if not layout.read_only_mark.exists():
+        sweep_below(layout.root)
     users: Sequence[str] = [user] if user is not None and not full else users_of(layout)
     if user is None and not full:
         users = sorted({*users, *index.users()})

@@ -8,7 +8,7 @@ from typing import Any
 
 from panda.documents.times import Clock, render_time
 from panda.errors import FileFormatError, HaltError, NotFoundError, PandaError, StoreError, UsageError
-from panda.storage.files import held_lock, is_temporary, read_json, store_errors, write_json
+from panda.storage.files import held_lock, read_json, store_errors, write_json
 from panda.storage.layout import Layout
 from panda.storage.schemas import check_json
 
@@ -217,7 +217,7 @@ def _files(layout: Layout) -> list[Path]:
     if not directory.is_dir():
         return []
     with store_errors(directory, "list"):
-        return sorted(path for path in directory.glob("*.json") if not is_temporary(path))
+        return sorted(directory.glob("*.json"))
 
 
 def _load(path: Path) -> Intervention | DamagedIntervention:

@@ -11,11 +11,9 @@ from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.storage.files import (
     append_json_line,
-    is_temporary,
     parse_json,
     read_json_lines,
     read_text,
-    store_errors,
     write_atomic,
     write_json,
 )
@@ -265,13 +263,6 @@ class TurnFolder:
         while self.has(name := step_name(len(found) + 1)):
             found.append(self.read_json(name))
         return found
-
-    def clear_temporary(self) -> None:
-        """Removes what a killed process left half written; nobody else may be at work on the turn."""
-        for path in self.paths.directory.rglob("*"):
-            if is_temporary(path) and path.is_file():
-                with store_errors(path, "remove"):
-                    path.unlink(missing_ok=True)
 
     def superseded(self) -> list[ContextDocument]:
         """What supersede put away, oldest first (DocumentError if one is damaged)."""

@@ -1,7 +1,7 @@
 """All turns of one user: claiming a number, opening a turn."""
 
-import shutil
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from panda.documents.context import ContextDocument, FrontMatter
@@ -10,16 +10,15 @@ from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError
 from panda.storage.files import (
     held_lock,
-    is_temporary,
     make_directory,
     read_text,
     store_errors,
     sync_directory,
-    temporary_beside,
     write_atomic,
 )
 from panda.storage.layout import Layout, TurnPaths
 from panda.storage.names import check_id, turn_number
+from panda.storage.temporaries import held_temporary, sweep
 from panda.storage.turn_folder import CONTEXT_SCHEMA, METADATA_SCHEMA, Metadata, Next, Status, TurnFolder
 from panda.storage.turn_images import image_name
 
@@ -147,12 +146,13 @@ class TurnStore:
         now = self.clock()
         make_directory(self.layout.turns(self.user))
         with self.numbering(f"panda turn, session {session}"):
-            self._clear_abandoned()
             number = max(self.counter(), self.highest()) + 1
             place = self.layout.turn(self.user, number)
-            building = TurnFolder(number, TurnPaths(temporary_beside(place.directory)), self.clock)
-            try:
-                make_directory(building.paths.directory)
+            with (
+                store_errors(place.directory, "create"),
+                held_temporary(place.directory, directory=True) as directory,
+            ):
+                building = TurnFolder(number, TurnPaths(directory), self.clock)
                 front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
                 building.write_context(ContextDocument(front))
                 if picture is not None:
@@ -177,28 +177,18 @@ class TurnStore:
                 self.raise_counter(
                     number
                 )  # first: a number lost to a crash is lost, one given twice is wrong
-                with store_errors(place.directory, "create"):
-                    building.paths.directory.rename(place.directory)
-            except BaseException:
-                shutil.rmtree(building.paths.directory, ignore_errors=True)
-                raise
+                directory.rename(place.directory)
             sync_directory(place.directory.parent)
         return TurnFolder(number, place, self.clock)
 
-    def _clear_abandoned(self) -> None:
-        """Remove what processes that were killed while they claimed or counted left; the lock is held."""
-        counter = self.layout.turn_counter(self.user)
-        for path in self.layout.turns(self.user).iterdir():
-            if is_temporary(path):
-                shutil.rmtree(path, ignore_errors=True)
-        for path in counter.parent.glob(f".{counter.name}.*"):
-            if is_temporary(path):
-                path.unlink(missing_ok=True)
-
-    def numbering(self, holder: str) -> AbstractContextManager[None]:
-        """The lock under which numbers are given and turn_counter is written."""
+    @contextmanager
+    def numbering(self, holder: str) -> Iterator[None]:
+        """The lock under which numbers are given and turn_counter is written; leftovers are swept."""
         path = self.layout.turn_counter(self.user)
-        return held_lock(path.with_name(f"{path.name}.lock"), holder=holder, wait_seconds=CLAIM_WAIT_SECONDS)
+        lock = path.with_name(f"{path.name}.lock")
+        with held_lock(lock, holder=holder, wait_seconds=CLAIM_WAIT_SECONDS):
+            sweep(self.layout.turns(self.user), is_locked=True)
+            yield
 
     def raise_counter(self, number: int) -> None:
         """

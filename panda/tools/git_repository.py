@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from panda.errors import UsageError
 from panda.storage.beneath import look_beneath, read_beneath
+from panda.storage.temporaries import work_directory
 from panda.tools.processes import Ran, run_process
 from panda.tools.project import Project, written_name
 
@@ -160,8 +160,8 @@ def _pointed_to(top: Path) -> Path:
 @contextmanager
 def _own_directory(git: str, repository: _Repository, limit_seconds: float) -> Iterator[Mapping[str, str]]:
     """The environment for a question: a git directory made for it, and nothing of the user's."""
-    with TemporaryDirectory(prefix="panda-git-") as name:
-        made = Path(name)
+    with work_directory("git") as made:
+        name = str(made)
         for part in ("objects", "refs", "info"):
             (made / part).mkdir()
         head = _head_commit(repository)

@@ -13,7 +13,8 @@ from pathlib import Path, PurePosixPath
 from panda.documents.escaping import visible
 from panda.errors import UsageError
 from panda.storage.beneath import look_beneath, open_beneath, read_beneath, write_beneath
-from panda.storage.files import is_temporary, store_errors
+from panda.storage.files import store_errors
+from panda.storage.temporaries import is_temporary
 from panda.tools.guarded_names import why_guarded
 
 MOST_BYTES = 1_000_000

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from panda.documents.context import Section, Text
 from panda.errors import NotFoundError
 from panda.storage.checking import check_store
-from panda.storage.files import temporary_beside, write_json
+from panda.storage.files import write_json
 from panda.storage.layout import Layout, TurnPaths
 from panda.storage.turns import Next, Status, TurnStore
 from tests.builders import build_store, import_line, still_clock
@@ -199,8 +199,8 @@ def test_files_beside_the_turns_are_checked(layout: Layout) -> None:
     layout.preferences("demo").write_text("---\nbudget: [\n---\n")
     layout.memory_log("demo").write_text('{"id": 1}\n{"torn": ')
     layout.turn_counter("demo").write_text("2\n")
-    temporary_beside(user / "facts.md").write_text("")
-    temporary_beside(layout.turn("demo", 1) / "plan.json").write_text("")
+    (user / ".facts.md.0123456789ab.panda.tmp").write_text("")
+    (layout.turn("demo", 1) / ".plan.json.0123456789ab.tmp").write_text("")
     (layout.turns("demo") / "turn_12").mkdir()
     layout.interventions.mkdir()
     (layout.interventions / "x.json").write_text("{}")

