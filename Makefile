@@ -19,7 +19,7 @@ help:
 	@echo 'make test           lint, types and tests: what CI runs'
 	@echo 'make bench DATA=... synthesis; recall and compression on saved dialogues'
 	@echo 'make install        only set up $(VENV)'
-	@echo 'make record         record the turns anew that the tests replay'
+	@echo 'make record         record the turns anew that the tests replay; refused if an answer is wrong'
 	@echo 'make clean          remove $(VENV) and demo/'
 
 install: $(STAMP)

@@ -13,7 +13,8 @@ from hypothesis import settings
 from panda.documents.times import parse_time
 from panda.storage.assets import asset
 from panda.storage.demo import copy_demo
-from tests.record_replays import RECORDED_AT, REPLAYS
+from tests.record_replays import EXPECTED, RECORDED_AT, REPLAYS
+from tests.sealing import sealed_network as sealed_network
 
 settings.register_profile("panda", deadline=None)  # a busy machine is no failure
 settings.load_profile("panda")
@@ -49,5 +50,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo store with the recorded turns in it, for tests to copy."""
     root = tmp_path_factory.mktemp("recorded") / "store"
     copy_demo(asset("panda-system-docs"), root, parse_time(RECORDED_AT))
-    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True)
+    own = shutil.ignore_patterns(EXPECTED)
+    shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True, ignore=own)
     return root

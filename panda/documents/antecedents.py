@@ -1,4 +1,4 @@
-"""Whether a pronoun stands for something that its own sentence has named before it. Pure."""
+"""Pronouns that stand for something that their own query has named before them. Pure."""
 
 import re
 
@@ -9,6 +9,8 @@ _INTRODUCED = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z][\w-]+")
+_SINGULAR = re.compile(r"\b(?:it|its|he|him|his|she|her)\b", re.IGNORECASE)
+_JOINT = re.compile(r"^[\s,;:]*(?:(?:and|but|or|so)\b\s*)?", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|or|so|because|if|when|while)\b", re.IGNORECASE)
 
 
@@ -29,8 +31,29 @@ def has_antecedent(before: str) -> bool:
     >>> has_antecedent("How much is "), has_antecedent("And is "), has_antecedent("Does the shop have ")
     (False, False, False)
     """
-    clauses = [match.start() for match in _CLAUSE.finditer(before)]
-    if not clauses:
-        return False
-    earlier = before[: clauses[-1]]
-    return bool(_INTRODUCED.search(earlier) or _NAME.search(earlier))
+    return bool(_split(before)[0])
+
+
+def parts_about_one_thing(query: str) -> tuple[str, str] | None:
+    """
+    A query that says which one thing it is about and goes on to ask about "it", in these two parts.
+
+    >>> parts_about_one_thing("Which laptop was the top pick, and is it in stock?")
+    ('Which laptop was the top pick', 'is it in stock?')
+    >>> parts_about_one_thing("Which laptops are new, and are they in stock?") is None
+    True
+    >>> parts_about_one_thing("Is it in stock, and what does it cost?") is None
+    True
+    """
+    for pronoun in _SINGULAR.finditer(query):
+        introducing, start = _split(query[: pronoun.start()])
+        if introducing:
+            return introducing, _JOINT.sub("", query[start:])
+    return None
+
+
+def _split(before: str) -> tuple[str, int]:
+    """The clauses before the last one, "" unless they name a thing; and where the last one starts."""
+    start = max((match.start() for match in _CLAUSE.finditer(before)), default=0)
+    named = _INTRODUCED.search(before[:start]) or _NAME.search(before[:start])
+    return (before[:start].rstrip(" ,;:") if named else ""), start

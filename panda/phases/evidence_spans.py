@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from panda.documents.antecedents import parts_about_one_thing
 from panda.documents.questions import named_turns
 from panda.language.stemming import split_words
 from panda.memory.items import claim_type
@@ -14,6 +15,10 @@ from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_capitalised
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 
+TOLD = ("turn:", "research:")
+"""Nodes that tell of things what was so then."""
+LEAST_SHARE = 0.5
+"""How many of its words a line shares with what it is about."""
 _LOOKING_UP = ("memory.query", "doc.search")
 _ADDRESS = re.compile(r"\burl https?://\S+\Z")
 
@@ -23,7 +28,8 @@ def gathered_spans(turn: Turn) -> list[Option]:
     The lines of §2, without the constraints, each with the nodes that it cites.
 
     Once a tool of this turn has looked at a page again, what an earlier visit of it said no longer counts,
-    nor what turns and research told of its prices and stock: that was then. The address of another page says
+    nor what turns and research told of its prices and stock: that was then. What says which thing the query
+    is about stays. The address of another page says
     nothing to a query that names one.
     """
     names_page = bool(named_pages(turn.query))
@@ -53,6 +59,7 @@ class _Anew:
     def __init__(self, steps: Sequence[Mapping[str, Any]], query: str) -> None:
         self._node_ids = read_anew(steps)
         labels = " ".join(entity["label"] for step in steps for entity in step["entities"])
+        self._query = query
         self._others = find_capitalised(query) - set(map(str.lower, split_words(labels)))
 
     def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
@@ -60,9 +67,22 @@ class _Anew:
         if not self._node_ids:
             return False
         changes = claim_type(text) in ("price", "availability")
-        told = node_ids[0].startswith(("turn:", "research:"))
+        told = node_ids[0].startswith(TOLD) and not introduces(self._query, text)
         about_another = told and not self._others.isdisjoint(map(str.lower, split_words(text)))
         return bool(self._node_ids & set(node_ids)) or (told and changes and not about_another)
+
+
+def introduces(query: str, text: str) -> bool:
+    """
+    Whether a line says which one thing a query is about that goes on to ask about "it".
+
+    >>> introduces("Which tent was the best, and is it in stock?", "The Ostra tent at $90 was the best")
+    True
+    >>> introduces("Is the tent in stock?", "The Ostra tent at $90 was the best")
+    False
+    """
+    parts = parts_about_one_thing(query)
+    return parts is not None and share_of_words(parts[0], text) >= LEAST_SHARE
 
 
 def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> list[Option]:

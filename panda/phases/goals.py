@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from panda.documents.antecedents import parts_about_one_thing
 from panda.documents.sentences import one_line, split_sentences
 from panda.memory.gathered import GatheredItem
 from panda.retrieval.overlap import share_of_words
@@ -157,10 +158,17 @@ def goal_verdicts(
 
     Returns:
         For each goal {id, verdict, why}: met, unmet or blocked. Without the model's word a goal is met if the
-        answer is approved and it is the only one, or shares a word with an item.
+        answer is approved and it is the only one, or shares a word with an item; one whose tools failed
+        only if the items speak of each of its parts.
 
     >>> plan = {"goals": [{"id": "G1", "goal": "price of the Lenovo"}], "progress": None}
     >>> goal_verdicts(plan, [GatheredItem("It is $5.", ("a",))], "APPROVE")
+    [{'id': 'G1', 'verdict': 'met', 'why': None}]
+    >>> goal = {"id": "G1", "goal": "Which tent was the best, and is it in stock?"}
+    >>> plan = {"goals": [goal], "progress": {"goals": [{"id": "G1", "status": "blocked", "reason": "away"}]}}
+    >>> goal_verdicts(plan, [GatheredItem("The Ostra was the best tent.", ("a",))], "APPROVE")
+    [{'id': 'G1', 'verdict': 'blocked', 'why': 'away'}]
+    >>> goal_verdicts(plan, [GatheredItem("The Ostra, the best tent, was in stock.", ("a",))], "APPROVE")
     [{'id': 'G1', 'verdict': 'met', 'why': None}]
     """
     blocked = {
@@ -174,6 +182,8 @@ def goal_verdicts(
         shared = max((share_of_words(goal["goal"], item.text) for item in items), default=0.0)
         met = verdict == "APPROVE" and bool(items) and (shared > 0 or len(plan["goals"]) == 1)
         word, why = ("met" if met else "unmet"), None
+        if goal["id"] in blocked and not all(_speaks_of(items, part) for part in _parts(goal["goal"])):
+            word = "unmet"
         if goal["id"] in judged:
             one = judged[goal["id"]]
             word, why = ("met" if one["met"] and verdict == "APPROVE" else "unmet"), one.get("why")
@@ -181,3 +191,11 @@ def goal_verdicts(
             word, why = "blocked", blocked[goal["id"]]
         found.append({"id": goal["id"], "verdict": word, "why": why})
     return found
+
+
+def _parts(goal: str) -> Sequence[str]:
+    return parts_about_one_thing(goal) or (goal,)
+
+
+def _speaks_of(items: Sequence[GatheredItem], part: str) -> bool:
+    return any(share_of_words(part, item.text) > 0 for item in items)

@@ -1,27 +1,32 @@
 """Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from panda.documents.antecedents import parts_about_one_thing
 from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import find_claims
+from panda.documents.last_seen import with_last_seen
 from panda.documents.questions import asks_for_several
 from panda.documents.sentences import one_line
 from panda.errors import MemoryNodeError
 from panda.language.stemming import split_terms
 from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.items import claim_type
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
-from panda.phases.evidence_spans import gathered_spans, tool_spans
-from panda.phases.pages import named_pages
+from panda.phases.evidence_spans import LEAST_SHARE, TOLD, gathered_spans, introduces, tool_spans
+from panda.phases.pages import named_pages, read_anew
 from panda.phases.recalling import recalled_items
 from panda.phases.tool_outcome import attachments, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
+from panda.retrieval.overlap import share_of_words
 from panda.retrieval.rules import asks_for_details
 from panda.session.curating import uses_excluded
 from panda.session.words import without_greeting
@@ -78,6 +83,7 @@ class Synthesizer:
             if (text := self._ungreeted(turn, one_line(item["text"])))
         ]
         written = self._with_lists(turn, written, spans)
+        written += _asked_on(turn.meant, written, spans) if quotes else []
         written = [*(one for one in _contested(turn) if one not in written), *written] or recalled
         fresh = [item for item in written if item not in rejected]
         items = without_doubles(
@@ -138,12 +144,24 @@ class Synthesizer:
             found.setdefault(span.text, span)
         carry = present_carry(turn)
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
+        spans = self._dated(turn, _of_one_thing(turn.meant, spans))
         detailed = asks_for_details(turn.meant)
         details = [span for span in spans if detailed and span.node_ids[0].startswith(_PAGE)]
         if details or not analysis["data_requirements"]["needs_current_prices"]:
             return details or spans
         current = [span for span in spans if span.node_ids[0].startswith(_CURRENT) and _prices(span)]
-        return [span for span in spans if not _is_outdated(span, current)]
+        return [s for s in spans if introduces(turn.meant, s.text) or not _is_outdated(s, current)]
+
+    def _dated(self, turn: Turn, spans: Sequence[Option]) -> list[Option]:
+        """The evidence, what was told of prices and stock with its date, once a page was looked at again."""
+        anew = read_anew(turn.steps())
+        dated = []
+        for span in spans:
+            changes = claim_type(span.text) in ("price", "availability")
+            told = anew and changes and span.node_ids[0].startswith(TOLD)
+            at = self._reader.load(span.node_ids[0]).at if told else None
+            dated.append(replace(span, text=with_last_seen(span.text, at)) if at else span)
+        return dated
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
@@ -208,6 +226,33 @@ def _is_outdated(span: Option, current: Sequence[Option]) -> bool:
         return False
     words = set(split_terms(span.text))
     return any(len(words & set(split_terms(one.text))) >= _SAME_THING for one in current)
+
+
+def _of_one_thing(query: str, spans: Sequence[Option]) -> Sequence[Option]:
+    """
+    The evidence without pages of other things, where the query goes on to ask about "it" of one that it says.
+
+    Which one that is stands in the lines that have most words of the clause which introduces it; if they
+    speak of no page on offer, all stay.
+    """
+    parts = parts_about_one_thing(query)
+    shares = [share_of_words(parts[0], span.text) for span in spans] if parts else []
+    if max(shares, default=0.0) < LEAST_SHARE:
+        return spans
+    said = " ".join(span.text for span, share in zip(spans, shares, strict=True) if share == max(shares))
+    titles = {span.id: span.text.partition(": ")[0] for span in spans if span.node_ids[0].startswith(_PAGE)}
+    others = {id_ for id_, title in titles.items() if share_of_words(title, said) < LEAST_SHARE}
+    return spans if len(others) == len(titles) else [span for span in spans if span.id not in others]
+
+
+def _asked_on(query: str, items: Sequence[GatheredItem], spans: Sequence[Option]) -> list[GatheredItem]:
+    """The line for what a query goes on to ask about "it", where the items do not speak of that; or none."""
+    parts = parts_about_one_thing(query)
+    if not parts or not items or any(share_of_words(parts[1], item.text) for item in items):
+        return []
+    current = [span for span in spans if span.node_ids[0].startswith(_CURRENT)]
+    speaking = [s for s in (*current, *spans) if share_of_words(parts[1], s.text) >= LEAST_SHARE]
+    return [GatheredItem(span.text, span.node_ids) for span in speaking[:1]]
 
 
 def _rejected(attempt: ContextDocument) -> list[GatheredItem]:

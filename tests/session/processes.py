@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,14 +67,14 @@ class FreshTalk(Talk):
         self._project = root
         (root / "models.yaml").write_text(_MODELS.format(url=server.url), encoding="utf-8")
 
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """A command with --json that has begun."""
-        command = [sys.executable, "-c", _PANDA, *arguments, "--json"]
+    def start(self, *arguments: str, as_json: bool = True) -> subprocess.Popen[bytes]:
+        """A command that has begun."""
+        command = [sys.executable, "-c", _PANDA, *arguments, *(["--json"] if as_json else [])]
         given = ["--root", str(self.layout.root), "--user", USER]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PANDA_")}
         env = {**kept, "PANDA_NOW": NOW.isoformat(), "XDG_CONFIG_HOME": str(self._project / "none")}
         env["PANDA_TRUST"] = "1"  # models.yaml names a server
-        env["PYTHONPATH"] = str(_SOURCE)
+        env["PYTHONPATH"] = os.pathsep.join([str(_SOURCE), env.get("PYTHONPATH", "")])
         return subprocess.Popen(
             [*command, *given],
             cwd=self._project,
@@ -123,11 +123,8 @@ class FreshTalk(Talk):
         started = threading.Event()
 
         def answer(body: dict[str, Any]) -> tuple[int, bytes]:
-            messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
-            wanted = body.get("response_format")
-            schema = wanted["json_schema"]["schema"] if wanted else None
-            prompts.append(Asked(messages=messages, params=GenerateParams(0.0, 1, 1, 1.0, schema)))
-            if schema and step_of(prompts[-1]) == dies_at:
+            prompts.append(_asked(body))
+            if getattr(prompts[-1].params, "schema", None) and step_of(prompts[-1]) == dies_at:
                 started.wait()
                 process.kill()
             said = script(prompts[-1])
@@ -138,8 +135,35 @@ class FreshTalk(Talk):
         process = self.start(*arguments)
         started.set()
         code, _ = self._ended(process)
-        number = max(int(path.name[5:]) for path in self.layout.turns(USER).glob("turn_*"))
-        return Ended(code, open_turn(self.layout, number), tuple(prompts))
+        return Ended(code, self.newest, tuple(prompts))
+
+    @property
+    def newest(self) -> TurnFolder:
+        """The files of the newest turn."""
+        numbers = [int(path.name[5:]) for path in self.layout.turns(USER).glob("turn_*")]
+        return open_turn(self.layout, max(numbers))
+
+    def outputs(self, query: str, replies: Mapping[str, Any], *, as_json: bool) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of one turn."""
+        script = Script(**replies)
+
+        def answer(body: dict[str, Any]) -> tuple[int, bytes]:
+            said = script(_asked(body))
+            assert isinstance(said, str)
+            return reply(said)
+
+        self._server.answer = answer
+        process = self.start("turn", query, "--session", SESSION, as_json=as_json)
+        out, err = process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+
+def _asked(body: Mapping[str, Any]) -> Asked:
+    """What the server of a model was asked."""
+    messages = tuple(Message(one["role"], one["content"]) for one in body["messages"])
+    wanted = body.get("response_format")
+    schema = wanted["json_schema"]["schema"] if wanted else None
+    return Asked(messages=messages, params=GenerateParams(0.0, 1, 1, 1.0, schema))
 
 
 @contextmanager
