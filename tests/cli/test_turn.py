@@ -55,6 +55,7 @@ def turn_names(store: Path) -> list[str]:
     return sorted(path.name for path in (store / "users/demo/turns").iterdir())
 
 
+@pytest.mark.asks_for("www.bestbuy.com")
 def test_demo_question(store: Path) -> None:
     """The demo's follow-up question is answered with the laptop, its price and where that stands."""
     value = ask(store, "And how much does the Lenovo LOQ 15 cost?")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.phases.test_query_analyzer import summarise_as_research
 from tests.scripted_turns import Preferring, add_research, laptop_store, run_turn
 
@@ -29,6 +31,7 @@ def test_long_query_is_quoted_in_part(tmp_path: Path) -> None:
     assert len(str(ran.metadata.question)) < 160
 
 
+@pytest.mark.asks_for("shop.example")
 def test_clear_query_proceeds(tmp_path: Path) -> None:
     """A clear query goes on to be gathered for."""
     ran = run_turn(laptop_store(tmp_path), answer=Preferring("PROCEED"), writes=False, scores=True)

@@ -1,6 +1,8 @@
 """Phase 5: the answer and its sources."""
 
 from pathlib import Path
+
+import pytest
 from typing import Any
 
 from panda.errors import HaltError
@@ -40,6 +42,7 @@ def test_answer_with_sources(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
+@pytest.mark.asks_for("shop.example")
 def test_model_that_only_scores_quotes(tmp_path: Path) -> None:
     """A model that does not write answers with evidence word by word."""
     model = Preferring("PROCEED", "commerce", "question", "Lenovo LOQ 15: price")

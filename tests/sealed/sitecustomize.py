@@ -57,7 +57,11 @@ def _is_address(host: str) -> bool:
         except OSError:
             continue
         return True
-    return False
+    try:
+        socket.inet_aton(host)  # as a number, or with fewer dots
+    except OSError:
+        return False
+    return True
 
 
 def _write_down(host: str) -> None:
