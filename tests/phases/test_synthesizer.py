@@ -1,9 +1,9 @@
 """Phase 5: the answer and its sources."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typing import Any
 
 from panda.errors import HaltError
 from tests.builders import build_store, import_line
