@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
+from panda.language.names import unknown_names
 from panda.language.text_front import plain_text
 
 __all__ = ["Claim", "check_each", "check_evidence", "find_claims"]
@@ -15,17 +16,19 @@ _YEARS = range(1900, 2100)
 _ROUNDED_WITHIN = Fraction(1, 20)
 
 
-def check_evidence(text: str, sources: Sequence[str]) -> list[Claim]:
+def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = ()) -> list[Claim]:
     """
     The claims of a text that none of its sources holds.
 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
-    of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself.
+    of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself, a
+    name by the same whole word.
 
     Args:
         text: What is said.
         sources: The texts that it cites, one a node, and no others. May be empty.
+        about: Texts that support names and nothing else: the query, the sources' titles and addresses.
 
     Returns:
         The unsupported claims in order of appearance; empty if everything is supported.
@@ -38,21 +41,32 @@ def check_evidence(text: str, sources: Sequence[str]) -> list[Claim]:
     >>> [claim.text for claim in check_evidence("$697 for 16 GB", ["€697", "697 GB", "16 hours"])]
     ['$697', '16 GB']
     """
-    return next(iter(check_each([text], sources)))
+    return next(iter(check_each([text], sources, about=about)))
 
 
-def check_each(texts: Sequence[str], sources: Sequence[str]) -> list[list[Claim]]:
+def check_each(
+    texts: Sequence[str], sources: Sequence[str], *, about: Sequence[str] = ()
+) -> list[list[Claim]]:
     """
     check_evidence of each text, with the sources read once.
 
     >>> [[claim.text for claim in found] for found in check_each(["7 cats", "9 cats"], ["7 cats"])]
     [[], ['9']]
     """
-    held = [_read(source) for source in sources]
-    return [
-        [found.claim for found in scan(plain_text(text)) if found.claims and not _is_held(found, held)]
-        for text in texts
+    plain = [plain_text(source) for source in sources]
+    held = [_read(source) for source in plain]
+    named = [*plain, *(plain_text(one) for one in about)]
+    return [_unheld(plain_text(text), held, named) for text in texts]
+
+
+def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:
+    """The claims of a plain text that are not held, in order."""
+    missing = [
+        (found.start, found.claim) for found in scan(text) if found.claims and not _is_held(found, held)
     ]
+    names = unknown_names(text, named)
+    missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
+    return [claim for _, claim in sorted(missing, key=lambda one: one[0])]
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,7 @@ def _read(source: str) -> _Held:
     keys: set[str] = set()
     amounts: dict[Fraction | str, dict[Amount, None]] = defaultdict(dict)
     heads: dict[str, set[Fraction]] = defaultdict(set)
-    for found in scan(plain_text(source)):
+    for found in scan(source):
         keys |= found.gives
         amount = found.amount
         if amount is None:
@@ -95,7 +109,7 @@ def _is_held(found: Found, sources: Iterable[_Held]) -> bool:
 
 
 def _holds(source: _Held, found: Found) -> bool:
-    if found.needs & source.keys:
+    if found.needs & source.keys or (found.together and found.together <= source.keys):
         return True
     claimed = found.amount
     if claimed is None:
@@ -133,7 +147,7 @@ def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
     if claimed.version:
         return not (held.currency or held.unit or held.counts)
     if claimed.ordinal:
-        return held.ordinal or not (held.currency or held.unit or held.counts)
+        return held.ordinal or not (source.has_order or held.currency or held.unit or held.counts)
     if claimed.rate and claimed.rate != held.rate and claimed.rate not in held.rates:
         return False
     if claimed.label:

@@ -101,6 +101,8 @@ class Found:
     """Keys of which a source must give one."""
     gives: frozenset[str] = frozenset()
     """Keys that the same words give when they stand in a source."""
+    together: frozenset[str] = frozenset()
+    """Keys that support it if a source gives all of them."""
     amount: Amount | None = None
     """The number, if it is one."""
     claims: bool = True
@@ -299,7 +301,14 @@ class _Scanner:
         for read in read_date(match):
             needs, gives = frozenset(read.need), frozenset(read.gives)
             yield self._found(
-                match.start(), match.end(), "date", read.value, needs=needs, gives=gives, claims=bool(needs)
+                match.start(),
+                match.end(),
+                "date",
+                read.value,
+                needs=needs,
+                gives=gives,
+                together=frozenset(read.together),
+                claims=bool(needs),
             )
 
     def _read_phone(self, match: re.Match[str]) -> Iterator[Found]:
@@ -442,7 +451,7 @@ class _Scanner:
             comma = self._comma_decimals
             if currency:
                 by_currency = currency in COMMA_DECIMALS
-                if comma is not None and comma != by_currency:
+                if comma is not None and comma != by_currency and self._is_written(currency, comma=comma):
                     return None
                 comma = by_currency
             if comma is None:
@@ -451,6 +460,18 @@ class _Scanner:
         else:
             normal = normal_number(written, comma_decimals=bool(self._comma_decimals))
         return Fraction(normal) if normal else None
+
+    def _is_written(self, currency: str, *, comma: bool) -> bool:
+        """Whether the text has a price in that currency whose decimals follow a comma, or else a dot."""
+        for match in re.finditer(
+            r"(?<![\d.,])\d[\d.]*,\d\d(?!\d)" if comma else r"(?<![\d.,])\d[\d,]*\.\d\d(?!\d)", self._text
+        ):
+            before = re.search(
+                rf"({CURRENCY_BEFORE})[ ]?\Z", self._text[max(0, match.start() - 5) : match.start()]
+            )
+            if currency in (before and currency_code(before[1]), currency_after(self._text, match.end())[0]):
+                return True
+        return False
 
     def _range(
         self, end: int, written: str, currency: str | None, negative: bool, depth: int = 0
@@ -567,12 +588,10 @@ class _Scanner:
             version=version,
         )
         named = re.compile(r"([^\W\d_]{2,})[ -]\Z").search(text, max(0, start - 40), start)
-        joined_keys = (
-            frozenset((f"token:{fold_name(named[1])}{fold_name(written)}",))
-            if named and named[1][0].isupper()
-            else frozenset()
-        )
-        return replace(self._amount(start, end, amount), needs=joined_keys, gives=joined_keys)
+        keys = {f"written:{written}"} if version else set()
+        if named and named[1][0].isupper():
+            keys.add(f"token:{fold_name(named[1])}{fold_name(written)}")
+        return replace(self._amount(start, end, amount), needs=frozenset(keys), gives=frozenset(keys))
 
     def _amount(self, start: int, end: int, amount: Amount) -> Found:
         value = _render(amount.value) if amount.value is not None else amount.written

@@ -99,6 +99,8 @@ class ReadDate:
     """Keys of which a source must give one; () where the word may mean something else and claims nothing."""
     gives: tuple[str, ...]
     """All keys that it gives as a source."""
+    together: tuple[str, ...] = ()
+    """Keys that support it if a source gives all of them: the day and the time of an instant."""
 
 
 def read_date(match: re.Match[str]) -> list[ReadDate]:
@@ -215,7 +217,8 @@ def _day(year: str | None, month: int, day: int, clock: str | None) -> ReadDate:
         return ReadDate(value, (f"date:{value}",), tuple(gives))
     time = _read_clock(clock)
     instant = f"{value}T{time.value}Z"
-    return ReadDate(instant, (f"instant:{instant}",), (f"instant:{instant}", *gives, *time.gives))
+    gives += [f"instant:{instant}", *time.gives]
+    return ReadDate(instant, (f"instant:{instant}",), tuple(gives), (f"date:{value}", f"time:{time.value}"))
 
 
 def _read_clock(written: str) -> ReadDate:
@@ -229,9 +232,12 @@ def _read_clock(written: str) -> ReadDate:
     if half:
         hour = hour % 12 + (12 if half[1] == "p" else 0)
     value = f"{hour:02d}:{minute:02d}:{second:02d}"
-    open_half = not half and 1 <= hour <= 12
-    need = (f"time:{value}", as_told) if open_half else (f"time:{value}",)
-    return ReadDate(value, need, (f"time:{value}", as_told))
+    if half:
+        return ReadDate(value, (f"time:{value}",), (f"time:{value}", as_told))
+    open_half = 1 <= hour <= 12 and not small.startswith("0")
+    return ReadDate(
+        value, (f"time:{value}", as_told) if open_half else (f"time:{value}",), (f"time:{value}",)
+    )
 
 
 def _told_hour(written: str) -> list[int] | None:

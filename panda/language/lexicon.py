@@ -33,7 +33,7 @@ _ACRONYMS = frozenset(
     ac ai am api atm bc bce ce ceo cfo cpu cto css csv dc diy dna dvd eta etc ev faq fm fps fyi gdp
     gmt gpa gps gpu hd hdd hdmi hr html http https id ids it json lan lcd led mba mp3 mpg nfc ok oled os pc
     pcs pdf phd pin pm ppm ps psi pto qr ram rgb rna rpm rsvp sim sms sql ssd svg tba tbd tv tvs ui un
-    url urls usb utc uv ux vat vpn vs wc wifi xl xml yaml
+    url urls usb utc uv ux vat vpn vs wc wi fi wifi xl xml yaml
     """.split()  # noqa: SIM905
 )
 """Short forms of kinds of things, units and places that everybody writes; none names one maker or person."""
@@ -73,3 +73,8 @@ def is_acronym(word: str) -> bool:
     (True, False)
     """
     return word.lower() in _ACRONYMS or word.lower() in FUNCTION_WORDS
+
+
+def is_honorific(word: str) -> bool:
+    """Whether a word is a title before a name, as "Dr"."""
+    return word.lower().rstrip(".") in _HONORIFICS

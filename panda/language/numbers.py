@@ -289,7 +289,7 @@ _NAMES = {name: unit for unit, names in _WORDS_OF.items() for name in names.spli
 _FOLDED: dict[str, set[str]] = {}
 for _name, _unit in _SIGNS.items():
     _FOLDED.setdefault(_name.lower(), set()).add(_unit)
-_ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "t", "gr", "a", "us", "mo", "st"))
+_ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "gr", "a", "us", "mo", "st"))
 """Signs that are words or letters of their own behind a blank: "7 in stock", "gate 5 B"."""
 _SYMBOLS = r"[$¢£¤¥฿\u20a0-\u20cf]"
 _LETTER = r"[^\W\d_\u2e80-\U0010ffff]"
@@ -311,6 +311,8 @@ _RATES = {
     "capita": "person",
     "people": "person",
 }
+_COMPOSED = frozenset(("s", "min", "h", "gal", "l", "m2", "m3"))
+"""What makes one unit of another: km/h, mg/l."""
 _TIMES = frozenset(
     ("s", "min", "h", "d", "week", "month", "year", "night", "person", "quarter", "kg", "l", "lb")
 )
@@ -515,11 +517,7 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
     if not unit:
         return None, at
     rate, end = rate_after(text, found.end())
-    if (
-        rate
-        and text[found.end() : end].lstrip()[0] in "/pP"
-        and unit not in ("x", "d", "week", "month", "year")
-    ):
+    if rate in _COMPOSED and text[found.end() : end].lstrip()[0] in "/pP" and unit not in ("x", "d", "cent"):
         return f"{unit}/{rate}", end
     return unit, found.end()
 

@@ -19,7 +19,6 @@ from panda.phases.turn import Turn
 from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.query_words import find_names
 from panda.session.step_records import step_type
 from panda.session.words import claims_done, without_greeting
 from panda.storage.layout import PLAN_JSON
@@ -113,9 +112,10 @@ class AnswerCheck:
         for item in items:
             sources = [self._text_of(turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
-            missing = [claim.text for claim in check_evidence(item.text, [found])]
-            names = find_names(without_greeting(item.text))
-            missing += [name for name in names if name.lower() not in found.lower()]
+            said = without_greeting(item.text)
+            missing = [
+                claim.text for claim in check_evidence(said, sources, about=[turn.query, *item.node_ids])
+            ]
             if not found:
                 issues.append(f"{item.text!r:.80} cites nothing that exists")
             elif missing:
@@ -146,8 +146,8 @@ class AnswerCheck:
             node = self._reader.load(node_id)
         except MemoryNodeError:
             return told
-        seen = f"\n{last_seen(node.at)}" if node.at else ""
-        return f"{node.title}\n{node.text}{seen}\n{told}"
+        seen = last_seen(node.at) if node.at else ""
+        return "\n".join((node.title, node.url or "", node.text, seen, told))
 
 
 _REASONS = {

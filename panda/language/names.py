@@ -1,0 +1,248 @@
+"""Proper names in a text, in any script, as whole words; an ordinary word at a start is none."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from panda.language.claims import scan
+from panda.language.lexicon import is_acronym, is_honorific, is_ordinary
+from panda.language.text_front import fold_name
+
+_CASELESS = (
+    "\u0590-\u08ff\u0900-\u109f\u10a0-\u10ff\u1100-\u11ff\u1200-\u139f\u1780-\u17ff\u3040-\u30ff\u3130-\u318f"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Letters of scripts that have no capitals."""
+_RUNS = (
+    "\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3005\U00020000-\U0003ffff",  # Han
+    "\u3040-\u309f",  # Hiragana
+    "\u30a0-\u30ff",  # Katakana
+)
+"""Scripts without blanks; a change from one to another ends a word."""
+_WORD = re.compile(
+    rf"(?:[^\W\d_]\.){{2,}}|(?:(?![{_CASELESS}])[^\W_])+(?:['&](?:(?![{_CASELESS}])[^\W_])+)*"
+    + "".join(rf"|[{run}]+" for run in _RUNS)
+    + rf"|(?:(?![{''.join(_RUNS)}])[{_CASELESS}]|[\u0300-\u036f\u200c\u200d])+"
+)
+_IS_CASELESS = re.compile(f"[{_CASELESS}]")
+_START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
+_AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
+_ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
+_LOOK_CHARS = 40
+_NEVER_LAST = frozenset("e.g i.e vs cf approx no nos vol fig ca".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class Name:
+    """One word that names somebody or something."""
+
+    text: str
+    """The word as the text has it."""
+    folded: str
+    """As names are compared."""
+    start: int
+    """Index of its first character in the plain text."""
+    end: int
+    """Index behind its last character."""
+    follows: str = ""
+    """The name directly before it, folded, if both are one name."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """All words of a text, for looking up names."""
+
+    folded: tuple[str, ...]
+    """Every word, in order."""
+    capital: tuple[bool, ...]
+    """Whether each has a capital and is bound to the next by nothing but a blank."""
+    places: dict[str, tuple[int, ...]]
+    """Where each stands."""
+
+    def hold(self, name: str) -> bool:
+        """Whether a name, or its plural or singular, is one of the words."""
+        if name in self.places:
+            return True
+        if _IS_CASELESS.match(name):
+            return any(word.startswith(name) for word in self.places)
+        return (len(name) > 4 and name.endswith("s") and name[:-1] in self.places) or (
+            len(name) > 3 and f"{name}s" in self.places
+        )
+
+
+@lru_cache(maxsize=256)
+def words_of(text: str) -> Words:
+    """
+    The words of a text, so that names can be looked up in it.
+
+    Args:
+        text: As plain_text gives it.
+    """
+    folded: list[str] = []
+    capital: list[bool] = []
+    places: dict[str, list[int]] = {}
+    for match in _WORD.finditer(text):
+        word = _stem_of(match[0])
+        capital.append(match[0][0].isupper() and text[match.end() : match.end() + 1] in (" ", "-"))
+        places.setdefault(word, []).append(len(folded))
+        folded.append(word)
+    joined = (fold_name(compound) for compound in re.findall(r"(?:[^\W\d_]+-)+[^\W\d_]+", text))
+    for word in joined:
+        places.setdefault(word.replace("-", ""), [])
+    for word in re.findall(r"[^\W\d_]+(?=\d)", text):  # "RTX4050"
+        places.setdefault(fold_name(word), [])
+    return Words(tuple(folded), tuple(capital), {word: tuple(at) for word, at in places.items()})
+
+
+def _stem_of(word: str) -> str:
+    """A word as names are compared: folded, without the ending of a possessive, dots of initials taken out."""
+    folded = fold_name(word.replace(".", ""))
+    return folded.removesuffix("'s").removesuffix("'")
+
+
+@lru_cache(maxsize=512)
+def find_names(text: str) -> tuple[Name, ...]:
+    """
+    The words of a text that must be names.
+
+    Within a sentence that is a word with a capital; where every word has one (at the start of a sentence, list
+    item, table cell or title) only a word that is not ordinary English, in whatever place it stands; in
+    capitals throughout any word that is no common short form; and whatever stands in another script than
+    the rest. Dates, units, currencies and addresses are none.
+
+    Args:
+        text: As plain_text gives it.
+
+    >>> [name.text for name in find_names("Both are in stock. Dell's XPS beats the one by HP, says Łukasz in 東京.")]
+    ['Dell', 'XPS', 'HP', 'Łukasz', '東京']
+    >>> find_names("Currently Unavailable: yes. According to the note, breakfast is at 9.")
+    ()
+    """
+    taken = [(found.start, found.end) for found in scan(text) if not (found.amount and found.amount.ordinal)]
+    names: list[Name] = []
+    at_start = False  # whether only capitals stand between this word and a start
+    last_end = -1
+    caseless_text = _mostly_caseless(text)
+    english = _is_english(text)
+    shouted = _is_shouted(text)
+    spans = iter([*taken, (len(text) + 1, len(text) + 1)])
+    span = next(spans)
+    for match in _WORD.finditer(text):
+        word, start = match[0], match.start()
+        while span[1] <= start:
+            span = next(spans)
+        starts = _is_start(text, start)
+        at_start = starts or (at_start and text[last_end:start] in (" ", "-", "'") and word[0].isupper())
+        last_end = match.end()
+        if span[0] <= start or (start and text[start - 1] in "'@#/\\" and not starts):
+            continue
+        if _is_name(word, at_start, caseless_text, english, shouted):
+            folded = _stem_of(word)
+            close = bool(names) and text[names[-1].end : start] == " "
+            shown = re.sub(r"'s?\Z", "", word)
+            names.append(Name(shown, folded, start, start + len(shown), names[-1].folded if close else ""))
+    return tuple(names)
+
+
+def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shouted: bool) -> bool:
+    if _IS_CASELESS.match(word):
+        return not caseless_text
+    letters = [char for char in word if char.isalpha()]
+    if len(letters) < 2 or any(char.isdigit() for char in word):
+        return False
+    if not word[0].isupper():  # "iPhone"
+        return word[1:2].isupper() and word.isalpha() and any(char.islower() for char in word[2:])
+    if caseless_text:
+        return True
+    base = word.partition("'")[0] if not word.endswith("'") else word
+    if len(base) > 1 and all(char.isupper() for char in base if char.isalpha()):
+        return not (is_acronym(base) or (is_ordinary(base) and (shouted or len(base) > 3)))
+    if is_honorific(base) or is_acronym(base) or len(base) < 2:
+        return False
+    if any(char.isupper() for char in base[1:]) and any(char.islower() for char in base):
+        return True
+    if at_start:
+        return english and not is_ordinary(base)
+    return True
+
+
+def _is_start(text: str, start: int) -> bool:
+    """Whether a sentence, list item, table cell, title or quotation begins here."""
+    before = text[max(0, start - _LOOK_CHARS) : start]
+    if start <= _LOOK_CHARS and not before.strip():
+        return True
+    if start > _LOOK_CHARS:
+        before = f"\x00{before}"
+    if _START.search(before) or _ENUMERATOR.search(before):
+        return True
+    stop = _AFTER_STOP.search(before)
+    if not stop:
+        return before.endswith(('"', "(", "[", "«", "„")) and not before.rstrip('"([«„').endswith(("-", "'"))
+    word = stop["word"].lower()
+    if stop["stop"] != ".":
+        return True
+    return not (
+        is_honorific(word) or word in _NEVER_LAST or (len(word) == 1 and word.isalpha() and word != "i")
+    )
+
+
+def _mostly_caseless(text: str) -> bool:
+    caseless = len(_IS_CASELESS.findall(text))
+    return caseless * 2 > sum(map(str.isalpha, text))
+
+
+def _is_english(text: str) -> bool:
+    """Whether the small words of a text are English, so far as there are any to tell."""
+    small = [word for word in re.findall(r"(?<![\w'])[^\W\d_]{2,}(?![\w'])", text) if word.islower()]
+    known = sum(map(is_ordinary, small))
+    return len(small) < 3 or known * 2 >= len(small)
+
+
+def _is_shouted(text: str) -> bool:
+    """Whether a text is in capitals throughout."""
+    words = re.findall(r"[^\W\d_]{2,}", text)
+    return len(words) > 2 and sum(map(str.isupper, words)) * 3 > len(words) * 2
+
+
+def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
+    """
+    The names of a text that none of its sources has, and those that no source joins so.
+
+    Args:
+        text: What is said, as plain_text gives it.
+        sources: What may hold its names, likewise.
+
+    Yields:
+        Names, in order. Of "Ana Weiß" the second, if the sources know Ana Souza and Otto Weiß only.
+
+    >>> [name.text for name in unknown_names("It is by Ann Weiß.", ["annual", "Ana Souza met Otto Weiß."])]
+    ['Ann']
+    >>> [name.text for name in unknown_names("Ask Ana Weiß.", ["Ana Souza and Otto Weiß"])]
+    ['Weiß']
+    """
+    names = find_names(text)
+    if not names:
+        return
+    known = [words_of(source) for source in sources]
+    for name in names:
+        if not any(words.hold(name.folded) for words in known) or (
+            name.follows and _is_torn(name.follows, name.folded, known)
+        ):
+            yield name
+
+
+def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
+    """Whether two words that are one name here belong to different names wherever they are known."""
+    followed = preceded = False
+    for words in known:
+        firsts, seconds = words.places.get(first, ()), words.places.get(second, ())
+        if any(abs(i - j) <= 3 for i in firsts for j in seconds):
+            return False
+        followed = followed or any(words.capital[i] and _is_capital(words, i + 1) for i in firsts)
+        preceded = preceded or any(j > 0 and words.capital[j - 1] for j in seconds)
+    return followed and preceded
+
+
+def _is_capital(words: Words, at: int) -> bool:
+    return at < len(words.folded) and (words.capital[at] or at == len(words.folded) - 1)

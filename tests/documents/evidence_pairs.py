@@ -1,0 +1,467 @@
+"""Pairs of an answer and a source, drawn with a seed: true ones in other forms, false ones by one change."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+MONTHS = (
+    "January February March April May June July August September October November December".split()  # noqa: SIM905
+)
+WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # noqa: SIM905
+SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One answer with the source that it cites."""
+
+    answer: str
+    """What is said."""
+    source: str
+    """What is cited."""
+    supported: bool
+    """Whether the source holds all of it."""
+    change: str
+    """What was written otherwise, or changed."""
+
+
+def grouped(value: Decimal, group: str, point: str) -> str:
+    """Digits in groups of three."""
+    whole, _, decimals = str(value).partition(".")
+    digits = f"{int(whole):,}".replace(",", group)
+    return f"{digits}{point}{decimals}" if decimals else digits
+
+
+class Slot:
+    """A kind of value: how one is drawn, written and falsified."""
+
+    def draw(self, rng: random.Random) -> Any:
+        raise NotImplementedError
+
+    def forms(self, value: Any) -> list[str]:
+        raise NotImplementedError
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        """Values that a reader would take for another one."""
+        return [other for other in (self.draw(rng) for _ in range(3)) if other != value]
+
+
+class Price(Slot):
+    """(amount, currency)."""
+
+    signs = {"USD": ("$", "dollars"), "EUR": ("€", "euros"), "GBP": ("£", "pounds"), "INR": ("₹", "rupees")}
+
+    def draw(self, rng: random.Random) -> Any:
+        cents = rng.choice([0, 0, 0, 50, 99, 95])
+        amount = Decimal(rng.choice([rng.randint(3, 99), rng.randint(100, 999), rng.randint(1000, 48000)]))
+        return (amount + Decimal(cents) / 100).quantize(Decimal("0.01")), rng.choice(list(self.signs))
+
+    def forms(self, value: Any) -> list[str]:
+        amount, code = value
+        sign, word = self.signs[code]
+        whole = amount == amount.to_integral()
+        plain = str(int(amount)) if whole else str(amount)
+        short = Decimal(plain)
+        found = [f"{sign}{plain}", f"{sign}{grouped(short, ',', '.')}", f"{plain} {code}", f"{code} {plain}"]
+        found += [f"{sign}{amount}", f"{plain} {word}", f"{sign}\u202f{grouped(short, ',', '.')}"]
+        if code == "EUR":
+            found += [f"{grouped(amount, '.', ',')} €", f"{plain} €"]
+            found += [f"{grouped(short, '.', ',')} €", f"{grouped(short, ' ', ',')} EUR"]
+        return found
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        amount, code = value
+        others = [(amount, other) for other in self.signs if other != code]
+        near = [(amount + step, code) for step in (Decimal(1), Decimal(10), Decimal("0.01"))]
+        return [
+            rng.choice(others),
+            *near,
+            (amount * 10, code),
+            ((amount / 1000).quantize(Decimal("0.01")), code),
+        ]
+
+
+class Quantity(Slot):
+    """(number, unit): each unit with its other writings and with units that it is not."""
+
+    units: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+        "GB": (("GB", "gigabytes"), ("TB", "MB", "Gb", "hours")),
+        "km": (("km", "kilometres", "kilometers"), ("m", "miles", "km/h", "cm")),
+        "W": (("W", "watts"), ("V", "kW", "mW", "Wh")),
+        "V": (("V", "volts"), ("W", "A", "kV", "mV")),
+        "mW": (("mW", "milliwatts"), ("MW", "W", "kW")),
+        "mg": (("mg", "milligrams"), ("g", "µg", "ml", "kg")),
+        "kg": (("kg", "kilograms", "kilos"), ("g", "lb", "mg", "t")),
+        "%": (("%", "percent", "per cent"), ("‰", "dollars", "°C")),
+        "min": (("min", "minutes"), ("hours", "seconds", "days")),
+        "h": (("h", "hours", "hrs"), ("minutes", "days", "weeks")),
+        "m²": (("m²", "square metres", "sq m"), ("m", "km²", "ft²", "m³")),
+        "inch": (('"', "inches", "-inch"), ("cm", "mm", "feet")),
+        "A": (("A", "amps"), ("V", "mA", "W")),
+        "Mbit/s": (("Mbit/s", "Mbps"), ("MB/s", "Gbit/s", "kbit/s")),
+        "mph": (("mph", "miles per hour"), ("km/h", "miles", "m/s")),
+        "°C": (("°C", "degrees Celsius", "°\u00a0C"), ("°F", "%", "K")),
+        "ml": (("ml", "millilitres"), ("l", "mg", "cl")),
+        "flurbs": (("flurbs",), ("grops", "zinks", "GB", "kg")),
+        "Hz": (("Hz", "hertz"), ("kHz", "GHz", "dB")),
+    }
+
+    def draw(self, rng: random.Random) -> Any:
+        number = rng.choice([Decimal(rng.randint(2, 900)), Decimal(rng.randint(11, 990)) / 10])
+        return number.normalize() + 0, rng.choice(list(self.units))
+
+    def forms(self, value: Any) -> list[str]:
+        number, unit = value
+        digits = f"{number:f}"
+        found = []
+        for name in (unit, *self.units.get(unit, ((unit,), ()))[0]):
+            glued = name in ('"', "-inch") or (len(name) < 6 and name not in ("flurbs", "sq m", "amps"))
+            found += [f"{digits}{name}"] if glued and name not in ("inch", "m²") else []
+            found += [] if name in ('"', "-inch") else [f"{digits} {name}"]
+        return found
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        number, unit = value
+        others = [(number, other) for other in self.units[unit][1]]
+        return [*others, (number + 1, unit), (number * 10, unit), (-number, unit)]
+
+
+class Count(Slot):
+    """(number, what is counted)."""
+
+    nouns = (
+        "laptops hotels rooms eggs tickets players chapters nights seats bridges apples windows trains guests "
+        "questions pages people children doctors tents"
+    ).split()
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.choice([rng.randint(2, 12), rng.randint(13, 400)]), rng.choice(self.nouns)
+
+    def forms(self, value: Any) -> list[str]:
+        number, noun = value
+        found = [f"{number} {noun}", f"{number} different {noun}"]
+        return found + ([f"{SMALL[number]} {noun}"] if number < len(SMALL) else [])
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        number, noun = value
+        other = rng.choice([one for one in self.nouns if one != noun])
+        return [(number, other), (number + 1, noun), (number * 10, noun)]
+
+
+class Day(Slot):
+    """A date."""
+
+    def draw(self, rng: random.Random) -> Any:
+        return date(2019, 1, 1) + timedelta(days=rng.randint(0, 3600))
+
+    def forms(self, value: Any) -> list[str]:
+        month = MONTHS[value.month - 1]
+        day, year = value.day, value.year
+        tail = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+        return [
+            value.isoformat(),
+            f"{day} {month} {year}",
+            f"{month} {day}, {year}",
+            f"{day}. {month} {year}",
+            f"{day:02d}-{month[:3]}-{year}",
+            f"{month} {day}{tail}, {year}",
+            f"{day:02d}.{value.month:02d}.{year}",
+            f"the {day}{tail} of {month} {year}",
+            f"{month[:3]} {day}, {year}",
+        ]
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        return [value + timedelta(days=days) for days in (1, -1, 31, 365)]
+
+
+class Clock(Slot):
+    """(hour, minute)."""
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.choice([1, 5, 7, 8, 9, 13, 14, 17, 19, 20, 21]), rng.choice([0, 5, 15, 30, 45])
+
+    def forms(self, value: Any) -> list[str]:
+        hour, minute = value
+        half, twelve = ("am" if hour < 12 else "pm"), (hour - 1) % 12 + 1
+        found = [f"{hour:02d}:{minute:02d}", f"{twelve}:{minute:02d} {half}"]
+        found += [f"{twelve}.{minute:02d} {half}", f"{twelve}:{minute:02d} {half[0]}.m."]
+        return found
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        hour, minute = value
+        return [(hour, (minute + 10) % 60), ((hour + 12) % 24, minute), (hour % 23 + 1, minute)]
+
+
+class Person(Slot):
+    """A name in some script."""
+
+    names = (
+        "Ana Souza|Otto Weiß|Łukasz Nowak|Özdemir|Владимир|東京|Priya Nair|Siobhán O'Brien|İpek|Núria Puig|Ann|"
+        "Björk|Zoë Adler|Nguyễn Văn An|Χρήστος|김민수|שרה|Jean-Luc Moreau|Aoife|Kenji|Fatima|Olga Ivanova|Tomás"
+    ).split("|")
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.choice(self.names)
+
+    def forms(self, value: Any) -> list[str]:
+        import unicodedata
+
+        return [value, unicodedata.normalize("NFD", value), value.replace("'", "’")]
+
+
+class Maker(Person):
+    """A name of a maker or place, some of them in capitals."""
+
+    names = (
+        "HP|IBM|ASUS|Lenovo|Dell|Bosch|Siemens|Lisbon|Toyota|Nikon|Hilton|Warsaw|Kyoto|Samsung|BMW|Ikea|"
+        "Marriott|Huawei|KLM|Canon|Porto|Vienna|Miele"
+    ).split("|")
+
+    def forms(self, value: Any) -> list[str]:
+        return [value]
+
+
+class Host(Slot):
+    """A host."""
+
+    hosts = (
+        "bestbuy.com cheap-laptops.store hotel-lux.travel rezepte.berlin shop.co.uk trains.cz clinic.health "
+        "docs.python.org zug.ch market.com.br garden.farm books.ink"
+    ).split()
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.choice(self.hosts)
+
+    def forms(self, value: Any) -> list[str]:
+        return [value, f"www.{value}", value.capitalize()]
+
+
+class Version(Slot):
+    """(major, minor)."""
+
+    def draw(self, rng: random.Random) -> Any:
+        return f"{rng.randint(1, 20)}.{rng.choice([1, 2, 3, 5, 8, 10, 11, 20])}"
+
+    def forms(self, value: Any) -> list[str]:
+        return [f"version {value}", f"version v{value}"]
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        major, _, minor = value.partition(".")
+        return [f"{major}.{minor}0", f"{major}.{int(minor) + 1}", f"{int(major) + 1}.{minor}"]
+
+
+class Model(Slot):
+    """A model's name with its number."""
+
+    models = (
+        "RTX 4050|RTX 4060|GTX 1650|Ryzen 7|TUF A15|Galaxy S24|LOQ 15|Victus 16|XPS 13|EOS 90|WH 1000".split(
+            "|"
+        )
+    )
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.choice(self.models)
+
+    def forms(self, value: Any) -> list[str]:
+        return [value, value.replace(" ", "™ ")]
+
+
+class Phone(Slot):
+    """Digits of a telephone number."""
+
+    def draw(self, rng: random.Random) -> Any:
+        return "".join(str(rng.randint(2, 9)) for _ in range(9))
+
+    def forms(self, value: Any) -> list[str]:
+        a, b, c = value[:3], value[3:6], value[6:]
+        return [f"+351 {a} {b} {c}", f"+351 {a}-{b}-{c}", f"+351{value}", f"00351 {a} {b} {c}"]
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        return [
+            value[:-1] + str((int(value[-1]) + 1) % 10),
+            value[1] + value[0] + value[2:] if value[0] != value[1] else self.draw(rng),
+        ]
+
+
+class Span(Slot):
+    """(from, to, unit)."""
+
+    def draw(self, rng: random.Random) -> Any:
+        low = rng.randint(2, 60)
+        return low, low + rng.randint(1, 30), rng.choice(["°C", "km", "kg", "hours"])
+
+    def forms(self, value: Any) -> list[str]:
+        low, high, unit = value
+        found = [
+            f"{low}–{high} {unit}",
+            f"{low} to {high} {unit}",
+            f"between {low} and {high} {unit}",
+            f"{low} - {high} {unit}",
+        ]
+        return [*found, f"{low} {unit} to {high} {unit}"]
+
+    def wrong(self, rng: random.Random, value: Any) -> list[Any]:
+        low, high, unit = value
+        return [
+            (low + 1, high + 1, unit),
+            (low, high * 2, unit),
+            (low, high, {"°C": "°F", "km": "m"}.get(unit, "lb")),
+        ]
+
+
+class Rank(Slot):
+    """A place in an order."""
+
+    def draw(self, rng: random.Random) -> Any:
+        return rng.randint(3, 12)
+
+    def forms(self, value: Any) -> list[str]:
+        words = "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
+        return [f"{value}{'rd' if value == 3 else 'th'}", words[value - 3]]
+
+
+SLOTS: dict[str, Slot] = {
+    "price": Price(),
+    "quantity": Quantity(),
+    "count": Count(),
+    "day": Day(),
+    "clock": Clock(),
+    "person": Person(),
+    "maker": Maker(),
+    "host": Host(),
+    "version": Version(),
+    "model": Model(),
+    "phone": Phone(),
+    "span": Span(),
+    "rank": Rank(),
+}
+TEMPLATES: Sequence[tuple[str, tuple[str, ...]]] = (
+    (
+        "{maker} {model}: price {price}, in stock.",
+        (
+            "The {maker} {model} costs {price}.",
+            "It is {price} for the {model}.",
+            "Price: {price}",
+            "Currently the {model} by {maker} sells for {price}.",
+            "**{price}**",
+        ),
+    ),
+    (
+        "Room rate: {price} per night, breakfast included; {count} in all.",
+        (
+            "A night costs {price}.",
+            "{price} per night",
+            "There are {count}.",
+            "According to the page, it has {count}.",
+        ),
+    ),
+    (
+        "Battery: {quantity}. Weight: 1.9 stone.",
+        ("The battery holds {quantity}.", "It is rated at {quantity}."),
+    ),
+    ("Dosage: {quantity} every day, says Dr. {person}.", ("Take {quantity} daily.", "Dr. {person} says so.")),
+    (
+        "- {day}: appointment with {person} at {clock}",
+        (
+            "Your appointment with {person} is on {day}.",
+            "{person} sees you at {clock}.",
+            "You have an appointment on {day} at {clock}.",
+            "Both of you meet on {day}.",
+        ),
+    ),
+    (
+        "The train to {maker} leaves at {clock}.",
+        ("It leaves at {clock}.", "Departure: {clock}", "Yes, to {maker}."),
+    ),
+    ("See {host} for details.", ("More at {host}.", "It is listed on {host}", "({host})")),
+    ("Released as {version} on {day}.", ("The latest is {version}.", "It came out on {day} as {version}.")),
+    ("Call {phone} to book.", ("The number is {phone}.", "Phone: {phone}")),
+    ("Tomorrow: {span}, sunny.", ("Expect {span}.", "It will be {span} tomorrow.", "- Range: {span}")),
+    (
+        "She finished {rank} in the race, says {person}.",
+        ("She came {rank}.", "{person} says she was {rank}."),
+    ),
+    (
+        "| Thing | Value |\n|---|---|\n| Capacity | {quantity} |\n| Price | {price} |",
+        ("Its capacity is {quantity}.", "The price is {price}.", "| Capacity | {quantity} |"),
+    ),
+    (
+        "The book by {person} has {count}.",
+        ("It has {count}.", "{person} wrote it.", "Unfortunately only {count}."),
+    ),
+    (
+        "Rent: {price} a month. Deposit: {quantity}. Landlord: {person}",
+        ("The rent is {price} per month.", "{person} is the landlord.", "Deposit is {quantity}."),
+    ),
+    (
+        "Serves {count}; bake for {quantity}.",
+        ("Bake it for {quantity}.", "It serves {count}.", "Baking takes {quantity}."),
+    ),
+    (
+        "{person} works at {maker} since {day}.",
+        ("{person} is with {maker}.", "At {maker} since {day}.", "Hired: {day}"),
+    ),
+    (
+        "The {maker} in {maker} costs {price} and is {quantity} away.",
+        ("It is {quantity} away.", "You pay {price}."),
+    ),
+    (
+        "{count} were sold by {maker} at {price}.",
+        ("{maker} sold {count}.", "They sold for {price}.", "Sold: {count}"),
+    ),
+)
+NOISE = (
+    "Page 3 of 88. ",
+    "Rated 4.5 by many visitors. ",
+    "Last changed 2018-02-03 at 07:07. ",
+    "Shipping costs $4.44 within 2 weeks. ",
+    "The café opens early; the annual fair is near. ",
+    "Contact us at info@fair.example. ",
+    "Of all these, the first was best. ",
+    "",
+    "",
+)
+
+
+def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
+    """
+    Pairs, true and false ones in turn.
+
+    Args:
+        seed: Decides everything.
+        number: How many.
+    """
+    rng = random.Random(seed)
+    made = 0
+    while made < number:
+        source_form, answers = rng.choice(TEMPLATES)
+        names = fields(source_form)
+        values = {name: SLOTS[name].draw(rng) for name in names}
+        source = rng.choice(NOISE) + written(rng, source_form, values) + " " + rng.choice(NOISE)
+        answer = rng.choice(answers)
+        if made % 2 == 0:
+            yield Pair(written(rng, answer, values), source, True, "+".join(fields(answer)))
+            made += 1
+            continue
+        name = rng.choice(fields(answer))
+        wrong = rng.choice(SLOTS[name].wrong(rng, values[name]) or [None])
+        false = written(rng, answer, {**values, name: wrong}) if wrong is not None else None
+        if false is None or name == "maker" and "{model}" in answer:
+            continue
+        yield Pair(false, source, False, name)
+        made += 1
+
+
+def fields(form: str) -> list[str]:
+    """Names of the slots of a template, each once."""
+    import string
+
+    return list(dict.fromkeys(name for _, name, _, _ in string.Formatter().parse(form) if name))
+
+
+def written(rng: random.Random, form: str, values: dict[str, Any]) -> str:
+    """A template with its values, each in one of its forms."""
+    return form.format(**{name: rng.choice(SLOTS[name].forms(values[name])) for name in fields(form)})
