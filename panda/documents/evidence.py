@@ -1,5 +1,6 @@
 """Whether what a text claims is held by its sources."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from panda.language.text_front import plain_text
 __all__ = ["Claim", "check_each", "check_evidence", "find_claims"]
 
 _YEARS = range(1900, 2100)
+_DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _ROUNDED_WITHIN = Fraction(1, 20)
 
 
@@ -150,11 +152,19 @@ def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
         return held.ordinal or not (source.has_order or held.currency or held.unit or held.counts)
     if claimed.rate and claimed.rate != held.rate and claimed.rate not in held.rates:
         return False
+    if not (held.currency or held.unit) and _digits_differ(claimed.written, held.written):
+        return False
     if claimed.label:
         if claimed.label == held.label or claimed.label in held.labels:
             return True
         return not (held.currency or held.unit or held.counts or held.label)
     return not claimed.head or _counts_same(claimed, held, source)
+
+
+def _digits_differ(first: str, second: str) -> bool:
+    """Whether two decimals of one value end otherwise: of numbers without a unit, "3.1" is not "3.10"."""
+    both = _DECIMAL.fullmatch(first) and _DECIMAL.fullmatch(second)
+    return bool(both) and first.replace(",", ".") != second.replace(",", ".")
 
 
 def _same_measure(claimed: Amount, held: Amount) -> bool:

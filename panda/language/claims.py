@@ -158,7 +158,7 @@ _BEFORE_RUN = re.compile(
     r"|[ ](?:more|other|different|additional|extra|full|whole|further)(?=[ ])"
 )
 _RATE_WORD = re.compile(
-    r"\b(?:(?P<ly>hour|dai|night|week|month|quarter|year|annual)ly|(?:per|a|an|each|every) (?P<of>[a-z]+)"
+    r"\b(?:(?P<ly>hour|dai|night|week|month|quarter|year|annual)ly|(?:per|a|an|one|each|every) (?P<of>[a-z]+)"
     r"|/ ?(?P<per>[a-z]+)|(?P<annual>annual))\b",
     re.IGNORECASE,
 )

@@ -30,7 +30,7 @@ _START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–�
 _AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
 _ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
 _LOOK_CHARS = 40
-_NEVER_LAST = frozenset("e.g i.e vs cf approx no nos vol fig ca".split())  # noqa: SIM905
+_NEVER_LAST = frozenset("e.g i.e vs cf approx vol fig ca".split())  # noqa: SIM905
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def words_of(text: str) -> Words:
 
 
 def _stem_of(word: str) -> str:
-    """A word as names are compared: folded, without the ending of a possessive, dots of initials taken out."""
+    """A word as names are compared: folded, without the ending of a possessive and the dots of initials."""
     folded = fold_name(word.replace(".", ""))
     return folded.removesuffix("'s").removesuffix("'")
 
@@ -106,15 +106,15 @@ def find_names(text: str) -> tuple[Name, ...]:
     """
     The words of a text that must be names.
 
-    Within a sentence that is a word with a capital; where every word has one (at the start of a sentence, list
-    item, table cell or title) only a word that is not ordinary English, in whatever place it stands; in
-    capitals throughout any word that is no common short form; and whatever stands in another script than
-    the rest. Dates, units, currencies and addresses are none.
+    Within a sentence that is a word with a capital; where every word has one (at the start of a sentence,
+    list item, table cell or title) only a word that is not ordinary English; in capitals throughout any word
+    that is no common short form; and whatever stands in another script than the rest. Dates, units,
+    currencies and addresses are none.
 
     Args:
         text: As plain_text gives it.
 
-    >>> [name.text for name in find_names("Both are in stock. Dell's XPS beats the one by HP, says Łukasz in 東京.")]
+    >>> [name.text for name in find_names("Both are in stock. Dell's XPS beats HP, says Łukasz in 東京.")]
     ['Dell', 'XPS', 'HP', 'Łukasz', '東京']
     >>> find_names("Currently Unavailable: yes. According to the note, breakfast is at 9.")
     ()
@@ -179,12 +179,9 @@ def _is_start(text: str, start: int) -> bool:
     stop = _AFTER_STOP.search(before)
     if not stop:
         return before.endswith(('"', "(", "[", "«", "„")) and not before.rstrip('"([«„').endswith(("-", "'"))
-    word = stop["word"].lower()
-    if stop["stop"] != ".":
-        return True
-    return not (
-        is_honorific(word) or word in _NEVER_LAST or (len(word) == 1 and word.isalpha() and word != "i")
-    )
+    word = stop["word"]
+    initial = len(word) == 1 and word.isupper() and word != "I"
+    return stop["stop"] != "." or not (initial or is_honorific(word) or word.lower() in _NEVER_LAST)
 
 
 def _mostly_caseless(text: str) -> bool:

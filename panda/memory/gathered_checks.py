@@ -99,19 +99,29 @@ def _item_issues(
     if item.node_ids and not cited:
         return []  # said of the node already
     if not cited:  # a constraint: from the query, or in the older form from a node of the section
-        others = [nodes[node_id].text for node_id in section.node_ids if node_id in nodes]
-        missing = check_evidence(item.text, [query, *others])
+        others = [nodes[node_id] for node_id in section.node_ids if node_id in nodes]
+        missing = check_evidence(item.text, [query, *(node.text for node in others)], about=_names_of(others))
         named = ", ".join(one.text for one in missing)
         return [f"{named} in {item.text!r:.60} is not in the query"] if missing else []
     live = [line.text for node in cited for line in node.items if line.confidence >= EXPIRED_BELOW]
     known = [line.text for node in cited for line in node.items]
+    about = [query, *_names_of(cited)]
     names = ", ".join(item.node_ids)
-    missing = check_evidence(item.text, known)
+    missing = check_evidence(item.text, [node.text for node in cited], about=about)
     if missing:
         return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]
-    if check_evidence(item.text, live) or not live or (item.text in known and item.text not in live):
+    if (
+        check_evidence(item.text, ["\n".join(live)], about=about)
+        or not live
+        or (item.text in known and item.text not in live)
+    ):
         return [f"{item.text!r:.60} is expired in {names}"]
     return []
+
+
+def _names_of(nodes: Sequence[Node]) -> list[str]:
+    """Where nodes say what they are about, beside their lines."""
+    return [text for node in nodes for text in (node.title, node.id, node.url or "")]
 
 
 def _confidence_issues(section: GatheredSection, nodes: Mapping[str, Node], now: datetime) -> list[str]:

@@ -1,17 +1,44 @@
 """Pairs of an answer and a source, drawn with a seed: true ones in other forms, false ones by one change."""
 
 import random
+import string
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
-MONTHS = (
-    "January February March April May June July August September October November December".split()  # noqa: SIM905
-)
-WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # noqa: SIM905
-SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+SMALL = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 
 
 @dataclass(frozen=True)
@@ -52,7 +79,12 @@ class Slot:
 class Price(Slot):
     """(amount, currency)."""
 
-    signs = {"USD": ("$", "dollars"), "EUR": ("€", "euros"), "GBP": ("£", "pounds"), "INR": ("₹", "rupees")}
+    signs: ClassVar = {
+        "USD": ("$", "dollars"),
+        "EUR": ("€", "euros"),
+        "GBP": ("£", "pounds"),
+        "INR": ("₹", "rupees"),
+    }
 
     def draw(self, rng: random.Random) -> Any:
         cents = rng.choice([0, 0, 0, 50, 99, 95])
@@ -87,7 +119,7 @@ class Price(Slot):
 class Quantity(Slot):
     """(number, unit): each unit with its other writings and with units that it is not."""
 
-    units: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    units: ClassVar[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         "GB": (("GB", "gigabytes"), ("TB", "MB", "Gb", "hours")),
         "km": (("km", "kilometres", "kilometers"), ("m", "miles", "km/h", "cm")),
         "W": (("W", "watts"), ("V", "kW", "mW", "Wh")),
@@ -133,9 +165,27 @@ class Count(Slot):
     """(number, what is counted)."""
 
     nouns = (
-        "laptops hotels rooms eggs tickets players chapters nights seats bridges apples windows trains guests "
-        "questions pages people children doctors tents"
-    ).split()
+        "laptops",
+        "hotels",
+        "rooms",
+        "eggs",
+        "tickets",
+        "players",
+        "chapters",
+        "nights",
+        "seats",
+        "bridges",
+        "apples",
+        "windows",
+        "trains",
+        "guests",
+        "questions",
+        "pages",
+        "people",
+        "children",
+        "doctors",
+        "tents",
+    )
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice([rng.randint(2, 12), rng.randint(13, 400)]), rng.choice(self.nouns)
@@ -199,16 +249,35 @@ class Person(Slot):
     """A name in some script."""
 
     names = (
-        "Ana Souza|Otto Weiß|Łukasz Nowak|Özdemir|Владимир|東京|Priya Nair|Siobhán O'Brien|İpek|Núria Puig|Ann|"
-        "Björk|Zoë Adler|Nguyễn Văn An|Χρήστος|김민수|שרה|Jean-Luc Moreau|Aoife|Kenji|Fatima|Olga Ivanova|Tomás"
-    ).split("|")
+        "Ana Souza",
+        "Otto Weiß",
+        "Łukasz Nowak",
+        "Özdemir",
+        "Владимир",
+        "東京",
+        "Priya Nair",
+        "Siobhán O'Brien",
+        "İpek",
+        "Núria Puig",
+        "Ann",
+        "Björk",
+        "Zoë Adler",
+        "Nguyễn Văn An",
+        "Χρήστος",
+        "김민수",
+        "שרה",
+        "Jean-Luc Moreau",
+        "Aoife",
+        "Kenji",
+        "Fatima",
+        "Olga Ivanova",
+        "Tomás",
+    )
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice(self.names)
 
     def forms(self, value: Any) -> list[str]:
-        import unicodedata
-
         return [value, unicodedata.normalize("NFD", value), value.replace("'", "’")]
 
 
@@ -216,9 +285,30 @@ class Maker(Person):
     """A name of a maker or place, some of them in capitals."""
 
     names = (
-        "HP|IBM|ASUS|Lenovo|Dell|Bosch|Siemens|Lisbon|Toyota|Nikon|Hilton|Warsaw|Kyoto|Samsung|BMW|Ikea|"
-        "Marriott|Huawei|KLM|Canon|Porto|Vienna|Miele"
-    ).split("|")
+        "HP",
+        "IBM",
+        "ASUS",
+        "Lenovo",
+        "Dell",
+        "Bosch",
+        "Siemens",
+        "Lisbon",
+        "Toyota",
+        "Nikon",
+        "Hilton",
+        "Warsaw",
+        "Kyoto",
+        "Samsung",
+        "BMW",
+        "Ikea",
+        "Marriott",
+        "Huawei",
+        "KLM",
+        "Canon",
+        "Porto",
+        "Vienna",
+        "Miele",
+    )
 
     def forms(self, value: Any) -> list[str]:
         return [value]
@@ -228,9 +318,19 @@ class Host(Slot):
     """A host."""
 
     hosts = (
-        "bestbuy.com cheap-laptops.store hotel-lux.travel rezepte.berlin shop.co.uk trains.cz clinic.health "
-        "docs.python.org zug.ch market.com.br garden.farm books.ink"
-    ).split()
+        "bestbuy.com",
+        "cheap-laptops.store",
+        "hotel-lux.travel",
+        "rezepte.berlin",
+        "shop.co.uk",
+        "trains.cz",
+        "clinic.health",
+        "docs.python.org",
+        "zug.ch",
+        "market.com.br",
+        "garden.farm",
+        "books.ink",
+    )
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice(self.hosts)
@@ -257,9 +357,17 @@ class Model(Slot):
     """A model's name with its number."""
 
     models = (
-        "RTX 4050|RTX 4060|GTX 1650|Ryzen 7|TUF A15|Galaxy S24|LOQ 15|Victus 16|XPS 13|EOS 90|WH 1000".split(
-            "|"
-        )
+        "RTX 4050",
+        "RTX 4060",
+        "GTX 1650",
+        "Ryzen 7",
+        "TUF A15",
+        "Galaxy S24",
+        "LOQ 15",
+        "Victus 16",
+        "XPS 13",
+        "EOS 90",
+        "WH 1000",
     )
 
     def draw(self, rng: random.Random) -> Any:
@@ -319,7 +427,18 @@ class Rank(Slot):
         return rng.randint(3, 12)
 
     def forms(self, value: Any) -> list[str]:
-        words = "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
+        words = [
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+            "tenth",
+            "eleventh",
+            "twelfth",
+        ]
         return [f"{value}{'rd' if value == 3 else 'th'}", words[value - 3]]
 
 
@@ -449,7 +568,7 @@ def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
         name = rng.choice(fields(answer))
         wrong = rng.choice(SLOTS[name].wrong(rng, values[name]) or [None])
         false = written(rng, answer, {**values, name: wrong}) if wrong is not None else None
-        if false is None or name == "maker" and "{model}" in answer:
+        if false is None or (name == "maker" and "{model}" in answer):
             continue
         yield Pair(false, source, False, name)
         made += 1
@@ -457,8 +576,6 @@ def draw_pairs(seed: int, number: int) -> Iterator[Pair]:
 
 def fields(form: str) -> list[str]:
     """Names of the slots of a template, each once."""
-    import string
-
     return list(dict.fromkeys(name for _, name, _, _ in string.Formatter().parse(form) if name))
 
 
