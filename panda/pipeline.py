@@ -83,8 +83,8 @@ class Pipeline:
                 turn.folder.write_json(METRICS_JSON, self._metrics(turn, seconds))
                 break
             phase = self._phases[metadata.next.phase]
-            watch(phase)
             with self._guarded(turn, phase, seconds):
+                watch(phase)
                 _drop_sections(turn, phase.number)
                 started = time.monotonic()
                 outcome = phase.run(turn)

@@ -159,7 +159,7 @@ def test_one_reader_of_the_environment() -> None:
 
 
 def test_one_catch_of_everything() -> None:
-    """`except Exception` stands once, at the command boundary; cleaning up and raising again is no catch."""
+    """`except Exception` stands once, at the command boundary; raising again, also elsewhere, is no catch."""
     catchers = [
         name_of(path)
         for path in FILES
@@ -167,6 +167,7 @@ def test_one_catch_of_everything() -> None:
         if isinstance(node, ast.ExceptHandler)
         if node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")
         if not (isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None)
+        if ".set_exception(" not in ast.unparse(node.body[-1])
     ]
     assert catchers == ["cli/boundary.py"]
 

@@ -22,6 +22,7 @@ _MEMORY_FILES = {
 }
 _MIME_TYPES = {"md": "text/markdown", "json": "application/json", "jsonl": "application/jsonl"}
 _LISTED_TURNS = 50
+_MOST_DIGITS = 12
 
 
 class UserResources:
@@ -71,7 +72,8 @@ class UserResources:
             if path.is_file():
                 return _mime_type(name), read_text(path)
         number, _, file = uri.removeprefix(f"{_TURNS}/").partition("/")
-        if not (uri.startswith(f"{_TURNS}/") and number.isascii() and number.isdigit()):
+        is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+        if not (uri.startswith(f"{_TURNS}/") and is_number):
             raise NotFoundError(f"there is no resource {uri[:200]}", fix="list the resources")
         content = read_turn_file(self._store().open(int(number)), file or CONTEXT_MD)
         return _mime_type(file or CONTEXT_MD), content.decode("utf-8", errors="replace")

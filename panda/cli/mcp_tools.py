@@ -22,6 +22,7 @@ from panda.retrieval.ranking import POOL
 from panda.serving.mcp_server import Outcome, Report, ServedTool
 from panda.storage.names import check_id
 
+_POLL_SECONDS = 0.1
 _QUERY = {"type": "string", "description": "Any text."}
 _SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -."}
 _SEARCH_SCHEMA: Mapping[str, Any] = {
@@ -111,7 +112,8 @@ class CommandTools:
         invocation = self._invocation(arguments, report)
         if not self.model_lock.acquire(blocking=False):
             report("waiting for another turn of this server")
-            self.model_lock.acquire()
+            while not self.model_lock.acquire(timeout=_POLL_SECONDS):
+                pass  # in steps: a call that waits can be cancelled
         try:
             result = command(invocation, query="-", mode=arguments.get("mode", "chat"))
         finally:

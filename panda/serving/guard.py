@@ -34,6 +34,10 @@ class Limits:
     """How long a request may take to arrive."""
     answer_seconds: float = 30.0
     """How long an answer may take to be made."""
+    silence_seconds: float = 10.0
+    """How long a connection may take to begin a request, each one, or to take what it is sent."""
+    strangers: int = 256
+    """How many connections there may be that have not yet sent a request that may pass."""
     stop_seconds: int = 10
     """How long requests at hand may go on once the server is to stop."""
 
@@ -96,6 +100,30 @@ def json_bytes(value: Mapping[str, object]) -> bytes:
     return text.encode("utf-8", errors="backslashreplace")
 
 
+class Strangers:
+    """
+    Connections that have not yet sent a request that may pass. If they are too many, the oldest must go, so
+    that they keep nobody out.
+
+    Args:
+        most: How many there may be.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._close: dict[object, Callable[[], None]] = {}
+
+    def come(self, client: object, close: Callable[[], None]) -> None:
+        """A connection has been made by a client, whose address is its own; *close* ends it."""
+        self._close[client] = close
+        if len(self._close) > self._most:
+            self._close.pop(next(iter(self._close)))()
+
+    def leave(self, client: object) -> None:
+        """It is no stranger any more, or is gone."""
+        self._close.pop(client, None)
+
+
 class Guard:
     """
     Lets through to an application what may pass, its body read whole.
@@ -110,9 +138,11 @@ class Guard:
 
     def __init__(self, application: Application, limits: Limits, *, token: str | None, local: bool) -> None:
         self._application = application
-        self._limits = limits
+        self.limits = limits
         self._token = token
         self._local = local
+        self.strangers = Strangers(limits.strangers)
+        """Told of connections by whoever makes them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as ASGI wants it."""
@@ -120,7 +150,10 @@ class Guard:
             await self._application(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        body = self._refusal(scope["path"], headers) or await self._body(headers, receive)
+        refusal = self._refusal(scope["path"], headers)
+        if refusal is None and (self._token is None or scope["path"] not in OPEN_PATHS):
+            self.strangers.leave(scope["client"])
+        body = refusal or await self._body(headers, receive)
         if isinstance(body, Refusal):
             await body.send(send)
         elif body is not None:
@@ -144,13 +177,13 @@ class Guard:
 
     async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | Refusal | None:
         """The whole body; None if the client has gone."""
-        most = self._limits.body_bytes
+        most = self.limits.body_bytes
         too_large = Refusal(413, "LimitError", f"the body has more than {most:,} bytes", "body", "send less")
         if int(headers.get(b"content-length", b"0")) > most:
             return too_large
         body = bytearray()
         try:
-            async with asyncio.timeout(self._limits.receive_seconds):
+            async with asyncio.timeout(self.limits.receive_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -161,7 +194,7 @@ class Guard:
                     if not message.get("more_body"):
                         return bytes(body)
         except TimeoutError:
-            late = f"the request took longer than {self._limits.receive_seconds:g} seconds to arrive"
+            late = f"the request took longer than {self.limits.receive_seconds:g} seconds to arrive"
             return Refusal(408, "TimeoutError", late, "body", "send it faster", ((b"connection", b"close"),))
 
 

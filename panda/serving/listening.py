@@ -4,6 +4,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Iterator
+from typing import cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -12,16 +13,39 @@ from panda.errors import StoreError, TryAgainError, UsageError
 from panda.serving.guard import Application, Guard, Limits, Refusal, is_loopback
 
 _CONNECTIONS = 1024
+_ACCEPTED_AT_ONCE = 256
 
 
 class _Protocol(H11Protocol):
-    """HTTP on one connection; one that says nothing for too long is closed."""
+    """HTTP on one connection, which is closed if it says nothing, or takes nothing, for too long."""
 
-    silence_seconds = 10.0
+    _silence: asyncio.TimerHandle | None = None
+    _stall: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         super().connection_made(transport)
-        self.loop.call_later(self.silence_seconds, self._close_if_silent)
+        self._guard.strangers.come(self.client, transport.abort)
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._guard.strangers.leave(self.client)
+        for timer in (self._silence, self._stall):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        self._await_request()  # first: a request that is there already begins in the next line
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self.loop.call_later(self._guard.limits.silence_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stall is not None:
+            self._stall.cancel()
 
     def send_400_response(self, msg: str) -> None:
         body = Refusal(400, "RequestError", "this is no HTTP request").body
@@ -29,9 +53,19 @@ class _Protocol(H11Protocol):
         self.transport.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
 
-    def _close_if_silent(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
+    @property
+    def _guard(self) -> Guard:
+        return cast(Guard, self.config.app)
+
+    def _await_request(self) -> None:
+        """The next request must have begun, and the answer to the last one been taken, when time is up."""
+        if self._silence is not None:
+            self._silence.cancel()
+        self._silence = self.loop.call_later(self._guard.limits.silence_seconds, self._end_if_silent)
+
+    def _end_if_silent(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.abort()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -131,6 +165,7 @@ def serve_http(
             proxy_headers=False,
             server_header=False,
             limit_concurrency=_CONNECTIONS,
+            backlog=_ACCEPTED_AT_ONCE,
             timeout_graceful_shutdown=limits.stop_seconds,
         )
         uvicorn.Server(config).run(sockets=[found])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -15,13 +15,15 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from panda import __version__
-from panda.errors import NotFoundError, PandaError
+from panda.errors import NotFoundError, PandaError, UsageError
 from panda.serving.guard import Application, error_value, json_bytes
+from panda.storage.signals import interrupt_thread
 
 Report = Callable[[str], None]
 """Told, from any thread, what a tool is doing."""
 
 _Context = ServerRequestContext[Any]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class McpServer:
     async def _list_resources(
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        found = await asyncio.to_thread(self._resources.listed)
+        found = await _translated(self._resources.listed)
         listed = [
             types.Resource(uri=one.uri, name=one.name, description=one.description, mime_type=one.mime_type)
             for one in found
@@ -166,43 +168,65 @@ class McpServer:
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        try:
-            mime_type, text = await asyncio.to_thread(self._resources.read, uri)
-        except PandaError as exc:
-            code = types.INVALID_PARAMS if isinstance(exc, NotFoundError) else types.INTERNAL_ERROR
-            raise MCPError(code, exc.message, error_value(exc)) from exc
+        mime_type, text = await _translated(self._resources.read, uri)
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)]
         )
 
 
+async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
+    """What something gives, in another thread; its errors are those of the protocol."""
+    try:
+        return await asyncio.to_thread(act, *arguments)
+    except PandaError as exc:
+        is_request = isinstance(exc, NotFoundError | UsageError)
+        raise MCPError(
+            types.INVALID_PARAMS if is_request else types.INTERNAL_ERROR, exc.message, error_value(exc)
+        ) from exc
+
+
 async def _in_thread(tool: ServedTool, arguments: Mapping[str, Any], context: _Context) -> Outcome:
     """
-    A tool's outcome; what it reports on the way goes to the client. The thread ends with the process: a turn
-    that is cut off can be taken up again.
+    A tool's outcome; what it reports on the way goes to the client. If the client cancels the call, its
+    thread is interrupted, as by Ctrl-C; when the server stops, the thread ends with the process. A turn that
+    is cut off either way can be taken up again.
     """
     loop = asyncio.get_running_loop()
     reports: asyncio.Queue[str | None] = asyncio.Queue()
     future: Future[Outcome] = Future()
+    is_cancelled = threading.Event()
 
     def put(text: str | None) -> None:
         with suppress(RuntimeError):  # the server has stopped meanwhile
             loop.call_soon_threadsafe(reports.put_nowait, text)
 
+    def report(text: str) -> None:
+        if is_cancelled.is_set():  # in case the interruption fell into a callback from C, where it is lost
+            raise KeyboardInterrupt
+        put(text)
+
     def work() -> None:
         try:
-            future.set_result(_run(tool, arguments, put))
+            future.set_result(_run(tool, arguments, report))
+        except KeyboardInterrupt as exc:
+            future.set_exception(exc)
         except BaseException as exc:
             future.set_exception(exc)
             raise
         finally:
             put(None)
 
-    threading.Thread(target=work, name=tool.name, daemon=True).start()
+    thread = threading.Thread(target=work, name=tool.name, daemon=True)
+    thread.start()
     count = 0
-    while (text := await reports.get()) is not None:
-        count += 1
-        await context.session.report_progress(count, None, text)
+    try:
+        while (text := await reports.get()) is not None:
+            count += 1
+            await context.session.report_progress(count, None, text)
+    except asyncio.CancelledError:
+        is_cancelled.set()
+        interrupt_thread(thread, KeyboardInterrupt)
+        raise
     return future.result()
 
 

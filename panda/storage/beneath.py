@@ -19,7 +19,7 @@ from panda.storage.temporaries import held_temporary
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
-"""Signals wait until a write is done."""
+"""Signals, and interruptions of other threads, wait until a write is done."""
 
+import ctypes
 import signal
 import threading
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 _WAITING = (signal.SIGINT, signal.SIGTERM)
+_WRITERS: dict[int, list[type[BaseException]]] = {}  # threads that are writing, and what waits for them
+_WRITERS_GUARD = threading.Lock()
 
 
 @contextmanager
@@ -14,15 +17,17 @@ def signals_after() -> Iterator[None]:
     """
     Ctrl-C and SIGTERM take effect after the block, not in it; a second one takes effect at once.
 
-    Blocks may be nested. In another thread than the main one nothing changes: Python handles signals in the
-    main thread alone. The handlers are exchanged rather than the signals masked, as a mask holds for one
-    thread: the system would hand the signal to one of llama.cpp's, and Python would handle it all the same.
+    Blocks may be nested. In another thread than the main one it is interrupt_thread that waits: Python
+    handles signals in the main thread alone. The handlers are exchanged rather than the signals masked, as a
+    mask holds for one thread: the system would hand the signal to one of llama.cpp's, and Python would handle
+    it all the same.
 
     Source:
         issue 3, signals.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        with _interruptions_after():
+            yield
         return
     former = {number: signal.getsignal(number) for number in _WAITING}
     arrived: list[signal.Signals] = []
@@ -46,3 +51,37 @@ def signals_after() -> Iterator[None]:
         yield
     finally:
         deliver()
+
+
+@contextmanager
+def _interruptions_after() -> Iterator[None]:
+    me = threading.get_ident()
+    with _WRITERS_GUARD:
+        is_outer = me not in _WRITERS
+        came = _WRITERS.setdefault(me, [])
+    try:
+        yield
+    finally:
+        if is_outer:
+            with _WRITERS_GUARD:
+                del _WRITERS[me]
+            if came:
+                raise came[0]
+
+
+def interrupt_thread(thread: threading.Thread, exception: type[BaseException]) -> None:
+    """
+    Raise an exception in another thread, as Ctrl-C does in the main one: before its next step in Python, so a
+    call that waits for the system ends first, and a write that is at hand too.
+
+    Args:
+        thread: A thread that has begun; one that has ended is left alone.
+        exception: What is raised; not an Exception, so that nothing on the way takes it for a failure.
+    """
+    with _WRITERS_GUARD:
+        if thread.ident in _WRITERS:
+            _WRITERS[thread.ident].append(exception)
+        elif thread.ident is not None and thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident), ctypes.py_object(exception)
+            )

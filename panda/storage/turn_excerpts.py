@@ -1,14 +1,16 @@
 """One section or one file of a saved turn."""
 
-import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from panda.documents.context import render_section
+from panda.documents.sentences import shorten
 from panda.errors import NotFoundError, UsageError
-from panda.storage.files import read_bytes
+from panda.storage.beneath import read_beneath
 from panda.storage.layout import CONTEXT_MD
 from panda.storage.links import check_links
 from panda.storage.turns import TurnFolder
+
+_NAME_CHARS = 200
 
 
 def read_section(turn: TurnFolder, number: int) -> str:
@@ -45,15 +47,16 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
         StoreError: It cannot be read.
     """
     check_links(turn.paths.directory)
-    directory = Path(os.path.realpath(turn.paths.directory))  # Path.resolve fails on circles
-    path = Path(os.path.realpath(directory / name))
-    if not path.is_relative_to(directory):
+    directory, parts = turn.paths.directory, PurePosixPath(name).parts
+    if PurePosixPath(name).is_absolute() or ".." in parts:
         message = f"{name!r} leads out of the turn directory"
         raise UsageError(message, where=str(directory), fix=_there(directory))
-    if not path.is_file():
-        message = f"turn {turn.number} has no file {name!r}"
+    is_text = "\0" not in name and not any("\ud800" <= char <= "\udfff" for char in name)
+    data = read_beneath(directory, parts, most_bytes=-1) if is_text and parts else None
+    if data is None:
+        message = f"turn {turn.number} has no file {shorten(repr(name), _NAME_CHARS)}"
         raise NotFoundError(message, where=str(directory), fix=_there(directory))
-    return read_bytes(path)
+    return data
 
 
 def _there(directory: Path) -> str:

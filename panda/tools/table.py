@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -12,7 +11,7 @@ from panda.errors import PandaError, UsageError
 from panda.tools.command_run import CommandRun
 from panda.tools.content_generate import ContentGenerate
 from panda.tools.contract import Tool, ToolContext, ToolResult
-from panda.tools.deadline import deadline
+from panda.tools.deadline import run_within
 from panda.tools.doc_search import DocSearch
 from panda.tools.file_edit import FileEdit
 from panda.tools.file_list import FileList
@@ -121,10 +120,11 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     fault = _fault(name, "argument_schema", dict(arguments))
     if fault is not None:
         return ToolResult("error", error=f"{name}: argument {fault}")
-    limit = nullcontext() if name in STOPPED_BY_THEMSELVES else deadline(context.limit_seconds, what=name)
     try:
-        with limit:
+        if name in STOPPED_BY_THEMSELVES:
             result = tool.run(arguments, context)
+        else:
+            result = run_within(context.limit_seconds, lambda: tool.run(arguments, context), what=name)
     except PandaError as exc:
         place = f" ({exc.where})" if exc.where else ""
         advice = f"; {exc.fix}" if exc.fix else ""

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,12 @@ class Server:
 
 
 @contextmanager
-def running(*words: str, environ: Mapping[str, str] | None = None) -> Iterator[Server]:
+def running(
+    *words: str, environ: Mapping[str, str] | None = None, program: Sequence[str] = PANDA
+) -> Iterator[Server]:
     """A server on a free port, stopped at the end."""
     with subprocess.Popen(
-        [*PANDA, *words, "--port", "0"],
+        [*program, *words, "--port", "0"],
         cwd=ROOT,
         env={**ENVIRON, **(environ or {})},
         stdout=subprocess.PIPE,

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -206,3 +207,128 @@ def test_token_over_http(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{server.port}/mcp"
         assert httpx2.post(url, json={}, trust_env=False).status_code == 401
         run(lambda: act(url))
+
+
+class Wire:
+    """A server on stdio that is spoken to in bare messages, so that anything can be said."""
+
+    def __init__(self, errors: Path, *words: str) -> None:
+        self.errors = errors
+        self.asked = 100
+        with errors.open("wb") as file:
+            self.process = subprocess.Popen(
+                [*PANDA, "mcp", *words],
+                cwd=ROOT,
+                env=ENVIRON,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
+        client = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        }
+        self.ask("initialize", client)
+        self.tell("notifications/initialized", {})
+
+    def tell(self, method: str, params: object, number: int | None = None) -> None:
+        """Send a message."""
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        line = json.dumps(message if number is None else {**message, "id": number})
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        """The next message."""
+        assert self.process.stdout is not None
+        found = json.loads(self.process.stdout.readline())
+        assert isinstance(found, dict)
+        return found
+
+    def ask(self, method: str, params: object) -> dict[str, Any]:
+        """What a request is answered."""
+        self.asked += 1
+        self.tell(method, params, self.asked)
+        while (answer := self.hear()).get("id") != self.asked:
+            """A notification."""
+        return answer
+
+    def end(self) -> str:
+        """What it wrote to standard error."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        assert self.process.wait(60) == 0
+        self.process.stdout.close()
+        return self.errors.read_text(encoding="utf-8")
+
+
+LONG = ["x" * 300, "x" * 5000, "y/" * 3000, "9" * 5000, "9" * 200, "../" * 2000]
+NAMES = [
+    *LONG,
+    "a\0b",
+    "\0",
+    "a\nb",
+    "\x1b[2J",
+    "",
+    " ",
+    ".",
+    "/",
+    "//",
+    "811/\0",
+    "%00",
+    "é" * 200,
+]
+
+
+def test_hostile_names(store: Path, tmp_path: Path) -> None:
+    """Names that are too long, or hold NUL, line breaks and the like are errors that say so."""
+    wire = Wire(tmp_path / "errors.txt", "--root", str(store), "--user", "demo")
+    wire.tell("tools/call", {"name": "\ud800", "arguments": {}}, 9)  # half a character is no JSON
+    for name in NAMES:
+        for uri in (name, f"panda://{name}", f"panda://turns/{name}", f"panda://turns/811/{name}"):
+            answer = wire.ask("resources/read", {"uri": uri})
+            is_context = uri.rstrip("/. ").endswith("panda://turns/811") or "%00" in uri
+            assert "error" in answer or is_context or uri == "panda://turns/", uri[:80]
+            assert "Error:" not in str(answer.get("error", {}).get("message"))
+        assert "error" in wire.ask("tools/call", {"name": name, "arguments": {}})
+        for tool, arguments in (
+            ("search_turns", {"query": "x", "session": name}),
+            ("search_turns", {"query": "x", "since": name}),
+            ("synthesize_scope", {"scope": name}),
+            ("synthesize_scope", {"scope": "local", "as_of": name}),
+            ("run_turn", {"query": "x", "session": name}),
+            ("run_turn", {"query": "x", "mode": name}),
+            ("run_turn", {"query": "x", "seed": name}),
+            ("run_turn", {"query": "x", name: "x"}),
+        ):
+            result = wire.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
+            assert result["structuredContent"]["error"]["type"].endswith("Error"), (tool, name[:80])
+        found = wire.ask("tools/call", {"name": "search_turns", "arguments": {"query": f"Lenovo {name}"}})
+        assert not found["result"]["isError"] or "error" in found["result"]["structuredContent"]
+    assert "Traceback" not in wire.end()
+
+
+def test_cancelled_call(store: Path, tmp_path: Path) -> None:
+    """A call that its client cancels stops: the turn is interrupted, and the server goes on."""
+    wire = Wire(tmp_path / "errors.txt", "--root", str(store), "--user", "demo")
+    ask = {"name": "run_turn", "arguments": {"query": "Which brands do I prefer?", "session": "cancelled"}}
+    wire.tell("tools/call", {**ask, "_meta": {"progressToken": "p"}}, 7)
+    turn = None
+    while turn is None:
+        told = str(wire.hear()["params"].get("message"))
+        turn = Path(told.partition(" in ")[2]) if told.startswith("turn ") else None
+    while not str(wire.hear()["params"].get("message")).startswith("phase 0"):
+        """Before it begins."""
+    wire.tell("notifications/cancelled", {"requestId": 7})
+    metadata = turn / "metadata.json"
+    for _ in range(300):
+        if json.loads(metadata.read_text(encoding="utf-8"))["status"] == "interrupted":
+            break
+        time.sleep(0.1)
+    assert json.loads(metadata.read_text(encoding="utf-8"))["status"] == "interrupted"
+    answer = wire.ask("tools/call", {"name": "search_turns", "arguments": {"query": "Lenovo"}})
+    assert answer["result"]["structuredContent"]["results"]
+    assert "Traceback" not in wire.end()
