@@ -110,12 +110,12 @@ def compare(
     from panda.replays.comparing import Thresholds, compare_runs, find_regressions
     from panda.replays.sides import load_sides
 
-    runs = []
+    runs, store = [], invocation.store_for_writing()
     for word in (before, after):
         with _in_force(invocation, word) as settings:
             trial = replace(invocation, settings=settings)
-            runs.append(run_turns(trial, on, mode="rerun", workers=workers)[0].id)
-    one, two = load_sides(invocation.store(), *runs)
+            runs.append(run_turns(trial, on, store, mode="rerun", workers=workers)[0].id)
+    one, two = load_sides(store, *runs)
     found = compare_runs(one, two)
     regressions = find_regressions(found, Thresholds(missing=allow_missing))
     return result_of(found, regressions, f"{before} → {after}", runs)

@@ -1,7 +1,8 @@
 """`panda replay`: saved turns judged again, or run again with recorded or live answers."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,9 @@ from panda.cli.completion import complete_sessions, complete_turns
 from panda.cli.contract import Invocation, Result, Table
 from panda.documents.problems import Verdict
 from panda.errors import CheckError, UsageError
+from panda.storage.layout import Layout
+from panda.storage.opening import is_writable
+from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:  # imported when turns are replayed: help must not wait for the phases
     from panda.replays.running import Task
@@ -63,15 +67,28 @@ def replay(
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
     limits = {"session": session, "since": since, "status": status}
-    run, lines = run_turns(
-        invocation, selection or [], mode=mode, workers=workers, live=on_miss == "run", **limits
-    )
+    with _run_store(invocation, mode) as store:
+        run, lines = run_turns(
+            invocation, selection or [], store, mode=mode, workers=workers, live=on_miss == "run", **limits
+        )
     return _result(run, mode, lines)
+
+
+@contextmanager
+def _run_store(invocation: Invocation, mode: str) -> Iterator[Layout]:
+    """Where the run is kept: the store, or a directory for the time being if verify may only read it."""
+    if mode != "verify" or is_writable(invocation.store()):
+        yield invocation.store_for_writing()
+        return
+    invocation.reporter.warn("the store may only be read: this run is not kept")
+    with work_directory("run") as directory:
+        yield Layout(directory)
 
 
 def run_turns(
     invocation: Invocation,
     selection: Sequence[str],
+    store: Layout,
     *,
     mode: str,
     workers: int,
@@ -86,6 +103,7 @@ def run_turns(
     Args:
         invocation: Settings, models and stderr.
         selection: As select_turns takes it.
+        store: Where the run is kept.
         mode: verify, simulate or rerun.
         workers: Processes.
         live: Whether simulate asks the model for what no recording answers.
@@ -101,7 +119,7 @@ def run_turns(
 
     places = _places(invocation, selection, session, since, status)
     run = RunFolder.create(
-        invocation.store_for_writing(),
+        store,
         invocation.settings.clock,
         mode,
         places,

@@ -7,7 +7,7 @@ from panda.documents.problems import Problem
 from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.index import Index, IndexEntry
+from panda.storage.index import Index, IndexEntry, IndexView
 
 _MEMORY_SHARE = 3
 _NEWEST_TURNS = 8
@@ -74,7 +74,8 @@ class Retriever:
         """
         report = self._index.freshen(self._user)
         self.problems, self.behind = report.problems, report.behind
-        with self._index.reading(self._user) as view:
+
+        def look(view: IndexView) -> list[Candidate]:
             now = self._clock() if self._clock else None
             found = rank_rows(view, query, now=now, bounds=Bounds(before_turn=before_turn))
             forced = _newest_of_each([(entry, 0.0) for entry in view.nodes(must_include)])
@@ -84,14 +85,18 @@ class Retriever:
                 view.newest(limit, before_turn, most_turns=_NEWEST_TURNS) if fill_up and places > 0 else []
             )
             others = _newest_of_each([(entry, 0.0) for entry in newest])
-        ranked = _newest_of_each([(one.entry, one.score) for one in found])
-        chosen = {node_id: ranked.get(node_id, forced[node_id]) for node_id in forced}
-        keys = sorted((ranked.get(node_id, memory[node_id]) for node_id in memory), key=lambda pair: -pair[1])
-        first = keys[: max(1, limit // _MEMORY_SHARE)]
-        for pair in [*first, *ranked.values(), *keys, *others.values()]:
-            if len(chosen) < limit:
-                chosen.setdefault(pair[0].node_id, pair)
-        return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
+            ranked = _newest_of_each([(one.entry, one.score) for one in found])
+            chosen = {node_id: ranked.get(node_id, forced[node_id]) for node_id in forced}
+            keys = sorted(
+                (ranked.get(node_id, memory[node_id]) for node_id in memory), key=lambda pair: -pair[1]
+            )
+            first = keys[: max(1, limit // _MEMORY_SHARE)]
+            for pair in [*first, *ranked.values(), *keys, *others.values()]:
+                if len(chosen) < limit:
+                    chosen.setdefault(pair[0].node_id, pair)
+            return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
+
+        return self._index.read(self._user, look)
 
 
 _Scored = tuple[IndexEntry, float]

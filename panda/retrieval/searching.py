@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from panda.errors import FileFormatError, UsageError
 from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
 from panda.retrieval.research import ResearchState, find_research
 from panda.storage.files import parse_json, read_text
-from panda.storage.index import Index, SyncReport
+from panda.storage.index import Index, IndexView, SyncReport
 from panda.storage.names import check_id
 
 
@@ -59,13 +60,17 @@ def search_index(
     report = index.freshen(user)
     hits: dict[str, Hit] = {}
     words = searched_words(query, now)
-    with index.reading(user) as view:
+
+    def look(view: IndexView) -> None:
+        hits.clear()
         states = {f"research:{one.entry.topic}": one for one in reversed(find_research(view, now))}
         for ranked in rank_rows(view, query, now=now, bounds=bounds):
             node_id = ranked.entry.node_id
             if node_id not in hits and len(hits) < limit:
                 columns = matched_columns(ranked.entry, words)
                 hits[node_id] = Hit(ranked, columns, states.get(node_id))
+
+    index.read(user, look)
     return list(hits.values()), report
 
 
@@ -88,8 +93,8 @@ def answer_questions(
     bounds = Bounds(turns_only=True)
     answers = []
     for one in questions:
-        with index.reading(one.user) as view:
-            found = rank_rows(view, one.text, now=one.at, bounds=bounds)[:limit]
+        search = partial(rank_rows, query=one.text, now=one.at, bounds=bounds)
+        found = index.read(one.user, search)[:limit]
         results = [{"turn": ranked.entry.number, "score": round(ranked.score, 4)} for ranked in found]
         answers.append({"user": one.user, "question": one.text, "results": results})
     return answers, reports

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.json_text import load_json
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, StoreError
 from panda.storage.locks import held_lock
 from panda.storage.os_errors import make_directory, store_errors, sync_directory
 from panda.storage.signals import signals_after
@@ -39,6 +39,8 @@ __all__ = [
 
 _KINDS = {True: os.strerror(errno.EISDIR), False: "not a regular file"}
 _TAIL_BYTES = 65_536
+_TRIES = 4
+"""How often a directory that somebody deletes meanwhile is made again."""
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -83,14 +85,23 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         with store_errors(path, "write"):
             path = path.resolve() if path.is_symlink() else path
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-        make_directory(path.parent)
-        with (
-            store_errors(path, "write"),
-            held_temporary(path, mode=None if mode is None else 0o600) as temporary,
-        ):
-            _write_synced(temporary, content, mode=mode)
-            temporary.rename(path)
-        sync_directory(path.parent)
+        for left in reversed(range(_TRIES)):
+            try:
+                make_directory(path.parent)
+                with store_errors(path, "write"):
+                    _replace(path, content, mode)
+            except StoreError as exc:
+                if not left or not isinstance(exc.__cause__, FileNotFoundError):
+                    raise
+            else:
+                return
+
+
+def _replace(path: Path, content: bytes, mode: int | None) -> None:
+    with held_temporary(path, mode=None if mode is None else 0o600) as temporary:
+        _write_synced(temporary, content, mode=mode)
+        temporary.rename(path)
+    sync_directory(path.parent)
 
 
 def render_json(value: object) -> str:

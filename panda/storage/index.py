@@ -6,16 +6,18 @@ section of a knowledge document), and the postings of their terms; `research_ind
 Nothing in them depends on the order or the time in which they were written.
 """
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
-from panda.errors import LockHeldError
+from panda.errors import LockHeldError, StoreError
 from panda.storage.index_blocks import Statistics
 from panda.storage.index_changes import Difference, clear_notes, find_all, find_likely, list_notes, note_turns
-from panda.storage.index_database import IndexDatabase, State
+from panda.storage.index_database import IndexDatabase, IndexLostError, State
 from panda.storage.index_files import IndexFiles
 from panda.storage.index_scan import TURNS
 from panda.storage.index_tables import Execute, SyncReport, UserTables
@@ -27,7 +29,12 @@ __all__ = ["Index", "IndexEntry", "IndexView", "SyncReport"]
 _PATIENCE_SECONDS = 2.0
 """How long a search waits to take changes in, before it answers from what the index holds."""
 
+_TRIES = 6
+"""How often files that vanish or turn out damaged are made again before that is an error."""
+_UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
+
 Watch = Callable[[], None]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -44,8 +51,11 @@ class Index:
     """
     The index files of one store.
 
+    Files that are deleted, replaced or damaged at any moment are made again. Where they cannot be written,
+    what reads has a private copy, brought in line with the store.
+
     Args:
-        layout: Where the store is; on a read-only root the index is kept in memory.
+        layout: Where the store is.
         wait_seconds: How long to wait for another process that is writing.
         on_wait: Told once who is writing, when waiting begins.
         copy_from: With so many changed files or more, a copy is changed and swapped in, so that readers do
@@ -90,7 +100,7 @@ class Index:
         Raises:
             StoreError: Journal or index cannot be written.
         """
-        if not self._database.in_memory:
+        if not self._database.is_private:
             note_turns(self._layout, user, numbers)
         return self.freshen(user, wait_seconds=0.0)
 
@@ -108,7 +118,8 @@ class Index:
         Raises:
             StoreError: The index file cannot be written.
         """
-        with self._guard:
+
+        def act() -> SyncReport:
             found = self._look(user, thorough=False)
             if found.is_nothing:
                 return SyncReport()
@@ -120,6 +131,8 @@ class Index:
                     raise
                 return SyncReport(behind=found.count)
 
+        return self._again(act, for_reading=True)
+
     def sync(self, user: str) -> SyncReport:
         """
         Bring the index in line with all files of a user: what was added, changed or removed on disk.
@@ -128,10 +141,13 @@ class Index:
             LockHeldError: Another process kept writing for too long.
             StoreError: The index file cannot be written.
         """
-        with self._guard:
+
+        def act() -> SyncReport:
             if self._look(user, thorough=True).is_nothing:
                 return SyncReport()
             return self._write((user,), thorough=True, wait_seconds=self._wait_seconds)[user]
+
+        return self._again(act, for_reading=True)
 
     def rebuild(
         self, users: Sequence[str], *, full: bool = False, watch: Watch = lambda: None
@@ -151,52 +167,100 @@ class Index:
             LockHeldError: Another process kept writing for too long.
             StoreError: The index files cannot be written.
         """
-        with self._guard:
-            return self._write(users, thorough=True, wait_seconds=self._wait_seconds, full=full, watch=watch)
+        wait = self._wait_seconds
+        if self._database.is_private and not self._layout.read_only_mark.exists():
+            raise StoreError(
+                "the index files cannot be written",
+                where=str(self._layout.indexes),
+                fix="check who owns the store and whether its disk is mounted read-only",
+            )
+        return self._again(
+            lambda: self._write(users, thorough=True, wait_seconds=wait, full=full, watch=watch)
+        )
 
     def behind(self, user: str) -> Difference:
         """What rebuild would take in, by a look at every file; writes nothing."""
-        with self._guard:
-            return self._look(user, thorough=True)
+        return self._again(lambda: self._look(user, thorough=True), for_reading=True)
 
     def users(self) -> list[str]:
         """Users that the index has ever seen, and that are not forgotten."""
-        query = "SELECT DISTINCT user FROM sources ORDER BY 1"
-        with self._guard:
-            return self._database.read(
-                lambda execute: [row["user"] for row in execute(query)], start_over=self._start_over
-            )
 
-    @contextmanager
-    def reading(self, user: str) -> Iterator[IndexView]:
+        def act() -> list[str]:
+            with self._database.snapshot() as (execute, _):
+                return [row["user"] for row in execute("SELECT DISTINCT user FROM sources ORDER BY 1")]
+
+        return self._again(act, for_reading=True)
+
+    def read(self, user: str, act: Callable[[IndexView], _T], *, as_it_is: bool = False) -> _T:
         """
-        The user's rows as of one moment; nothing else may be asked of this index while the block runs.
+        What something makes of the user's rows as of one moment.
 
         Args:
             user: Whose rows.
+            act: Gets the rows, and asks nothing else of this index. Called again if the files vanish.
+            as_it_is: Whether it also gets the rows of a user whose files were never taken in: none.
 
         Raises:
             LockHeldError: SQLite's own lock was held for too long.
+            IndexLostError: The files vanish again and again.
             StoreError: The index cannot be used.
         """
-        with self._guard, self._database.snapshot() as (execute, state):
-            known = self._cached.get(user)
-            view = IndexView(execute, user, known.statistics if known and known.state == state else None)
-            self._cached[user] = _Cached(state, view.statistics)
-            yield view
+
+        def attempt() -> _T:
+            with self._database.snapshot() as (execute, state):
+                if as_it_is or UserTables(execute, user).known_stamp(TURNS) is not None:
+                    return act(self._view(execute, user, state))
+            self.freshen(user, wait_seconds=self._wait_seconds)  # the files are new: nothing is in them yet
+            with self._database.snapshot() as (execute, state):
+                if UserTables(execute, user).known_stamp(TURNS) is None and self._layout.user(user).is_dir():
+                    raise self._database.lost("they were deleted again")
+                return act(self._view(execute, user, state))
+
+        return self._again(attempt, for_reading=True)
+
+    def _view(self, execute: Execute, user: str, state: State) -> IndexView:
+        known = self._cached.get(user)
+        view = IndexView(execute, user, known.statistics if known and known.state == state else None)
+        self._cached[user] = _Cached(state, view.statistics)
+        return view
+
+    def _again(self, act: Callable[[], _T], *, for_reading: bool = False) -> _T:
+        """Do something; again if the index files vanish, are damaged, or cannot be written by what reads."""
+        is_new = False
+        with self._guard:
+            for left in reversed(range(_TRIES)):
+                try:
+                    return act()
+                except IndexLostError:
+                    if not left:
+                        raise
+                    self._start_over()
+                except (ArithmeticError, LookupError, TypeError, ValueError):  # a damaged page says anything
+                    if is_new or self._database.is_private:
+                        raise
+                    self._start_over()
+                    is_new = True
+                except StoreError as exc:
+                    number = exc.__cause__.errno if isinstance(exc.__cause__, OSError) else None
+                    if for_reading and number in _UNWRITABLE and not self._database.is_private:
+                        self._database.make_private()
+                    elif number != errno.ENOENT or not left:
+                        raise
+            raise AssertionError("the last try returns or raises")
 
     def _look(self, user: str, *, thorough: bool) -> Difference:
-        def act(execute: Execute) -> Difference:
+        with self._database.snapshot() as (execute, _):
             tables = UserTables(execute, user)
             seen = tables.known_stamp(TURNS) is not None
             return (find_likely if seen and not thorough else find_all)(self._layout, user, tables)
 
-        return self._database.read(act, start_over=self._start_over)
-
     def _start_over(self) -> None:
-        if not self._database.in_memory:
+        """Remove files that cannot be used, unless they are others by now."""
+        self._database.close()
+        self._cached.clear()
+        if not self._database.is_private:
             with self._writing(self._wait_seconds):
-                self._files.remove()
+                self._files.remove(self._database.identity)
 
     def _write(
         self,
@@ -213,10 +277,8 @@ class Index:
             else:  # looked at again: another process may have written while this one waited
                 found = {user: self._look(user, thorough=thorough) for user in users}
                 notes = [path for one in found.values() for path in one.noted]
-            if self._database.in_memory and full:
-                self._database.close()
             many = sum(one.count for one in found.values()) >= self._copy_from
-            if (full or many) and not self._database.in_memory:
+            if (full or many) and not self._database.is_private:
                 writing = self._database.new_files(copy=not full)
             else:
                 writing = self._database.transaction()
@@ -227,6 +289,8 @@ class Index:
 
     def _take_in(self, execute: Execute, user: str, found: Difference | None, watch: Watch) -> SyncReport:
         tables = UserTables(execute, user)
+        if found is not None and found.turns_known != tables.known_stamp(TURNS):
+            raise self._database.lost("they are not those any more that the files were compared with")
         found = found or find_all(self._layout, user, tables)
         report = tables.take_in(self._layout, found.changed, found.removed, watch)
         if self._layout.user(user).is_dir():
@@ -237,7 +301,7 @@ class Index:
 
     @contextmanager
     def _writing(self, wait_seconds: float) -> Iterator[None]:
-        if self._database.in_memory or self._is_writing:
+        if self._database.is_private or self._is_writing:
             yield
             return
         holder = f"panda index (process {os.getpid()})"

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from panda.errors import FileFormatError, StoreError
-from panda.storage.files import make_directory, read_text, store_errors, write_atomic
+from panda.storage.files import read_text, store_errors, write_atomic
 from panda.storage.index_scan import (
     TURNS,
     scan_documents,
@@ -70,7 +70,6 @@ def note_turns(layout: Layout, user: str, numbers: Iterable[int]) -> None:
     """
     names = [turn_name(number) for number in numbers]
     if names:
-        make_directory(layout.index_changes)
         write_atomic(layout.index_changes / f"{user}.{uuid4().hex}", "\n".join(names) + "\n")
 
 

@@ -60,6 +60,13 @@ class IndexFiles:
         finally:
             os.close(descriptor)
 
+    def are_writable(self) -> bool:
+        """Whether this process may write them, by permissions, mounts and the store's own mark."""
+        if self._layout.read_only_mark.exists():
+            return False
+        place = next(path for path in (self._layout.indexes, *self._layout.indexes.parents) if path.exists())
+        return all(os.access(path, os.W_OK) for path in (place, *self.paths) if path.exists())
+
     def identity(self) -> Identity:
         """Which files are in place; changes with every swap."""
         found: list[tuple[int, int] | None] = []
@@ -92,10 +99,10 @@ class IndexFiles:
                     new.rename(place)
         sync_directory(self._layout.indexes)
 
-    def remove(self) -> None:
-        """Remove both files with all that belongs to them; only under the writers' lock."""
+    def remove(self, identity: Identity) -> None:
+        """Remove these files and what belongs to them, if they are in place; only under the writers' lock."""
         with self._swap_lock(fcntl.LOCK_EX):
-            for path in self.paths:
+            for path in self.paths if identity == self.identity() else ():
                 for suffix in ("", *_SIDE_FILES):
                     with store_errors(path, "delete"):
                         path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -132,8 +132,7 @@ def index_status(index: Index, layout: Layout, user: str) -> IndexStatus:
         user: Whose rows.
     """
     difference = index.behind(user)
-    with index.reading(user) as view:
-        rows, research = view.count_rows(), len(view.research())
+    rows, research = index.read(user, lambda view: (view.count_rows(), len(view.research())), as_it_is=True)
     files = (layout.turn_index, layout.research_index)
     return IndexStatus(
         rows=rows,

@@ -1,5 +1,6 @@
 """Opening a store for reading or writing."""
 
+import os
 from pathlib import Path
 
 from panda.errors import NotFoundError, ReadOnlyStoreError
@@ -18,6 +19,11 @@ def open_store(root: Path) -> Layout:
             "no store here", where=str(root), fix="run `panda init`, or name another store with --root"
         )
     return Layout(root)
+
+
+def is_writable(layout: Layout) -> bool:
+    """Whether this process may write the store, by its mark, permissions and mount."""
+    return not layout.read_only_mark.exists() and os.access(layout.root, os.W_OK)
 
 
 def open_store_for_writing(root: Path) -> Layout:

@@ -140,8 +140,7 @@ def test_research_is_told_as_it_is(panda: Session) -> None:
         "low": False,
     }
     index = Index(Layout(panda.root))
-    with index.reading("bob") as view:
-        assert view.research() == []
+    assert index.read("bob", lambda view: view.research(), as_it_is=True) == []
     index.close()
 
 

@@ -27,8 +27,8 @@ def index(layout: Layout) -> Iterator[Index]:
 
 def found(index: Index, query: str, now: datetime | None = None, bounds: Bounds | None = None) -> list[str]:
     index.freshen("ann")
-    with index.reading("ann") as view:
-        return [one.entry.node_id for one in rank_rows(view, query, now=now, bounds=bounds or Bounds())]
+    ranked = index.read("ann", lambda view: rank_rows(view, query, now=now, bounds=bounds or Bounds()))
+    return [one.entry.node_id for one in ranked]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_knowledge_by_section(layout: Layout, index: Index) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("# Pets\nGeneral.\n\n## Hamsters\nThey need wheels.\n\n## Birds\nThey fly.\n", "utf-8")
     index.freshen("ann")
-    with index.reading("ann") as view:
-        first = rank_rows(view, "do hamsters need wheels", bounds=Bounds())[0].entry
+    query = "do hamsters need wheels"
+    first = index.read("ann", lambda view: rank_rows(view, query, bounds=Bounds())[0].entry)
     assert (first.node_id, first.header) == ("knowledge:pets.md", "Knowledge pets.md: pets > Pets > Hamsters")
 
 
@@ -117,10 +117,9 @@ def test_research_by_topic_and_words(layout: Layout, index: Index) -> None:
     write_research(layout, 2, {"topic": "commerce.laptop", "summary": "Prices"})
     index.freshen("ann")
     now = datetime(2026, 2, 1, tzinfo=UTC)
-    with index.reading("ann") as view:
-        (by_topic,) = find_research(view, now, topic="pets.hamster")
-        (by_words,) = find_research(view, now, words="which wheel is best")
-        everything = find_research(view, now)
+    (by_topic,) = index.read("ann", lambda view: find_research(view, now, topic="pets.hamster"))
+    (by_words,) = index.read("ann", lambda view: find_research(view, now, words="which wheel is best"))
+    everything = index.read("ann", lambda view: find_research(view, now))
     assert by_topic == by_words
     assert (by_topic.is_expired, round(by_topic.quality or 0, 2)) == (True, 0.62)
     assert [one.entry.topic for one in everything] == ["pets.hamster", "commerce.laptop"]

@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,13 @@ import pytest
 from panda.cli.main import build_program
 from panda.errors import MemoryNodeError, StoreError
 from panda.storage.files import append_json_line, read_json_lines, write_atomic, write_json
+from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import build_store, still_clock, tree
 from tests.cli.programs import run_words
+from tests.stores import write_turn
 
 KILOBYTES = 256
 
@@ -128,3 +130,19 @@ def test_read_only_disk(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(StoreError, match="Read-only file system"):
         TurnStore(Layout(layout.root), "demo", still_clock).claim("default", "chat", "q")
     assert tree(disk) == before
+
+
+def test_a_full_disk_is_no_reason_to_find_less(disk: Path) -> None:
+    """Without room for the index what reads has a copy of its own, and the files stay as they are."""
+    layout = Layout(disk / "store")
+    write_turn(layout, 1, query="apple", response="x")
+    index = Index(layout)
+    index.sync("ann")
+    index.close()
+    write_turn(layout, 2, query="apple last " * 50, response="x")
+    fill(disk)
+    before = tree(layout.indexes)
+    with closing(Index(layout)) as again:
+        again.freshen("ann")
+        assert again.read("ann", lambda view: view.count_rows()) == {"turn_summary": 2}
+    assert tree(layout.indexes) == before

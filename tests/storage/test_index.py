@@ -19,8 +19,8 @@ def layout(tmp_path: Path) -> Layout:
 
 def found(index: Index, query: str, user: str = "ann") -> list[str]:
     index.sync(user)
-    with index.reading(user) as view:
-        return [one.entry.node_id for one in rank_rows(view, query, bounds=Bounds())]
+    ranked = index.read(user, lambda view: rank_rows(view, query, bounds=Bounds()))
+    return [one.entry.node_id for one in ranked]
 
 
 def test_added_changed_and_removed_turns(layout: Layout) -> None:
@@ -76,8 +76,7 @@ def test_every_kind_of_source_is_found(layout: Layout) -> None:
     assert found(index, "syrian") == ["memory:favorite_rodent"]
     assert found(index, "macbook") == ["fact:owns_macbook_pro"]
     assert found(index, "influence") == ["knowledge:Research/troll_farms.md"]
-    with index.reading("ann") as view:
-        keys = [entry.node_id for entry in view.memory_keys()]
+    keys = [entry.node_id for entry in index.read("ann", lambda view: view.memory_keys())]
     assert keys == ["memory:favorite_rodent", "fact:owns_macbook_pro"]
     index.close()
 

@@ -177,8 +177,7 @@ def test_four_writers_and_a_rebuild(tmp_path: Path) -> None:
         assert (process.returncode, errors) == (0, "")
     index = Index(layout)
     index.freshen("ann")
-    with index.reading("ann") as view:
-        assert len(rank_rows(view, "apple", bounds=Bounds())) == 48
+    assert len(index.read("ann", lambda view: rank_rows(view, "apple", bounds=Bounds()))) == 48
     assert index.behind("ann").count == 0
     index.close()
 
@@ -198,8 +197,7 @@ def test_killed_rebuild(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert index.freshen("ann").problems == ()
-        with index.reading("ann") as view:
-            assert len(rank_rows(view, "apple", bounds=Bounds())) == 199
+        assert len(index.read("ann", lambda view: rank_rows(view, "apple", bounds=Bounds()))) == 199
     rebuild_index(index, layout, lambda: NOW, full=True)
     index.close()
     assert [path.name for path in layout.indexes.iterdir() if path.name.startswith(".")] == []
