@@ -272,13 +272,15 @@ def _models_claim(settings: Settings, models: "ModelsFile") -> Claim:
 
 def _model_effects(settings: Settings, spec: "ModelSpec", start: Path) -> Iterator[tuple[str, str, str]]:
     """Key, value and effect of what a model reaches outside of the project."""
+    from panda.models.llama.gguf import BUILTIN_PREFIX, find_gguf
+
     if spec.backend == "openai":
         secret = f" with the secret in ${spec.api_key_env}" if spec.api_key_env else ""
         yield "location", spec.location, f"contacts {spec.location}{secret}"
         return
     for key, value in (("location", spec.location), ("projector", spec.projector)):
-        if value is not None and not value.startswith("builtin:"):
-            real = os.path.realpath(start / Path(value).expanduser())
+        if value is not None and not value.startswith(BUILTIN_PREFIX):
+            real = os.path.realpath(find_gguf(value, relative_to=start))
             if not _is_inside(settings, real):
                 yield key, value, f"reads {real}"
 

@@ -33,7 +33,7 @@ def trust(
         invocation.reporter.step(f"no longer trusted: {len(gone)}")
         return Result({"state": str(file.path), "revoked": gone}, "".join(f"{path}\n" for path in gone))
     claims = claims_of(invocation.settings)
-    missing = untrusted_claims(invocation.settings)
+    missing = [claim for claim in claims if not file.holds(claim)]
     if not dry_run and missing:
         file.record(missing)
     _tell(invocation, file, claims, missing, dry_run=dry_run)

@@ -75,6 +75,8 @@ def _place(path: Path, layout: Layout, user: str) -> Path:
 def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
     """What reaches out and is not trusted, below the paths; all if there are none."""
     for place in places:
+        if place.absolute().is_relative_to(settings.root):
+            continue
         guard_links(settings.on_store(place.absolute()))
     found = [] if settings.trust else untrusted_claims(settings)
     return [

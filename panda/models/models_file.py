@@ -165,7 +165,7 @@ def _mapping(path: Path, key: str, value: object) -> dict[str, Any]:
 
 
 def _text(path: Path, key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise _error(path, key, f"{key.rpartition('.')[2]} must be a text, not {value!r}", "give it a value")
     return value
 

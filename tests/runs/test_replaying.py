@@ -96,6 +96,15 @@ def test_verify_judges_the_evidence(store: Layout, panda: Panda) -> None:
     assert any("$597.00" in one and "is not in" in one for one in found["data"]["turns"][0]["findings"])
 
 
+def test_a_turn_of_the_project_s_own_store(
+    store: Layout, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store in the current directory, named by nobody, is set back elsewhere without asking for trust."""
+    monkeypatch.chdir(store.root.rename(store.root.parent / "panda-system-docs").parent)
+    ended = run_words(build_program(), ["replay", TURN, "--user", "demo", "--json"], capsys)
+    assert ended.value["data"]["results"] == {"same": 1}
+
+
 def test_a_selection(store: Layout, panda: Panda) -> None:
     """Directories, sessions and times select; each turn is taken once; nothing selected is wrong usage."""
     found = panda("replay", TURN, str(turn_of(store)), "--mode", "verify")

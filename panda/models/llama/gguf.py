@@ -30,7 +30,7 @@ def find_gguf(location: str, *, relative_to: Path) -> Path:
         ModelFileError: The builtin model is unknown or not installed. A missing path shows when it is read.
     """
     if not location.startswith(BUILTIN_PREFIX):
-        return relative_to / Path(location).expanduser()
+        return relative_to / os.path.expanduser(location)  # noqa: PTH111 - Path's raises where there is no such user
     name = location.removeprefix(BUILTIN_PREFIX)
     package = _BUILTINS.get(name)
     if package is None:
