@@ -1,5 +1,5 @@
 # What a newcomer and CI run. `make` alone lists the targets.
-.PHONY: help install turn test record clean
+.PHONY: help install turn test record life bench clean
 
 Q ?= And how much does the Lenovo LOQ 15 cost?
 override Q := $(value Q)
@@ -17,7 +17,8 @@ help:
 	@echo 'make turn           answer a follow-up question from the demo store, on a copy in demo/'
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
-	@echo 'make bench DATA=... synthesis; recall and compression on saved dialogues'
+	@echo 'make life           ask ordinary questions; which answers are right, against floors'
+	@echo 'make bench          all measurements, against floors; DATA=DIR adds saved dialogues'
 	@echo 'make install        only set up $(VENV)'
 	@echo 'make record         record the turns anew that the tests replay; refused if an answer is wrong'
 	@echo 'make clean          remove $(VENV) and demo/'
@@ -50,17 +51,18 @@ test: $(STAMP)
 record: $(STAMP)
 	$(BIN)/python -m tests.record_replays
 
+life: $(STAMP)
+	@$(BIN)/python -m bench.life
+
 bench: $(STAMP)
-	@test -n "$(DATA)" || { echo "error: no dialogues to measure on" >&2; \
-		echo "fix: make bench DATA=DIR, with turns.jsonl and questions.jsonl in it" >&2; exit 2; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy rank_bm25==0.2.2
 	@$(BIN)/python bench/synthesis.py
-	@$(BIN)/python bench/importing.py "$(DATA)"
-	@$(BIN)/python bench/recall.py "$(DATA)"
-	@$(BIN)/python bench/compression.py "$(DATA)"
 	@$(BIN)/python bench/choosing.py
-	@$(BIN)/python bench/gathering.py "$(DATA)"
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
+	@test -z "$(DATA)" || { for part in importing recall compression gathering answers; do \
+		$(BIN)/python bench/$$part.py "$(DATA)" || exit; done; }
+	@$(BIN)/python -m bench.evals
+	@$(BIN)/python -m bench.life
 
 clean:
 	rm -rf $(VENV) demo

@@ -1,18 +1,16 @@
 """
-How often a turn quotes what answers, and says so when nothing does.
+How often a turn quotes what answers, asked of saved dialogues: turns.jsonl and questions.jsonl, as
+bench/recall.py takes them.
 
-Asks the demo store the questions of answers.jsonl, each in a copy of its own, so that none hears of another.
-With a directory of dialogues (turns.jsonl and questions.jsonl, as bench/recall.py takes them) it asks some of
-their questions too, of a store of the dialogues' turns, and counts answers that quote one of the right turns.
+Each question is asked in a copy of a store of the dialogues' turns; an answer counts that quotes one of
+the right turns.
 """
 
 import argparse
 import json
 import os
-import re
 import shutil
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,60 +18,34 @@ from panda.app import build_with
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings
-from panda.storage.assets import asset
 from panda.storage.creation import create_store
-from panda.storage.demo import copy_demo
 from panda.storage.importing import import_turns
 from panda.storage.layout import Layout
 
-QUESTIONS = Path(__file__).parent / "answers.jsonl"
-
 
 def main() -> None:
-    """Print each question with what came of it, then the shares."""
+    """Print each question with what came of it, then the share."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path, nargs="?", help="directory with turns.jsonl and questions.jsonl")
-    parser.add_argument("--every", type=int, default=1, help="ask every n-th question only")
+    parser.add_argument("data", type=Path, help="directory with turns.jsonl and questions.jsonl")
+    parser.add_argument("--every", type=int, default=5, help="ask every n-th question only")
     arguments = parser.parse_args()
     settings = load_settings({}, os.environ, Path.cwd())
     models = load_models_file(settings.models_file)
+    right: list[bool] = []
     with (
         tempfile.TemporaryDirectory() as directory,
         Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
     ):
-        demo = Path(directory) / "demo"
-        create_store(demo)
-        copy_demo(asset("panda-system-docs"), demo, settings.clock())
-        _measure(
-            settings, layers, demo, [{"user": "demo", **one} for one in _lines(QUESTIONS)][:: arguments.every]
-        )
-        if arguments.data:
-            store = Path(directory) / "dialogues"
-            create_store(store)
-            import_turns(arguments.data / "turns.jsonl", Layout(store), settings.clock)
-            questions = _lines(arguments.data / "questions.jsonl")[:: arguments.every]
-            _measure(settings, layers, store, [{**one, "query": one["question"]} for one in questions])
-
-
-def _measure(settings: Settings, layers: Layers, store: Path, questions: Sequence[dict[str, Any]]) -> None:
-    right: dict[bool, list[bool]] = {}
-    for one in questions:
-        data = _ask(settings, layers, store, one["user"], one["query"])
-        can_answer = "answers" in one or "turns" in one
-        ok = _is_right(one, data) if can_answer else not data["items"] and data["status"] == "approved"
-        right.setdefault(can_answer, []).append(ok)
-        said = "; ".join(item["text"] for item in data["items"]) or data["status"]
-        print(f"{'right' if ok else 'WRONG'}  {one['query']}  →  {said}", flush=True)  # noqa: T201 - the result
-    for can_answer, found in right.items():
-        what = "quote an answer" if can_answer else "say that nothing answers"
-        print(f"{sum(found)} of {len(found)} {what}")  # noqa: T201
-
-
-def _is_right(one: dict[str, Any], data: dict[str, Any]) -> bool:
-    if "answers" in one:
-        return any(re.search(one["answers"], item["text"]) for item in data["items"])
-    wanted = {f"turn:{number}" for number in one["turns"]}
-    return any(wanted & set(item["node_ids"]) for item in data["items"])
+        store = Path(directory) / "dialogues"
+        create_store(store)
+        import_turns(arguments.data / "turns.jsonl", Layout(store), settings.clock)
+        for one in _lines(arguments.data / "questions.jsonl")[:: arguments.every]:
+            data = _ask(settings, layers, store, one["user"], one["question"])
+            wanted = {f"turn:{number}" for number in one["turns"]}
+            right.append(any(wanted & set(item["node_ids"]) for item in data["items"]))
+            said = "; ".join(item["text"] for item in data["items"]) or data["status"]
+            print(f"{'right' if right[-1] else 'WRONG'}  {one['question']}  →  {said}", flush=True)  # noqa: T201
+    print(f"{sum(right)} of {len(right)} quote an answer")  # noqa: T201 - the result
 
 
 def _ask(settings: Settings, layers: Layers, store: Path, user: str, query: str) -> dict[str, Any]:

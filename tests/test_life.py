@@ -1,0 +1,107 @@
+"""Ordinary questions of ordinary notes: a few of what `make life` asks, and how an answer is judged."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench import asking
+from bench.asking import ANSWERS, BELOW_FLOOR, LIFE, Answer, asker, check_floors, holds, make_store, misses
+from panda.models.layers import Layers
+from panda.models.models_file import load_models_file
+from panda.settings import load_settings
+
+VAULT = json.loads((LIFE / "vault.json").read_text(encoding="utf-8"))
+TALKS = json.loads((LIFE / "conversations.json").read_text(encoding="utf-8"))
+FLOORS = json.loads(asking.FLOORS.read_text(encoding="utf-8"))
+ASKED = (
+    "what does the school lunch cost",
+    "whats our tax number",
+)
+"""Questions of the vault that are answered right."""
+
+
+@pytest.fixture(scope="module")
+def layers() -> Iterator[Layers]:
+    """The embedded model, loaded once."""
+    settings = load_settings({}, os.environ, Path.cwd())
+    models = load_models_file(settings.models_file)
+    with Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as loaded:
+        yield loaded
+
+
+def test_questions_of_a_vault(layers: Layers, tmp_path: Path) -> None:
+    """Questions in the words of 45 notes are answered right, one after another in one store."""
+    make_store(tmp_path, VAULT["notes"])
+    ask = asker(layers, tmp_path)
+    cases = [case for case in VAULT["questions"] if case["ask"] in ASKED]
+    wrong = {case["ask"]: misses(case, ask(case["ask"], f"s{n}")) for n, case in enumerate(cases)}
+    assert wrong == {query: [] for query in ASKED}
+
+
+def test_a_piece_of_a_conversation(layers: Layers, tmp_path: Path) -> None:
+    """What the last message told is answered, although a note says otherwise."""
+    (garden,) = [talk for talk in TALKS if talk["name"] == "garden"]
+    make_store(tmp_path, garden["notes"])
+    ask = asker(layers, tmp_path)
+    told, asked = garden["turns"][7:9]
+    ask(told["say"], "garden")
+    assert misses(asked, ask(asked["say"], "garden")) == []
+
+
+LISTED = Answer("approved", True, "Weigela: likes sun.\n\nAnnabelle: likes shade.")
+NTH = {"nth": 2, "of": 1, "labels": {"Annabelle": "24,90 €", "Weigela": "17,50 €", "Hazel": "59 €"}}
+
+
+@pytest.mark.parametrize(
+    ("case", "answer", "wrong"),
+    [
+        ({"all": ["a hand's width", "33"]}, "A hand’s  width, size 33.", []),
+        ({"all": ["33"]}, "size 333, 3.33", ["does not hold '33'"]),
+        ({"all": ["6 €"]}, "16 € a week", ["does not hold '6 €'"]),
+        ({"all": ["697"], "not": ["749"]}, "$697 or $749", ["holds '749'"]),
+        (NTH, "It is 24,90\u00a0€.", []),
+        (NTH, "It is 17,50 €.", ["does not hold '24,90 €'", "holds '17,50 €'"]),
+        ({**NTH, "nth": 3}, "59 €", ["the reply to turn 1 named 2 of its list"]),
+        ({"answered": False, "all": []}, "$5", ["answered, though nothing that is saved answers it"]),
+    ],
+)
+def test_what_a_right_answer_is(case: Mapping[str, Any], answer: str, wrong: list[str]) -> None:
+    """It holds what is expected, as whole words, and nothing else; places count in the order of the reply."""
+    assert misses(case, Answer("approved", True, answer), [LISTED]) == wrong
+
+
+def test_endings_that_answer_nothing() -> None:
+    """A turn that is not approved, finds nothing, or keeps nothing of what it was told, is wrong."""
+    assert misses({"all": ["33"]}, Answer("failed", False, "33")) == ["ended failed"]
+    assert misses({"all": ["33"]}, Answer("approved", False, "33")) == ["not answered"]
+    assert misses({"tell": True}, Answer("approved", True, "Noted.")) == ["nothing was kept"]
+    assert misses({"tell": True}, Answer("approved", True, "Noted.", ("x",))) == []
+
+
+def test_what_is_below_its_floor(capsys: pytest.CaptureFixture[str]) -> None:
+    """One right answer less than the floor ends with 3 and says so; at the floor it passes."""
+    (part, floor), *_ = FLOORS["right"].items()
+    assert check_floors("right", {part: floor, "another": 0}) == 0
+    assert capsys.readouterr().out == ""
+    assert check_floors("right", {part: floor - 1}) == BELOW_FLOOR
+    assert f"BELOW ITS FLOOR: {part} {floor - 1}, the floor is {floor}" in capsys.readouterr().out
+
+
+def test_every_case_can_be_wrong() -> None:
+    """No case of the demo, the vault or the conversations takes any answer for right."""
+    demo = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+    turns = [turn for talk in TALKS for turn in talk["turns"]]
+    made_up = Answer("approved", True, "Nobody knows.")
+    for case in [*demo, *VAULT["questions"], *turns]:
+        assert misses(case, made_up, [made_up] * len(turns)), case
+
+
+def test_the_notes_hold_what_is_expected() -> None:
+    """Every answer of the vault stands in its notes."""
+    notes = "\n".join(VAULT["notes"].values())
+    for case in VAULT["questions"]:
+        assert [part for part in case["all"] if not holds(notes, part)] == [], case["ask"]
