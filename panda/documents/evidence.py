@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from panda.documents.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.names import unknown_names
 from panda.language.text_front import plain_text
 
-__all__ = ["Claim", "check_each", "check_evidence", "find_claims"]
+__all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "find_proofs"]
 
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
@@ -25,7 +26,9 @@ def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = 
     A bare number is supported by the same value anywhere, also in a price or quantity; a price only by the
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
     of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself, a
-    name by the same whole word.
+    name by the same whole word. A number that no source holds is supported if the text states its operands
+    and they are held (panda/documents/arithmetic.py); one that says "about" of itself also by what it
+    rounds.
 
     Args:
         text: What is said.
@@ -61,11 +64,33 @@ def check_each(
     return [_unheld(plain_text(text), held, named) for text in texts]
 
 
+def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
+    """
+    How the numbers of a text that no source holds follow from those that they do.
+
+    Args:
+        text: What is said.
+        sources: The texts that it cites, one a node.
+
+    >>> find_proofs("It is $52.99 less: $697 and $749.99.", ["one: $697.00", "other: $749.99"])
+    [Proof(text='$52.99', steps='$749.99 − $697')]
+    """
+    plain = [plain_text(source) for source in sources]
+    return _judge(plain_text(text), [_read(source) for source in plain], plain)[1]
+
+
+def _judge(text: str, held: Sequence["_Held"], sources: Sequence[str]) -> tuple[list[Found], list[Proof]]:
+    """What of a plain text is neither held nor proved, and the proofs."""
+    claims = [found for found in scan(text) if found.claims]
+    missing = [found for found in claims if not _is_held(found, held)]
+    stated = [found for found in claims if found not in missing]
+    proofs = [(found, prove(found, stated, text, sources)) for found in missing]
+    return [found for found, proof in proofs if proof is None], [proof for _, proof in proofs if proof]
+
+
 def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:
-    """The claims of a plain text that are not held, in order."""
-    missing = [
-        (found.start, found.claim) for found in scan(text) if found.claims and not _is_held(found, held)
-    ]
+    """The claims of a plain text that are neither held nor proved, in order."""
+    missing = [(found.start, found.claim) for found in _judge(text, held, named[: len(held)])[0]]
     names = unknown_names(text, named)
     missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
     return [claim for _, claim in sorted(missing, key=lambda one: one[0])]
@@ -205,20 +230,3 @@ def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
         and _is_same(claimed, held, source)
         and abs(claimed.value - held.value) <= rounding_step(claimed.value) / 2
     )
-
-
-def rounding_step(value: Fraction) -> Fraction:
-    """
-    The place of the last digit that a rounded number shows.
-
-    >>> rounding_step(Fraction(700)), rounding_step(Fraction("7.5"))
-    (Fraction(100, 1), Fraction(1, 10))
-    """
-    step = Fraction(1)
-    if value.denominator == 1:
-        while value % (step * 10) == 0 and value:
-            step *= 10
-        return step
-    while (value / step).denominator != 1 and step > Fraction(1, 10**9):
-        step /= 10
-    return step

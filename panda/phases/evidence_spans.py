@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from panda.documents.antecedents import parts_about_one_thing
+from panda.documents.last_seen import last_seen
 from panda.documents.questions import named_turns
+from panda.errors import MemoryNodeError
 from panda.language.stemming import split_words
 from panda.memory.items import claim_type
+from panda.memory.nodes import Node
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
 from panda.recipes.choices import Option
@@ -110,6 +113,38 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
             if not says_nothing and not stale:
                 found.append(_span(f"t{len(found) + 1}", claim["text"], node_ids, meant))
     return found
+
+
+class NodeLoader(Protocol):
+    """Gives nodes by their ids."""
+
+    def load(self, node_id: str) -> Node:
+        """The node; raises MemoryNodeError."""
+        ...
+
+
+def cited_text(reader: NodeLoader, turn: Turn, steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
+    """
+    Everything that an item may claim when it cites a node: its title, address, lines and time, and what the
+    tools of this turn told of it.
+
+    Args:
+        reader: Loads nodes.
+        turn: The running turn, or a saved one.
+        steps: Its steps.
+        node_id: Of a node, of a step, or of the turn itself, which stands for the query.
+    """
+    if node_id == f"turn:{turn.turn}":
+        return turn.query
+    told = step_texts(steps, node_id)
+    if node_id.startswith("step:"):
+        return told
+    try:
+        node = reader.load(node_id)
+    except MemoryNodeError:
+        return told
+    seen = last_seen(node.at) if node.at else ""
+    return "\n".join((node.title, node.url or "", node.text, seen, told))
 
 
 def step_texts(steps: Sequence[Mapping[str, Any]], node_id: str) -> str:

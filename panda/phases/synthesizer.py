@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.documents.antecedents import parts_about_one_thing
 from panda.documents.context import ContextDocument, Meta, Section, Text
-from panda.documents.evidence import find_claims
+from panda.documents.evidence import Proof, find_claims, find_proofs
 from panda.documents.last_seen import with_last_seen
 from panda.documents.questions import asks_for_several
 from panda.documents.sentences import one_line
@@ -19,7 +19,7 @@ from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance
-from panda.phases.evidence_spans import LEAST_SHARE, TOLD, gathered_spans, introduces, tool_spans
+from panda.phases.evidence_spans import LEAST_SHARE, TOLD, cited_text, gathered_spans, introduces, tool_spans
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.recalling import recalled_items
 from panda.phases.tool_outcome import attachments, kept_again, render_response, shortfall
@@ -92,7 +92,8 @@ class Synthesizer:
         node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
         attached = [*attachments(turn), *kept]
-        said = render_answer(items, node_ids, provenance) if items else self._nothing(turn, kept)
+        proofs = self._proofs(turn, [item for item in items if item.text not in origin])
+        said = render_answer(items, node_ids, provenance, proofs) if items else self._nothing(turn, kept)
         body = "\n\n".join([said, *shortfall(turn)])
         meta = {
             "answered": bool(items or attached),
@@ -102,6 +103,17 @@ class Synthesizer:
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
         return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items or attached))
+
+    def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
+        """How the numbers follow that no cited node holds."""
+        steps = turn.steps()
+        return [
+            proof
+            for item in items
+            for proof in find_proofs(
+                item.text, [cited_text(self._reader, turn, steps, one) for one in item.node_ids]
+            )
+        ]
 
     def _with_lists(
         self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]
@@ -278,20 +290,32 @@ def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
     return kept
 
 
-def render_answer(items: Sequence[GatheredItem], node_ids: Sequence[str], provenance: Sequence[str]) -> str:
+def render_answer(
+    items: Sequence[GatheredItem],
+    node_ids: Sequence[str],
+    provenance: Sequence[str],
+    proofs: Sequence[Proof] = (),
+) -> str:
     """
-    The answer as the user reads it: each item with its marks, then the list of sources.
+    The answer as the user reads it: each item with its marks, then the list of sources and what was computed.
 
     >>> print(render_answer([GatheredItem("$697", ("visit:a",))], ["visit:a"], ["turns/x/manifest.json"]))
     $697 [1]
     <BLANKLINE>
     Sources:
     - [1] visit:a, turns/x
+
+    Args:
+        items: What is answered.
+        node_ids: Every node that an item cites, each once.
+        provenance: The file of each.
+        proofs: How numbers follow that no node holds.
     """
     lines = [item.text + "".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in items]
     places = zip(node_ids, provenance, strict=True)
     sources = [f"- [{n}] {node_id}, {_place(place)}" for n, (node_id, place) in enumerate(places, 1)]
-    return "\n\n".join(lines) + "\n\nSources:\n" + "\n".join(sources)
+    computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
+    return "\n\n".join(lines) + "\n\nSources:\n" + "\n".join([*sources, *computed])
 
 
 def _place(provenance: str) -> str:

@@ -1,18 +1,16 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
-from panda.documents.last_seen import last_seen
 from panda.documents.questions import is_question
-from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
-from panda.memory.nodes import Node, NodeReader
+from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import step_texts
+from panda.phases.evidence_spans import NodeLoader, cited_text
 from panda.phases.goals import goal_verdicts
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
@@ -25,14 +23,6 @@ from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
-
-
-class NodeLoader(Protocol):
-    """Gives nodes by their ids."""
-
-    def load(self, node_id: str) -> Node:
-        """The node; raises MemoryNodeError."""
-        ...
 
 
 class Validator:
@@ -110,7 +100,7 @@ class AnswerCheck:
         issues, rejected, steps = [], [], turn.steps()
         past = bool(recalled_turns(turn))  # what was done is told of turns that did it
         for item in items:
-            sources = [self._text_of(turn, steps, node_id) for node_id in item.node_ids]
+            sources = [cited_text(self._reader, turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
             said = without_greeting(item.text)
             missing = [
@@ -135,19 +125,6 @@ class AnswerCheck:
                 continue
             rejected.append(item.text)
         return issues, rejected
-
-    def _text_of(self, turn: Turn, steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
-        if node_id == f"turn:{turn.turn}":
-            return turn.query
-        told = step_texts(steps, node_id)
-        if node_id.startswith("step:"):
-            return told
-        try:
-            node = self._reader.load(node_id)
-        except MemoryNodeError:
-            return told
-        seen = last_seen(node.at) if node.at else ""
-        return "\n".join((node.title, node.url or "", node.text, seen, told))
 
 
 _REASONS = {
