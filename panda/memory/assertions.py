@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -150,18 +150,8 @@ class Statement:
             hlc: Its clock reading; no other assertion of this log has it.
             now: The instant of writing.
         """
-        parts = [
-            self.scope,
-            self.entity,
-            self.relation,
-            self.value.to_json(),
-            self.confidence,
-            hlc,
-            self.source,
-        ]
-        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         fact = Fact(
-            id=f"fact-{digest[:16]}",
+            id="",
             entity=self.entity,
             relation=self.relation,
             value=self.value,
@@ -173,4 +163,20 @@ class Statement:
         )
         default = "preference" if self.kind == "preference" else "general_fact"
         at = (self.asserted_at or now).replace(microsecond=0)
-        return Assertion(fact, self.kind, self.source_turn, at, self.content_type or default)
+        return Assertion(
+            replace(fact, id=id_of(fact)), self.kind, self.source_turn, at, self.content_type or default
+        )
+
+
+def id_of(fact: Fact) -> str:
+    """The id of a fact that is asserted here: a digest of what it says, its source and its clock reading."""
+    parts = [
+        fact.scope,
+        fact.entity,
+        fact.relation,
+        fact.value.to_json(),
+        fact.confidence,
+        fact.hlc,
+        fact.source,
+    ]
+    return f"fact-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"

@@ -1,8 +1,10 @@
 """What is wrong with a user's memory beyond the syntax of its files, for `panda validate`."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from panda.documents.front_matter import split_front_matter
@@ -11,12 +13,25 @@ from panda.documents.memory_list import MemoryList
 from panda.documents.problems import Problem
 from panda.documents.yaml_entries import split_entries
 from panda.errors import PandaError
+from panda.memory.assertions import id_of
 from panda.memory.keys import canonical_key, file_value
 from panda.memory.projection import KINDS, Projection
 from panda.memory.staging import Kind
 from panda.storage.checking_files import problem_of
-from panda.storage.layout import CONFLICTS_JSONL, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, Layout
+from panda.storage.layout import (
+    CONFLICTS_JSONL,
+    FACTS_MD,
+    MEMORY_JSONL,
+    PREFERENCES_MD,
+    STAGED_MEMORY_JSON,
+    Layout,
+)
+from panda.storage.names import turn_number
+from panda.storage.records import load_object
+from panda.storage.sealing import is_sealed
 
+_OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
+_RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"
 _NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL})
 
 
@@ -49,7 +64,7 @@ def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
     paths = [layout.memory_log(user), layout.conflicts_log(user), *state.paths.values()]
     try:
         state.refresh()
-        return [*_records(layout, state), *_entries(state, now)]
+        return [*_records(layout, state), *_altered(layout, state), *_entries(state, now)]
     except PandaError as exc:
         path = next((one for one in paths if (exc.where or "").startswith(str(one))), paths[0])
         return [problem_of(exc, path)]
@@ -63,6 +78,26 @@ def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
                 f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",
                 fix="merge the log that has them: panda memory merge FILE",
             )
+
+
+def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
+    """Lines that say something else than was asserted, and statements of saved turns that have no line."""
+    path, said = str(layout.memory_log(state.user)), set()
+    sealed = cache(lambda number: is_sealed(layout.turn(state.user, number)))
+    for one in state.log.assertions:
+        fact = one.fact
+        said.add((fact.source, fact.entity, fact.relation))
+        kind, _, number = (fact.source or "").partition(":")
+        # `panda init --demo` of old moved clock readings under ids that stayed.
+        vouched = kind != "turn" or (number.isdecimal() and sealed(int(number)))
+        if vouched and _OWN_ID.fullmatch(fact.id) and fact.id != id_of(fact):
+            yield Problem(path, f"{fact.id} says something else than was asserted", key="id", fix=_RESTORE)
+    for staged in sorted(layout.turns(state.user).glob(f"turn_*/{STAGED_MEMORY_JSON}")):
+        turn = turn_number(staged.parent.name)
+        value = load_object(staged) if turn is not None and sealed(turn) else {}
+        for raw in value["staged"] if value.get("applied") else ():
+            if (f"turn:{turn}", raw["entity"], raw["relation"]) not in said:
+                yield Problem(path, f"{raw['relation']} of turn {turn} is not there", fix=_RESTORE)
 
 
 def _entries(state: Projection, now: datetime) -> Iterator[Problem]:

@@ -14,9 +14,11 @@ from panda.session.values import EMPTY, Carry
 from panda.storage.files import held_lock, read_json, write_atomic
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
+from panda.storage.sealing import SEAL, seal_value
 from panda.storage.temporaries import sweep
 
 _WAIT_SECONDS = 60.0
+_FIX = "delete it: it is made again from the turns"
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400
 """Turns that session.json lists; of older ones it says how many there are."""
@@ -73,12 +75,15 @@ def load_session(layout: Layout, user: str, session: str) -> Session | None:
     if not path.exists():
         return None
     value = read_json(path)
+    seal = value.pop(SEAL, None) if isinstance(value, dict) else None
     found = decode(Session, value, where=str(path))
+    if seal is not None and seal != seal_value(value):
+        raise FileFormatError("it has changed since its last turn was saved", where=str(path), fix=_FIX)
     if found.schema != SESSION_SCHEMA or found.session_id != session or found.user_id != user:
         raise FileFormatError(
             f"it is the {found.schema} of session {found.session_id} of user {found.user_id}",
             where=str(path),
-            fix="delete it: it is made again from the turns",
+            fix=_FIX,
         )
     return found
 
@@ -186,7 +191,9 @@ def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> Non
 
 def write_session(layout: Layout, session: Session) -> None:
     """Replace session.json, and remove what a killed process left half written; its lock is held."""
-    text = json.dumps(encode(session), ensure_ascii=False, separators=(",", ":")) + "\n"
+    value = encode(session)
+    sealed = {**value, SEAL: seal_value(value)}
+    text = json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n"
     path = layout.session(session.user_id, session.session_id)
     sweep(path.parent, is_locked=True)
     write_atomic(path, text)

@@ -15,10 +15,12 @@ from panda.storage.layout import (
     MEMORY_JSONL,
     PREFERENCES_MD,
     PROPOSED_FACTS_JSONL,
+    SESSION_JSON,
     Layout,
 )
 from panda.storage.links import may_pass
 from panda.storage.names import check_id, turn_number
+from panda.storage.sealing import SEAL, seal_value
 from panda.storage.temporaries import is_abandoned, is_temporary
 from panda.storage.turns import TurnStore
 
@@ -116,6 +118,12 @@ def _check_user(directory: Path) -> list[Problem]:
     for path in sorted(sessions.rglob("*")) if sessions.is_dir() else []:
         if is_temporary(path):
             problems += [leftover(path)] if is_abandoned(path) else []
+        elif path.is_file() and path.name == SESSION_JSON:
+            value = load_checked(path, problems)
+            if value is not None and value.get(SEAL, seal_value(value)) != seal_value(value):
+                message = "it has changed since its last turn was saved"
+                fix = "delete it: it is made again from the turns"
+                problems.append(Problem(str(path), message, key=SEAL, fix=fix))
         elif path.is_file():
             problems += check_file(path)
     problems += _check_counter(directory)

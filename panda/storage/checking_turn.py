@@ -8,7 +8,7 @@ from panda.documents.context import ContextDocument, parse_context
 from panda.documents.problems import Problem
 from panda.documents.sections import SECTIONS, heading
 from panda.errors import PandaError
-from panda.storage.checking_files import check_file, load_checked
+from panda.storage.checking_files import check_file, load_checked, problem_of
 from panda.storage.files import read_text
 from panda.storage.layout import (
     CONTEXT_MD,
@@ -21,6 +21,7 @@ from panda.storage.layout import (
     TurnPaths,
 )
 from panda.storage.names import turn_number
+from panda.storage.sealing import check_seal
 from panda.storage.temporaries import is_abandoned, is_temporary
 from panda.storage.turn_images import load_picture
 
@@ -85,7 +86,13 @@ def check_turn(directory: Path) -> list[Problem]:
     if metadata is not None:
         problems += _check_metadata(paths, metadata, number)
     problems += _check_numbers(paths, number)
-    return problems + _check_visits(paths)
+    problems += _check_visits(paths)
+    if metadata is None:
+        return problems
+    try:
+        return problems + check_seal(directory, metadata, problems)
+    except PandaError as exc:  # a file that cannot be read
+        return [*problems, problem_of(exc, directory)]
 
 
 def _below(directory: Path) -> list[Path]:

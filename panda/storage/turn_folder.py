@@ -19,6 +19,7 @@ from panda.storage.files import (
 )
 from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, METADATA_JSON, TurnPaths, step_name
 from panda.storage.schemas import check_json
+from panda.storage.sealing import seal_files
 
 Status = Literal["running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted"]
 METADATA_SCHEMA = "panda.metadata/1"
@@ -79,6 +80,8 @@ class Metadata:
     """Whether tools only told what they would change in the project."""
     image: str | None = None
     """Where the image that the user gave is kept, as a path in the turn's directory."""
+    seal: Mapping[str, str] | None = None
+    """Digest of every file when the turn was saved, by its path; None before, and of imported turns."""
     schema: str = METADATA_SCHEMA
     """Name and version of the format."""
 
@@ -220,7 +223,7 @@ class TurnFolder:
 
     def write_metadata(self, metadata: Metadata) -> Metadata:
         """
-        Replaces the turn's metadata.json; updated_at becomes the present.
+        Replaces the turn's metadata.json; updated_at becomes the present. A turn that is saved is sealed.
 
         Returns:
             What was written.
@@ -229,6 +232,8 @@ class TurnFolder:
             StoreError: It cannot be written.
         """
         written = replace(metadata, updated_at=self.clock())
+        if written.saved_at is not None:
+            written = replace(written, seal=seal_files(self.paths.directory, written.to_json()))
         self.write_json(METADATA_JSON, written.to_json())
         return written
 

@@ -11,27 +11,17 @@ from panda.compression.content_types import detect_content_type
 from panda.compression.json_pieces import load_json
 from panda.compression.tokens import count_tokens
 from panda.documents.yaml_values import parse_yaml
-from panda.errors import LimitError
 from tests.compression.hard_documents import MAKERS, hard_document
 
 SCALE = 0.03
+NOTHING_SMALLER = {"one word", "one number", "wide table"}
+"""Documents of which nothing fits an eighth of them."""
 
 
-def small(name: str, text: str, budget: int) -> Compression | None:
-    """The document in so many tokens; None if what is protected alone has more."""
+def small(name: str, text: str, budget: int) -> Compression:
+    """The document in so many tokens."""
     kind = detect_content_type(name, text)
-    try:
-        return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
-    except LimitError as error:
-        found = re.search(r"needs (\d+) tokens, (\d+) more than the budget", error.message)
-        assert found is not None
-        assert int(found[1]) - int(found[2]) == budget
-        return None
-
-
-def test_there_are_sixty() -> None:
-    """As many as are promised."""
-    assert len(MAKERS) >= 60
+    return compress(text, kind=kind, budget_tokens=budget, count=count_tokens)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -41,14 +31,10 @@ def test_hard_document(name: str) -> None:
     size = count_tokens(text)
     for share in (0.1, 0.25, 0.5):
         made = small(name, text, int(share * size))
-        if made is None:
-            continue
         assert count_tokens(made.text) <= int(share * size)
         assert invented(made.text, text) == []
         assert damaged(made.text, text, is_json=name.endswith(".json")) == []
-        again = small(name, made.text, int(share * size))
-        assert again is not None
-        assert again.text == made.text
+        assert small(name, made.text, int(share * size)).text == made.text
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if not name.endswith(".json")])
@@ -59,9 +45,9 @@ def test_more_budget_keeps_no_less(name: str) -> None:
     before: list[str] = []
     for _ in range(3):
         made = small(name, text, budget)
-        if made is not None:
-            assert [part for part in before if part not in made.text] == []
-            before = [part.strip(" |") for part in re.split(r"\n|\[…\]", made.text) if part.strip(" |")]
+        assert [part for part in before if part not in made.text] == []
+        before = [part.strip(" |") for part in re.split(r"\n|\[…\]", made.text) if part.strip(" |")]
+        assert before or name in NOTHING_SMALLER
         budget *= 2
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from panda.session.session_file import Session
 from panda.storage import schemas
+from panda.storage.sealing import SEAL
 
 FILE = Path(schemas.__file__).parent / "schemas" / "session.json"
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
@@ -38,7 +39,9 @@ def schema_of(hint: Any) -> dict[str, Any]:
 def session_schema() -> dict[str, Any]:
     """The schema of session.json."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "session"}
-    return {**head, **schema_of(Session)}
+    schema = schema_of(Session)
+    schema["properties"][SEAL] = {"type": "string"}
+    return {**head, **schema}
 
 
 if __name__ == "__main__":
