@@ -11,8 +11,9 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-_FORKSERVER = get_context("forkserver")  # pytest has threads, which a fork does not take along
-_FORKSERVER.set_forkserver_preload(["tests.scripted_turns"])
+FORKSERVER = get_context("forkserver")
+"""Starts processes quickly; pytest has threads, which a fork of it would not take along."""
+FORKSERVER.set_forkserver_preload(["tests.scripted_turns"])
 _SECONDS = 120
 
 
@@ -34,7 +35,7 @@ def kills_of(work: Callable[..., None], *arguments: Any) -> Iterator[Kill]:
         work: A function of a module; it is done once, in a process of its own.
         arguments: Its arguments.
     """
-    told, tell = _FORKSERVER.Pipe(duplex=False)
+    told, tell = FORKSERVER.Pipe(duplex=False)
     assert _exit_code(tell, None, work, arguments) == 0
     tell.close()
     with suppress(EOFError):
@@ -58,7 +59,7 @@ def run_killed(kill: Kill, work: Callable[..., None], *arguments: Any) -> None:
 
 
 def _exit_code(tell: Connection | None, kill: Kill | None, work: Any, arguments: Any) -> int | None:
-    process = _FORKSERVER.Process(target=_work, args=(tell, kill, work, arguments))
+    process = FORKSERVER.Process(target=_work, args=(tell, kill, work, arguments))
     process.start()
     process.join(_SECONDS)
     return process.exitcode

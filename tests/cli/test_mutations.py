@@ -1,5 +1,6 @@
-"""Damaged turn directories: every command that reads gives findings or a clean error, never a traceback."""
+"""Damaged turn directories: commands give findings or a clean error, never a traceback, and hide nothing."""
 
+import json
 import os
 import shutil
 import signal
@@ -26,7 +27,7 @@ from tests.mutations import mutate
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 TURNS = (809, 811)
-COUNT = 200
+COUNT = 140
 CLEAN = {0, 2, 3, 20, 74}
 SECONDS = 20
 
@@ -85,6 +86,22 @@ def read_everything(root: Path, seed: int) -> dict[str, int]:
     return {words: code for words, code in codes.items() if code not in CLEAN}
 
 
+def write_beside(root: Path) -> dict[str, int]:
+    """The exit code of each writing command that was not clean, on a store with one damaged turn."""
+    environ = {"HOME": str(root.parent), "XDG_CACHE_HOME": str(root.parent / "cache"), "NO_COLOR": "1"}
+    common = ["--root", str(root), "--user", "demo"]
+    line = {"user": "demo", "session": "new", "at": "2026-01-04T10:00:00Z", "query": "Q?", "response": "A."}
+    (root.parent / "turns.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    commands = (
+        ["memory", "set", "color", "blue", *common],
+        ["index", "rebuild", *common],
+        ["import", str(root.parent / "turns.jsonl"), *common],
+        ["validate", str(root), *common],
+    )
+    codes = {" ".join(words): run(build_program(), words, environ) for words in commands}
+    return {words: code for words, code in codes.items() if code not in CLEAN}
+
+
 def read_nodes(root: Path) -> None:
     """Load nodes and ask the index; only errors of ours may come."""
     layout = Layout(root)
@@ -97,6 +114,14 @@ def read_nodes(root: Path) -> None:
             reader.load(f"visit:visit_{directory.name[-10:]}")
     with suppress(PandaError):
         Retriever(Index(layout), "demo").find("laptop RTX 4050", before_turn=None)
+
+
+def content(turn: Path) -> dict[str, bytes | None]:
+    """What stands in a turn's directory; links and the like as None."""
+    return {
+        str(path): path.read_bytes() if path.is_file() and not path.is_symlink() else None
+        for path in turn.rglob("*")
+    }
 
 
 def damage(sound: Path, root: Path, seed: int) -> str:
@@ -115,12 +140,19 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_damaged_turns(
     sound: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], first: int
 ) -> None:
-    """Of damaged turns validate, list, show, nodes and index give findings or clean errors, in time."""
+    """
+    Of damaged turns validate, list, show, nodes and index give findings or clean errors, in time; commands
+    that write beside them do so too, and leave the damage as it is.
+    """
     for seed in range(first, first + 20):
         done = damage(sound, tmp_path / "store", seed)
         with limited(SECONDS):
             found = read_everything(tmp_path / "store", seed)
             read_nodes(tmp_path / "store")
+            turn = Layout(tmp_path / "store").turn("demo", TURNS[seed % len(TURNS)]).directory
+            before = content(turn)
+            found |= write_beside(tmp_path / "store")
+        assert content(turn) == before, f"seed {seed}: {done}"
         errors = capsysbinary.readouterr().err.decode(errors="replace")
         assert (found, "Traceback" in errors) == ({}, False), f"seed {seed}: {done}\n{errors[-2000:]}"
 

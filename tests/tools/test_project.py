@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from panda.storage.checking import check_store
 from panda.storage.layout import Layout
 from panda.tools.project import Project
 from tests.code_mode import SOURCE, call, code_script, replies, repository, run_code
-from tests.scripted_turns import scripted_app
+from tests.kills import FORKSERVER
+from tests.scripted_turns import Script, scripted_app
 
 LINES = 20_000
 EDITED = SOURCE.replace("add_up", "total")
@@ -24,28 +26,51 @@ def whole(number: int) -> str:
     return f"{number:08d}\n" * LINES
 
 
+def write_on_and_on(root: Path, tell: Connection) -> None:
+    """Writes a file again and again, and tells of each time."""
+    project = Project(root)
+    for number in range(1, 1_000_000):
+        project.write("a.txt", whole(number))
+        tell.send(number)
+
+
 @pytest.mark.parametrize("writes", [1, 3, 6])
 def test_killed_while_it_writes(tmp_path: Path, writes: int) -> None:
     """A process that is killed at any moment leaves a file as it was or as it was to become."""
     project = Project(tmp_path)
     project.write("a.txt", whole(0))
-    told, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        for number in range(1, 1_000_000):
-            project.write("a.txt", whole(number))
-            os.write(tell, b".")
+    told, tell = FORKSERVER.Pipe(duplex=False)
+    child = FORKSERVER.Process(target=write_on_and_on, args=(tmp_path, tell))
+    child.start()
     for _ in range(writes):
-        os.read(told, 1)
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    os.close(told)
-    os.close(tell)
-    assert os.WTERMSIG(status) == signal.SIGKILL
+        told.recv()
+    child.kill()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
     found = project.read("a.txt")
     assert found == whole(int(found[:8]))
     assert int(found[:8]) >= writes
     assert list(project.files()) == ["a.txt"]
+
+
+def edit_and_die(root: Path, project: Path, *, after: bool) -> None:
+    """A turn whose process is killed before or after the rename of the file that it edits."""
+    rename = os.rename
+
+    def killed(source: Any, target: Any, **options: Any) -> None:
+        if not str(target).endswith("totals.py") or after:
+            rename(source, target, **options)
+        if str(target).endswith("totals.py"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    vars(os)["rename"] = killed
+    run_code(root, project, editing())
+
+
+def editing() -> Script:
+    """The replies of a turn that edits a file."""
+    edit = call("file.edit", path="totals.py", old="def add_up(", new="def total(")
+    return code_script(replies(edit), answer={"items": []})
 
 
 @pytest.mark.parametrize(
@@ -62,28 +87,15 @@ def test_turn_killed_at_its_edit(
 ) -> None:
     """A turn that is killed as it edits neither edits twice, nor loses the edit, nor somebody else's."""
     project = repository(tmp_path)
-    edit = call("file.edit", path="totals.py", old="def add_up(", new="def total(")
-    script = code_script(replies(edit), answer={"items": []})
-    rename = os.rename
-    child = os.fork()
-    if child == 0:
-
-        def killed(source: Any, target: Any, **options: Any) -> None:
-            if not str(target).endswith("totals.py") or after:
-                rename(source, target, **options)
-            if str(target).endswith("totals.py"):
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        vars(os)["rename"] = killed
-        run_code(tmp_path, project, script)
-        os._exit(0)
-    _, ended = os.waitpid(child, 0)
-    assert os.WTERMSIG(ended) == signal.SIGKILL
+    child = FORKSERVER.Process(target=edit_and_die, args=(tmp_path, project), kwargs={"after": after})
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
     assert (project / "totals.py").read_text() == (EDITED if after else SOURCE)
     if meanwhile is not None:
         (project / "totals.py").write_text(meanwhile)
     layout = Layout(tmp_path / "store")
-    app = scripted_app(layout, ScriptedModel(script, scores=False), project=project)
+    app = scripted_app(layout, ScriptedModel(editing(), scores=False), project=project)
     turn = app.resume_turn(3)
     app.run_turn(turn)
     assert (project / "totals.py").read_text() == left
