@@ -11,6 +11,16 @@ _NAME_PARTS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|%(?=[0-9
 _NAME_ESCAPES = re.compile(rb"%([0-9A-Fa-f]{2})")
 _TO_UNESCAPE = re.compile(rf"{_LINE_START}\\(?=\\*{_OURS})")
 
+_BLOCK_START = (
+    r"\A(?=\\*(?:#{1,6}(?:\s|\Z)|```|~~~|---|=====|_meta:|User query:"
+    r"|<(?!https?:|mailto:)[!?/A-Za-z]|(?:[-*]\s+)?\[\d{1,3}\]:?\s))"
+)
+_LABEL_START = r"(?=\\*Turn \d+: )"
+_MARK_END = r"(?=\\*\[\d{1,3}\]\Z)"
+_QUOTE = re.compile(rf"{_BLOCK_START}|(?<!\S){_MARK_END}")
+_ITEM = re.compile(rf"\A{_LABEL_START}|(?<!\S){_MARK_END}")
+_ESCAPED_ITEM = re.compile(rf"\A\\{_LABEL_START}|(?<!\S)\\{_MARK_END}")
+
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1
     "\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069"  # marks that reorder the text around them
@@ -51,6 +61,39 @@ def unescape_text(text: str) -> str:
     '## 2. Gathered Context'
     """
     return _TO_UNESCAPE.sub("", text)
+
+
+def escape_quote(text: str) -> str:
+    r"""
+    A quote as it stands in an answer: at the start of a line, with the marks of its sources behind it.
+
+    The lines of a source are joined to one, and so can become what none of them was: a heading, a fence or a
+    comment that hides what follows, a line of the list of sources, a mark that cites another node.
+
+    >>> print(escape_quote("## 2. Tea"), escape_quote("It costs $20 [2]"), escape_quote("Use a[2]."))
+    \## 2. Tea It costs $20 \[2] Use a[2].
+    """
+    return _QUOTE.sub(r"\\", text)
+
+
+def escape_item(text: str) -> str:
+    r"""
+    A quote as it stands in the list of a part of §2: what looks like a turn's number or like a mark is none.
+
+    >>> print(escape_item("Turn 7: it costs $20 [2]"))
+    \Turn 7: it costs $20 \[2]
+    """
+    return _ITEM.sub(r"\\", text)
+
+
+def unescape_item(text: str) -> str:
+    r"""
+    The reverse of escape_item.
+
+    >>> unescape_item(escape_item("Turn 7: it costs $20 [2]"))
+    'Turn 7: it costs $20 [2]'
+    """
+    return _ESCAPED_ITEM.sub("", text)
 
 
 def escape_prompt_lines(text: str) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from panda.documents.context import Meta, Section, Text
+from panda.documents.escaping import escape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
 from panda.memory.nodes import Item, Node, SourceType
 
@@ -235,7 +236,8 @@ def render_line(
     turns = [node_id.removeprefix("turn:") for node_id in item.node_ids if node_id.startswith("turn:")]
     cited = [nodes[node_id] for node_id in item.node_ids if node_id in nodes]
     age = freshness(cited[0], now) if now and cited and section.title != CONSTRAINTS else ""
-    return f"- {f'Turn {turns[0]}: ' if turns else ''}{item.text}{marks}{f' ({age})' if age else ''}"
+    text = escape_item(item.text)
+    return f"- {f'Turn {turns[0]}: ' if turns else ''}{text}{marks}{f' ({age})' if age else ''}"
 
 
 def freshness(node: Node, now: datetime) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from panda.documents.context import Meta, Section
+from panda.documents.escaping import unescape_item
 from panda.memory.gathered import CONSTRAINTS, TITLES, GatheredItem, GatheredSection
 
 CUT_MARK = "[…]"
@@ -135,7 +136,7 @@ def _item(line: str, node_ids: tuple[str, ...], title: str) -> GatheredItem:
 
 
 def _bare(text: str) -> str:
-    return " ".join(text.replace(CUT_MARK, " ").split())
+    return unescape_item(" ".join(text.replace(CUT_MARK, " ").split()))
 
 
 def _texts(meta: Mapping[str, object], key: str, faults: list[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from panda.documents.antecedents import parts_about_one_thing
 from panda.documents.context import ContextDocument, Meta, Section, Text
+from panda.documents.escaping import escape_quote
 from panda.documents.evidence import Proof, find_claims, find_proofs
 from panda.documents.last_seen import with_last_seen
 from panda.documents.questions import asks_for_several
@@ -311,7 +312,8 @@ def render_answer(
         provenance: The file of each.
         proofs: How numbers follow that no node holds.
     """
-    lines = [item.text + "".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in items]
+    marks = ["".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in items]
+    lines = [escape_quote(item.text) + mark for item, mark in zip(items, marks, strict=True)]
     places = zip(node_ids, provenance, strict=True)
     sources = [f"- [{n}] {node_id}, {_place(place)}" for n, (node_id, place) in enumerate(places, 1)]
     computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
