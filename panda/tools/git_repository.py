@@ -54,6 +54,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BRANCH = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]+)")
 _MOST_TEXT_BYTES = 1_000_000
 _MOST_PACKED_REFS_BYTES = 100_000_000
+_MOST_INDEX_BYTES = 500_000_000
 _MOST_LINKS = 64
 
 
@@ -202,7 +203,26 @@ def _own_directory(git: str, repository: _Repository, limit_seconds: float) -> I
         _copy(repository.own, made, "index")
         exclude = read_beneath(repository.shared, ["info", "exclude"], most_bytes=_MOST_TEXT_BYTES)
         (made / "info" / "exclude").write_bytes(exclude or b"")
+        _check_index(git, repository, environ, limit_seconds)
         yield environ
+
+
+def _check_index(git: str, repository: _Repository, environ: Mapping[str, str], limit_seconds: float) -> None:
+    """Raises UsageError if the index names a file outside of the work tree: git would look at it."""
+    listed = run_process(
+        (git, "ls-files", "-z", "--full-name"),
+        repository.work_tree,
+        environ,
+        limit_seconds=limit_seconds,
+        keep="start",
+        most_bytes=_MOST_INDEX_BYTES,
+    )
+    if listed.exit_code != 0 or listed.left_out_bytes:
+        raise UsageError(f"{repository.own / 'index'} cannot be read: {listed.errors.strip()[:200]}")
+    for name in listed.output.split(b"\0")[:-1]:
+        if not {b"", b".", b"..", b".git"}.isdisjoint(name.lower().split(b"/")):
+            shown = written_name(name)[:200]
+            raise UsageError(f"{repository.own / 'index'} names {shown!r}, which is no file of the work tree")
 
 
 def _configuration(listed: bytes, repository: _Repository) -> str:

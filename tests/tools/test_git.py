@@ -1,5 +1,6 @@
 """git.status and git.diff with real repositories that would have git run something."""
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -363,6 +364,45 @@ def test_git_directory_that_leads_elsewhere(tmp_path: Path, leads: Callable[[Pat
     for result in both(tmp_path, project):
         assert result.status == "error"
         assert "secret" not in str(result.error)
+
+
+@pytest.mark.parametrize(
+    "name", ["../other/secret", "/./other/secret", "a/./ther/secret", ".git/her/secret"]
+)
+def test_index_that_names_a_file_outside(tmp_path: Path, name: str) -> None:
+    """An index that somebody made by hand, with a path that leads outside, is refused and shows nothing."""
+    project = tmp_path / "project"
+    (project / "xx" / "other").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "secret").write_text("a secret\n", encoding="utf-8")
+    (project / "xx" / "other" / "secret").write_text("b\n", encoding="utf-8")
+    git(project, "init", "-q")
+    git(
+        project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "first"
+    )
+    git(project, "add", ".")
+    index = project / ".git" / "index"
+    changed = index.read_bytes()[:-20].replace(b"xx/other/secret", name.encode())
+    index.write_bytes(changed + hashlib.sha1(changed).digest())
+    for result in both(tmp_path, project):
+        assert "no file of the work tree" in str(result.error)
+    if name.startswith(".."):
+        assert "a secret" in git(project, "diff", "HEAD")
+
+
+def test_index_with_a_file_behind_a_link(tmp_path: Path) -> None:
+    """A file of the index whose directory has become a link is gone: what is behind the link is not read."""
+    project = repository(tmp_path)
+    (project / "sub").mkdir()
+    (project / "sub" / "a.txt").write_text("a\n", encoding="utf-8")
+    git(project, "add", ".")
+    git(project, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "second")
+    (project / "sub").rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "a.txt").write_text("a secret\n", encoding="utf-8")
+    (project / "sub").symlink_to(tmp_path / "elsewhere")
+    status, diff = both(tmp_path, project)
+    assert " D sub/a.txt" in status.data["changes"]
+    assert "a secret" not in diff.data["diff"]
 
 
 def test_as_git_says(tmp_path: Path) -> None:
