@@ -366,9 +366,7 @@ def test_git_directory_that_leads_elsewhere(tmp_path: Path, leads: Callable[[Pat
         assert "secret" not in str(result.error)
 
 
-@pytest.mark.parametrize(
-    "name", ["../other/secret", "/./other/secret", "a/./ther/secret", ".git/her/secret"]
-)
+@pytest.mark.parametrize("name", ["../other/secret", "/./other/secret", "a/./ther/secret", ".git/her/secret"])
 def test_index_that_names_a_file_outside(tmp_path: Path, name: str) -> None:
     """An index that somebody made by hand, with a path that leads outside, is refused and shows nothing."""
     project = tmp_path / "project"
