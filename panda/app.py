@@ -10,7 +10,9 @@ from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
 from panda.memory.applying import take_in_edits
+from panda.memory.moment import Moment, memory_digests, memory_mark
 from panda.memory.nodes import NodeReader
+from panda.memory.projection import Projection
 from panda.phases.content_drafts import write_draft
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.contract import Phase
@@ -37,6 +39,7 @@ from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
+from panda.storage.snapshot import Snapshot, digest_parts, in_ranges
 from panda.storage.temporaries import sweep_below
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
@@ -69,6 +72,8 @@ class App:
     """The phases in order."""
     now: TurnClock
     """The instant that a running turn counts from."""
+    moment: Moment
+    """What was there when the running turn began."""
     gatherer: ContextGatherer
     """Phase 2, for looking at what it would find."""
     tools: ToolContext
@@ -108,13 +113,34 @@ class App:
         settings = self.settings
         check_open(self.layout, settings.user, settings.session)
         session = self._finish_head()
-        take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
+        self.moment.release()
+        memory = take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
         folder = self.store.claim(
-            settings.session, mode, query, seed=settings.seed, dry_run=dry_run, picture=picture
+            settings.session,
+            mode,
+            query,
+            seed=settings.seed,
+            dry_run=dry_run,
+            picture=picture,
+            snapshot=self._snapshot(session, memory),
         )
         if image is not None:
             folder.write_json(IMAGE_JSON, image)
-        return self._taken_up(folder, recordings, session)
+        return self._taken_up(folder, recordings, session, memory)
+
+    def _snapshot(self, session: Session | None, memory: Projection | None) -> Snapshot:
+        """What is there now: what the turn reads is held against it, so that nothing later counts."""
+        user = self.settings.user
+        self.index.freshen(user)
+        saved, digests = self.index.read(user, lambda view: (view.turns, view.note_digests()))
+        own = (one.turn for one in session.turns) if session else ()
+        return Snapshot(
+            turns=in_ranges({*saved, *own}),
+            memory=memory_mark(memory.log) if memory else None,
+            files=memory_digests(memory) if memory else {},
+            notes=len(digests),
+            knowledge=digest_parts(digests),
+        )
 
     def _finish_head(self) -> Session | None:
         """The session; its head is brought to its end if it was killed between commit and last write."""
@@ -173,8 +199,16 @@ class App:
         self.pipeline.run(turn, watch)
         self.index.record(self.settings.user, [turn.turn])
 
-    def _taken_up(self, folder: TurnFolder, recordings: Recordings | None, session: Session | None) -> Turn:
-        self.now.pin(folder.read_metadata().created_at)
+    def _taken_up(
+        self,
+        folder: TurnFolder,
+        recordings: Recordings | None,
+        session: Session | None,
+        memory: Projection | None = None,
+    ) -> Turn:
+        at = folder.read_metadata().created_at
+        self.now.pin(at)
+        self.moment.pin(folder.number, folder.snapshot(), at, memory=memory)
         return Turn(folder, self.layout, recordings=recordings, session=session)
 
     def hold_session(
@@ -259,7 +293,8 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
 
     executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)
     index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
-    retriever, reader = Retriever(index, user, now), NodeReader(layout, user, now)
+    moment = Moment(layout, user)
+    retriever, reader = Retriever(index, user, now, moment), NodeReader(layout, user, now, moment)
     limit = settings.tool_seconds
     tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web, limit_seconds=limit)
     tools = replace(tools, search_provider=settings.search_provider)
@@ -303,5 +338,17 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
     store = TurnStore(layout, user, clock)
     pipeline = Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits)
     return App(
-        settings, layout, book, layers, executor, store, index, pipeline, now, gatherer, tools, open_project
+        settings,
+        layout,
+        book,
+        layers,
+        executor,
+        store,
+        index,
+        pipeline,
+        now,
+        moment,
+        gatherer,
+        tools,
+        open_project,
     )

@@ -9,19 +9,22 @@ from panda.documents.passages import Passage, split_passages
 from panda.documents.sentences import one_line
 
 LONG_CHARS = 6_000
-"""A longer document is cited by section, and a longer section is cut into parts: about 1,500 tokens."""
+"""A longer document is found by section, and a longer section is cut into parts: about 1,500 tokens."""
 
 
 @dataclass(frozen=True)
 class KnowledgeSection:
     """What stands below one heading of a document, or a part of it."""
 
-    anchor: str | None
-    """Names it within the document, as "visa-rules" or "visa-rules-2"; None for a document that is short."""
+    anchor: str
+    """Names it within the document, as "visa-rules"; "visa-rules-2" below the second heading of that name,
+    "visa-rules~2" for the second part of a long section. No length changes the name of another section."""
     headings: tuple[str, ...]
     """Headings it stands under, outermost first."""
     passages: tuple[Passage, ...]
     """Its passages in order."""
+    former: str
+    """What turns of before called it: parts and headings of one name were counted together."""
 
     @property
     def text(self) -> str:
@@ -37,24 +40,30 @@ def split_knowledge(body: str) -> list[KnowledgeSection]:
         body: A document without its front matter.
 
     Returns:
-        Sections in order; [] if there is no text. Those of a document over LONG_CHARS have anchors, each
-        another.
+        Sections in order, each with another anchor; [] if there is no text.
 
-    >>> [section.anchor for section in split_knowledge("# A\\nOne.\\n## B\\nTwo.")]
-    [None, None]
-    >>> long = "# Visa rules\\n" + "Bring a passport. " * 400 + "\\n# Money\\nOnce more."
-    >>> [section.anchor for section in split_knowledge(long)]
-    ['visa-rules', 'visa-rules-2', 'money']
+    >>> [section.anchor for section in split_knowledge("# A\\nOne.\\n## B\\nTwo.\\n# A\\nThree.")]
+    ['a', 'b', 'a-2']
+    >>> long = "# A\\n" + "Bring a passport. " * 400 + "\\n# B\\nOnce more.\\n# A\\nThree."
+    >>> [(section.anchor, section.former) for section in split_knowledge(long)]
+    [('a', 'a'), ('a~2', 'a-2'), ('b', 'b'), ('a-2', 'a-3')]
     """
-    is_long = len(body) > LONG_CHARS
     found: list[KnowledgeSection] = []
     taken: set[str] = set()
+    taken_before: set[str] = set()
     for headings, group in groupby(split_passages(body), key=lambda passage: passage.headings):
-        passages = list(group)
-        for part in _parts(passages) if is_long else [passages]:
-            anchor = _free(_slug(headings), taken) if is_long else None
-            found.append(KnowledgeSection(anchor, headings, tuple(part)))
+        anchor = _free(_slug(headings), taken)
+        for n, part in enumerate(_parts(list(group)), 1):
+            former = _free(_slug(headings), taken_before)
+            name = anchor if n == 1 else f"{anchor}~{n}"
+            found.append(KnowledgeSection(name, headings, tuple(part), former))
     return found
+
+
+def section_named(sections: Sequence[KnowledgeSection], anchor: str) -> KnowledgeSection | None:
+    """The section of an anchor, of today or of before; None if there is none."""
+    by_name = {one.former: one for one in sections} | {one.anchor: one for one in sections}
+    return by_name.get(anchor)
 
 
 def _parts(passages: Sequence[Passage]) -> Iterator[list[Passage]]:

@@ -9,6 +9,7 @@ from panda.memory.assertions import Assertion, Statement
 from panda.memory.confidence import SAID_BY_USER
 from panda.memory.keys import typed_value
 from panda.memory.log import MemoryLog
+from panda.memory.projection import Projection
 from panda.memory.remembering import Memory
 from panda.memory.staging import StagedValue
 from panda.storage.layout import Layout
@@ -46,7 +47,7 @@ def apply_staged(
         return memory.assert_all([s for s in map(_statement, staged) if not _was_said(log, s)])
 
 
-def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) -> None:
+def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) -> Projection | None:
     """
     Make assertions of what a user edited by hand, before a turn begins. What is corrupt is left for the phase
     that reads it to tell.
@@ -57,13 +58,21 @@ def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) 
         clock: Gives the instant of writing.
         wait_seconds: How long to wait for the user's memory lock.
 
+    Returns:
+        The memory as it is then, while the lock was held; None if it is corrupt.
+
     Raises:
         LockHeldError: Another process kept the lock.
         StoreError: A file cannot be written.
     """
-    if layout.user(user).is_dir():
-        with suppress(FileFormatError):
-            Memory(layout, user, clock, wait_seconds).take_in()
+    memory = Projection(layout, user)
+    if not layout.user(user).is_dir():
+        memory.refresh()
+        return memory
+    with suppress(FileFormatError), Memory(layout, user, clock, wait_seconds).held():
+        memory.refresh()
+        return memory
+    return None
 
 
 def _statement(staged: StagedValue) -> Statement:

@@ -18,10 +18,18 @@ from panda.memory.gathered_reading import CUT_MARK, ReadSection, read_gathered
 from panda.memory.nodes import Node
 from panda.storage.checking_files import problem_of
 from panda.storage.files import read_json_lines, read_text
-from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, GATHERED_CONTEXT_JSON, METADATA_JSON, Layout
+from panda.storage.layout import (
+    CALLS_JSONL,
+    CONTEXT_MD,
+    GATHERED_CONTEXT_JSON,
+    METADATA_JSON,
+    Layout,
+    TurnPaths,
+)
 from panda.storage.names import turn_number
 from panda.storage.records import load_object
 from panda.storage.temporaries import is_temporary
+from panda.storage.turn_folder import TurnFolder
 
 _GATHERING = 2
 _SYNTHESIS = "phase2_2_synthesis"
@@ -84,7 +92,10 @@ def judge_turn(directory: Path) -> list[Problem]:
         query = str(load_object(directory / METADATA_JSON).get("query") or "")
         gathered = load_object(directory / GATHERED_CONTEXT_JSON) if _is_there(directory) else {}
         at = _instant(gathered.get("gathered_at")) or document.front.created_at
-        past = PastNodes(Layout(users.parent), directory.parent.parent.name, before=number, at=at)
+        snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
+        past = PastNodes(
+            Layout(users.parent), directory.parent.parent.name, turn=number, at=at, snapshot=snapshot
+        )
         judge = _Judge(past, gathered, quotes=_quotes(directory))
         found = judge.findings(read_gathered(section), query)
     except PandaError as exc:

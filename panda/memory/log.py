@@ -147,6 +147,10 @@ class MemoryLog:
         """The assertion of an id."""
         return self._facts.by_id.get(fact_id)
 
+    def place(self, fact_id: str) -> int | None:
+        """Where an assertion stands in the order of the file, from 0; None if it is not there."""
+        return self._facts.positions.get(fact_id)
+
     def missing_facts(self, record: Conflict) -> tuple[str, ...]:
         """Ids that a conflict record names and that are not in the log."""
         named = (record.fact_a, record.fact_b, record.resolution_fact)

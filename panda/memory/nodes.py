@@ -11,9 +11,9 @@ from panda.documents.times import Clock
 from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
 from panda.memory.confidence import MISSING
 from panda.memory.items import Item, research_items, turn_items, visit_items
+from panda.memory.moment import Moment
 from panda.memory.node import Node, SourceType
 from panda.memory.notes import load_note
-from panda.memory.projection import Projection
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.staging import Kind
 from panda.storage.files import read_text
@@ -43,15 +43,14 @@ class NodeReader:
         layout: Where the store is.
         user: Whose memory.
         clock: Gives the instant that confidences are computed for.
-        before: Research of turns from this number on does not count; None counts all.
+        moment: What counts of turns and memory; None for all, as it is.
     """
 
-    def __init__(self, layout: Layout, user: str, clock: Clock, *, before: int | None = None) -> None:
+    def __init__(self, layout: Layout, user: str, clock: Clock, moment: Moment | None = None) -> None:
         self._layout = layout
-        self._before = before
+        self._moment = moment or Moment(layout, user)
         self._user = user
         self._clock = clock
-        self._memory_state = Projection(layout, user)
         self._memory_seen: object = None
         self._memory_known: list[Node] = []
 
@@ -87,6 +86,10 @@ class NodeReader:
             f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
         )
 
+    def counts(self, turn: int) -> bool:
+        """Whether what lies in a turn may be read."""
+        return self._moment.holds(turn)
+
     def preferences(self) -> list[Node]:
         """
         All preferences, in file order; [] if there is no file.
@@ -108,11 +111,10 @@ class NodeReader:
     def _memory_nodes(self, kind: Kind) -> list[Node]:
         """The nodes of one memory file; the files are read again, but only worked through if they changed."""
         with _as_node_error(f"{_PREFIXES[kind]}:*"):
-            self._memory_state.refresh()
-            now = self._clock()
-            state = (now, self._memory_state.log.extent, dict(self._memory_state.texts))
+            memory, now = self._moment.memory, self._clock()
+            state = (now, memory.log.extent, dict(memory.texts))
             if state != self._memory_seen:
-                found = load_remembered(self._memory_state, now)
+                found = load_remembered(memory, now)
                 self._memory_known = [self._memory_node(one, now) for one in found if one.scope == "local"]
                 self._memory_seen = state
         return [node for node in self._memory_known if node.id.startswith(f"{_PREFIXES[kind]}:")]
@@ -121,7 +123,7 @@ class NodeReader:
         node_id = f"{_PREFIXES[one.kind]}:{one.key}"
         key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
         warning = f"{node_id} has no confidence; {MISSING:.2f} assumed"
-        path = self._memory_state.paths[one.kind]
+        path = self._memory_path(one.kind)
         return Node(
             id=node_id,
             source_type=one.kind,
@@ -138,8 +140,12 @@ class NodeReader:
         for node in nodes:
             if node.id == node_id:
                 return node
-        path = self._memory_state.paths["fact" if node_id.startswith("fact:") else "preference"]
+        path = self._memory_path("fact" if node_id.startswith("fact:") else "preference")
         raise NotFoundError(f"there is no key {name!r}", where=str(path))
+
+    def _memory_path(self, kind: Kind) -> Path:
+        layout = self._layout
+        return layout.preferences(self._user) if kind == "preference" else layout.facts(self._user)
 
     def _turn(self, node_id: str, number: int) -> Node:
         paths = self._layout.turn(self._user, number)
@@ -165,9 +171,7 @@ class NodeReader:
         newest: ResearchRecord | None = None
         for number, directory in turn_directories(self._layout.turns(self._user)):
             path = directory / RESEARCH_JSON
-            if self._before is not None and number >= self._before:
-                continue
-            if path.exists() and f'"{topic}"' in read_text(path):
+            if self._moment.holds(number) and path.exists() and f'"{topic}"' in read_text(path):
                 record = load_research(path)
                 if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):
                     newest = record
@@ -188,8 +192,8 @@ class NodeReader:
 
     def _visit(self, node_id: str, visit_id: str) -> Node:
         found: list[Path] = []
-        for _, turn in turn_directories(self._layout.turns(self._user)):
-            for directory in visit_directories(turn):
+        for number, turn in turn_directories(self._layout.turns(self._user)):
+            for directory in visit_directories(turn) if self._moment.holds(number) else ():
                 path = directory / MANIFEST_JSON
                 if (
                     path.exists()

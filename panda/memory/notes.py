@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.documents.escaping import escape_path, unescape_path
 from panda.documents.front_matter import read_number, split_front_matter
-from panda.documents.knowledge_sections import split_knowledge
+from panda.documents.knowledge_sections import section_named, split_knowledge
 from panda.documents.sentences import one_line
 from panda.documents.times import parse_time
 from panda.documents.wikilinks import find_wikilinks
@@ -53,9 +53,10 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     at = _date(document.values, path)
     sections = split_knowledge(document.body)
     if anchor is not None:
-        sections = [section for section in sections if section.anchor == anchor]
-        if not sections:
+        section = section_named(sections, anchor)
+        if section is None:
             raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
+        sections = [section]
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title
     passages = [passage for section in sections for passage in section.passages]

@@ -7,6 +7,7 @@ from typing import Any
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.log import MemoryLog
+from panda.memory.moment import known_then
 from panda.phases.turn import Turn
 from panda.session.step_records import call_digest, step_type
 from panda.session.values import CachedStep
@@ -84,4 +85,6 @@ def _written_since(turn: Turn, cached: CachedStep) -> bool:
     got = next((one.timestamp for one in turn.carry.recent_turns if one.turn == cached.turn), None)
     log = MemoryLog(turn.layout, turn.user_id)
     log.refresh()
-    return got is None or any(one.asserted_at > parse_time(got) for one in log.assertions)
+    metadata = turn.folder.read_metadata()
+    known = known_then(log, turn.turn, metadata.created_at, turn.folder.snapshot())
+    return got is None or any(one.asserted_at > parse_time(got) for one in known)

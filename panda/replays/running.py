@@ -19,6 +19,9 @@ from panda.replays.verifying import verify_turn
 from panda.settings import Settings
 from panda.trust import guard_links, open_layers
 
+_MOST_CHANGED = 8
+"""Files named that have changed since a turn."""
+
 Mode = Literal["verify", "simulate", "rerun"]
 
 
@@ -118,13 +121,22 @@ def _played(found: Simulation, task: Task) -> TurnLine:
         task.place.user,
         str(task.place.directory),
         result,
-        (found.halted,) if found.halted else (),
+        _findings(found),
         found.different,
         tuple(
             {"recipe": miss.recipe, "kind": miss.kind, "difference": miss.difference} for miss in found.misses
         ),
         found.outcome,
     )
+
+
+def _findings(found: Simulation) -> tuple[str, ...]:
+    """Why it could not go on; of a turn that differs, what is not what it was when the turn began."""
+    if found.halted:
+        return (found.halted,)
+    more = len(found.changed) - _MOST_CHANGED
+    shown = ", ".join(found.changed[:_MOST_CHANGED]) + (f" and {more} more" if more > 0 else "")
+    return (f"changed since the turn: {shown}",) if found.changed and not found.ok else ()
 
 
 def plan_tasks(

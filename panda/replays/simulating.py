@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
-from panda.memory.as_of import set_memory_back
+from panda.memory.moment import set_memory_back
 from panda.recipes.executor import Layers
 from panda.recipes.recordings import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.outcomes import Outcome, read_outcome
@@ -27,10 +27,12 @@ from panda.storage.layout import (
     IMAGE_JSON,
     METADATA_JSON,
     METRICS_JSON,
+    SNAPSHOT_JSON,
     Layout,
 )
 from panda.storage.links import check_links
 from panda.storage.records import turn_directories
+from panda.storage.snapshot import Snapshot
 from panda.storage.temporaries import work_directory
 from panda.storage.turn_images import IMAGES, load_picture
 from panda.storage.turns import TurnFolder, TurnStore
@@ -59,6 +61,8 @@ class Simulation:
     """Why it could not go on, if so."""
     outcome: Outcome
     """What the turn came to this time."""
+    changed: tuple[str, ...] = ()
+    """Memory files and notes that are not what they were when the turn began, for all that is known."""
 
     @property
     def ok(self) -> bool:
@@ -100,9 +104,10 @@ def simulate(
             fix="replay turns that `panda turn` has run to their end",
         )
     recordings = _recordings(saved, answers)
+    before = saved.snapshot()
     with work_directory("replay") as directory:
         past = Layout(directory / "panda-system-docs")
-        _set_back(layout, past, settings.user, number, metadata.created_at)
+        _set_back(layout, past, settings.user, number, metadata.created_at, before)
         then = settings.on_store(
             past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
@@ -113,12 +118,22 @@ def simulate(
             again = app.store.open(number)
             same, different = _compare(saved, again)
             outcome = read_outcome(again)
+            changed = _changed(app, before, again)
             if keep is not None:
                 shutil.copytree(again.paths.directory, keep)
         finally:
             app.index.close()
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
-    return Simulation(number, same, different, misses, halted, outcome)
+    return Simulation(number, same, different, misses, halted, outcome, changed)
+
+
+def _changed(app: App, before: Snapshot | None, again: TurnFolder) -> tuple[str, ...]:
+    """What the snapshots of the saved turn and of the one that was run tell apart."""
+    now = again.snapshot()
+    if before is None or now is None:
+        return ()
+    notes = app.index.read(app.settings.user, lambda view: view.note_digests())
+    return tuple(before.changed_since(now, notes))
 
 
 def _recordings(saved: TurnFolder, answers: Answers) -> Recordings:
@@ -163,16 +178,18 @@ def _restore(step: Mapping[str, Any], saved: TurnFolder, again: TurnFolder) -> N
             shutil.copyfile(source, target)
 
 
-def _set_back(layout: Layout, past: Layout, user: str, number: int, at: datetime) -> None:
+def _set_back(
+    layout: Layout, past: Layout, user: str, number: int, at: datetime, snapshot: Snapshot | None
+) -> None:
     """Build the store as it was when the turn was claimed."""
     past.turns(user).mkdir(parents=True)
     for earlier, directory in turn_directories(layout.turns(user)):
-        if earlier < number:
+        if earlier < number if snapshot is None else snapshot.holds(earlier):
             past.turn(user, earlier).directory.symlink_to(directory.absolute(), target_is_directory=True)
     write_atomic(past.turn_counter(user), f"{number - 1}\n")
     if layout.knowledge(user).is_dir():
         past.knowledge(user).symlink_to(layout.knowledge(user).absolute(), target_is_directory=True)
-    set_memory_back(layout, past, user, turn=number, at=at)
+    set_memory_back(layout, past, user, turn=number, at=at, snapshot=snapshot)
 
 
 def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -188,7 +205,7 @@ def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dic
 
 def _documents(directory: Path) -> set[str]:
     """The files of a turn that its query, memory and answers decide; times and measurements are left out."""
-    live = {CALLS_JSONL, METADATA_JSON, METRICS_JSON}
+    live = {CALLS_JSONL, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON}
     names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     return {
         name

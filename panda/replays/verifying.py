@@ -213,7 +213,8 @@ class _RecordedNodes:
 
     def __init__(self, place: TurnPlace, metadata: Metadata) -> None:
         folder = place.folder()
-        self._past = PastNodes(place.layout, place.user, before=place.number + 1, at=metadata.created_at)
+        at, snapshot = metadata.created_at, folder.snapshot()
+        self._past = PastNodes(place.layout, place.user, turn=place.number, at=at, snapshot=snapshot)
         self._held: dict[str, list[Item]] = {}
         gathered = folder.read_json(GATHERED_CONTEXT_JSON) if folder.has(GATHERED_CONTEXT_JSON) else {}
         for section in gathered.get("sections", ()):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from panda.documents.problems import Problem
 from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
+from panda.memory.moment import Moment
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry, IndexView
 
@@ -35,9 +36,13 @@ class Retriever:
         index: The store's index.
         user: Whose nodes.
         clock: From when "last week" counts; None takes the user's newest turn.
+        moment: What counts; None for all, as it is.
     """
 
-    def __init__(self, index: Index, user: str, clock: Clock | None = None) -> None:
+    def __init__(
+        self, index: Index, user: str, clock: Clock | None = None, moment: Moment | None = None
+    ) -> None:
+        self._moment = moment
         self._index = index
         self._user = user
         self._clock = clock
@@ -96,7 +101,7 @@ class Retriever:
                     chosen.setdefault(pair[0].node_id, pair)
             return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
 
-        return self._index.read(self._user, look)
+        return self._index.read(self._user, look, as_of=self._moment.index if self._moment else None)
 
 
 _Scored = tuple[IndexEntry, float]

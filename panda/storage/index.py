@@ -21,10 +21,10 @@ from panda.storage.index_database import IndexDatabase, IndexLostError, State
 from panda.storage.index_files import IndexFiles
 from panda.storage.index_scan import TURNS
 from panda.storage.index_tables import Execute, SyncReport, UserTables
-from panda.storage.index_view import IndexEntry, IndexView
+from panda.storage.index_view import AsOf, IndexEntry, IndexView
 from panda.storage.layout import Layout
 
-__all__ = ["Index", "IndexEntry", "IndexView", "SyncReport"]
+__all__ = ["AsOf", "Index", "IndexEntry", "IndexView", "SyncReport"]
 
 _PATIENCE_SECONDS = 2.0
 """How long a search waits to take changes in, before it answers from what the index holds."""
@@ -191,7 +191,14 @@ class Index:
 
         return self._again(act, for_reading=True)
 
-    def read(self, user: str, act: Callable[[IndexView], _T], *, as_it_is: bool = False) -> _T:
+    def read(
+        self,
+        user: str,
+        act: Callable[[IndexView], _T],
+        *,
+        as_it_is: bool = False,
+        as_of: AsOf | None = None,
+    ) -> _T:
         """
         What something makes of the user's rows as of one moment.
 
@@ -199,6 +206,7 @@ class Index:
             user: Whose rows.
             act: Gets the rows, and asks nothing else of this index. Called again if the files vanish.
             as_it_is: Whether it also gets the rows of a user whose files were never taken in: none.
+            as_of: What counts of the rows; None for all.
 
         Raises:
             LockHeldError: SQLite's own lock was held for too long.
@@ -209,19 +217,20 @@ class Index:
         def attempt() -> _T:
             with self._database.snapshot() as (execute, state):
                 if as_it_is or UserTables(execute, user).known_stamp(TURNS) is not None:
-                    return act(self._view(execute, user, state))
+                    return act(self._view(execute, user, state, as_of))
             self.freshen(user, wait_seconds=self._wait_seconds)  # the files are new: nothing is in them yet
             with self._database.snapshot() as (execute, state):
                 if UserTables(execute, user).known_stamp(TURNS) is None and self._layout.user(user).is_dir():
                     raise self._database.lost("they were deleted again")
-                return act(self._view(execute, user, state))
+                return act(self._view(execute, user, state, as_of))
 
         return self._again(attempt, for_reading=True)
 
-    def _view(self, execute: Execute, user: str, state: State) -> IndexView:
+    def _view(self, execute: Execute, user: str, state: State, as_of: AsOf | None) -> IndexView:
         known = self._cached.get(user)
-        view = IndexView(execute, user, known.statistics if known and known.state == state else None)
-        self._cached[user] = _Cached(state, view.statistics)
+        statistics = known.statistics if known and known.state == state else None
+        view = IndexView(execute, user, statistics, as_of)
+        self._cached[user] = _Cached(state, view.all_statistics)
         return view
 
     def _again(self, act: Callable[[], _T], *, for_reading: bool = False) -> _T:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 BLOCK_BITS = 13
 _OTHER_BLOCKS = 16
 _OTHER = 1 << 61
-_MOST_COUNT = 255
+MOST_COUNT = 255
 
 Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
@@ -90,8 +90,8 @@ def unpack_rows(block: int, data: bytes) -> Integers:
 
 def pack_counts(counts: Collection[int]) -> bytes:
     """How often a term stands in each row, as bytes; more than 255 count as 255."""
-    if max(counts) > _MOST_COUNT:
-        counts = [min(count, _MOST_COUNT) for count in counts]
+    if max(counts) > MOST_COUNT:
+        counts = [min(count, MOST_COUNT) for count in counts]
     return bytes(counts)
 
 

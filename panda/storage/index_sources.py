@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from panda.documents.escaping import unescape_path
 from panda.documents.front_matter import split_front_matter
-from panda.documents.knowledge_sections import KnowledgeSection, split_knowledge
+from panda.documents.knowledge_sections import LONG_CHARS, KnowledgeSection, split_knowledge
 from panda.documents.memory_file import parse_memory_file, render_value
 from panda.documents.sentences import one_line, shorten, strip_citations
 from panda.errors import FileFormatError
-from panda.storage.files import read_text
+from panda.storage.files import read_bytes, read_text
 from panda.storage.index_scan import files_of
 from panda.storage.layout import (
     FACTS_MD,
@@ -32,8 +32,12 @@ from panda.storage.records import (
     load_turn,
     load_visit,
 )
+from panda.storage.snapshot import text_digest
 
 _HEADER_CHARS = 150
+
+NOTES = "knowledge/"
+"""How the source of a knowledge document begins."""
 
 COLUMNS = ("query", "response", "summary", "topics", "names")
 """The searched columns; each counts 1."""
@@ -91,9 +95,9 @@ def load_rows(layout: Layout, user: str, source: str, stamp: str) -> list[IndexR
         return list(_turn_rows(f"{_user_directory(layout, user)}/{source}", files_of(stamp)))
     path = layout.user(user) / unescape_path(source)
     if source in (PREFERENCES_MD, FACTS_MD):
-        return list(_memory_rows(path))
-    if source.startswith("knowledge/"):
-        return list(_knowledge_rows(path, source.removeprefix("knowledge/")))
+        return memory_rows(source, read_text(path), where=str(path))
+    if source.startswith(NOTES):
+        return list(_knowledge_rows(path, source.removeprefix(NOTES)))
     if path.name == RESEARCH_JSON:
         return [_research_row(path)]
     return [_visit_row(path)]
@@ -163,10 +167,33 @@ def _tools(directory: Path) -> list[str]:
     return list(dict.fromkeys(str(tool).replace(".", " ").replace("_", " ") for tool in named if tool))
 
 
-def _memory_rows(path: Path) -> Iterator[IndexRow]:
-    prefix, source_type = ("memory", "preference") if path.name == PREFERENCES_MD else ("fact", "fact")
-    for entry in parse_memory_file(read_text(path), where=str(path)):
-        yield IndexRow(
+def digest_note(layout: Layout, user: str, source: str) -> str:
+    """
+    A digest of a knowledge document; "" for any other source.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    if not source.startswith(NOTES):
+        return ""
+    return text_digest(read_bytes(layout.user(user) / unescape_path(source)))
+
+
+def memory_rows(source: str, text: str, *, where: str) -> list[IndexRow]:
+    """
+    The rows of a memory file.
+
+    Args:
+        source: preferences.md or facts.md.
+        text: What it says.
+        where: File name for errors.
+
+    Raises:
+        DocumentError: It is corrupt.
+    """
+    prefix, source_type = ("memory", "preference") if source == PREFERENCES_MD else ("fact", "fact")
+    return [
+        IndexRow(
             node_id=f"{prefix}:{entry.key}",
             source_type=source_type,
             header=shorten(f"{one_line(entry.key)}: {entry.text}", _HEADER_CHARS),
@@ -180,18 +207,21 @@ def _memory_rows(path: Path) -> Iterator[IndexRow]:
             query="",
             response=entry.text,
         )
+        for entry in parse_memory_file(text, where=where)
+    ]
 
 
 def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
     document = split_front_matter(read_text(path), where=str(path))
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     tags = render_value(document.values.get("tags") or "")
-    sections = split_knowledge(document.body) or [KnowledgeSection(None, (), ())]
+    sections = split_knowledge(document.body) or [KnowledgeSection("", (), (), "")]
+    by_section = len(document.body) > LONG_CHARS
     for part, section in enumerate(sections):
         headings = (one_line(one) for one in section.headings)
         place = " > ".join([title, *(one for one in headings if one != title)])
         yield IndexRow(
-            node_id=f"knowledge:{name}" + (f"#{section.anchor}" if section.anchor else ""),
+            node_id=f"knowledge:{name}" + (f"#{section.anchor}" if by_section and section.anchor else ""),
             source_type="fact",
             header=shorten(f"Knowledge {name}: {place}", _HEADER_CHARS),
             at=None,

@@ -24,7 +24,7 @@ from panda.storage.index_blocks import (
     session_hash,
 )
 from panda.storage.index_scan import TURNS, turn_of
-from panda.storage.index_sources import COLUMNS, IndexRow, clean_row, load_rows
+from panda.storage.index_sources import COLUMNS, IndexRow, clean_row, digest_note, load_rows
 from panda.storage.layout import RESEARCH_JSON, Layout
 from panda.storage.research_rows import RESEARCH_SCHEMA, load_research_row
 
@@ -32,8 +32,8 @@ Execute = Callable[..., Any]
 """Runs one SQL statement with values and gives a cursor."""
 
 _SCHEMA = (
-    "CREATE TABLE sources (user TEXT, path TEXT, stamp TEXT, rows INTEGER, PRIMARY KEY (user, path))"
-    " WITHOUT ROWID",
+    "CREATE TABLE sources (user TEXT, path TEXT, stamp TEXT, rows INTEGER, digest TEXT,"
+    " PRIMARY KEY (user, path)) WITHOUT ROWID",
     "CREATE TABLE entries (user TEXT, row INTEGER, source TEXT, node_id TEXT, source_type TEXT, header TEXT,"
     " at TEXT, session TEXT, number INTEGER, part INTEGER, summary TEXT, topics TEXT, names TEXT, query TEXT,"
     " response TEXT, PRIMARY KEY (user, row)) WITHOUT ROWID",
@@ -121,9 +121,11 @@ class UserTables:
         query = "SELECT path FROM sources WHERE user = ? AND rows <= 0 AND path <> 'turns'"
         return [row["path"] for row in self._execute(query, (self._user,))]
 
-    def set_stamp(self, source: str, stamp: str, rows: int) -> None:
+    def set_stamp(self, source: str, stamp: str, rows: int, digest: str = "") -> None:
         """Remember a source as taken in."""
-        self._execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (self._user, source, stamp, rows))
+        self._execute(
+            "REPLACE INTO sources VALUES (?, ?, ?, ?, ?)", (self._user, source, stamp, rows, digest)
+        )
 
     def forget_stamp(self, source: str) -> None:
         """Take a source for one that was never seen."""
@@ -168,7 +170,8 @@ class UserTables:
         """Take one source into the changes; returns 1 if it says anything else than before."""
         try:
             loaded = load_rows(layout, self._user, source, stamp)
-            rows = {_row_id(source, row): clean_row(row) for row in loaded}
+            rows = rows_by_id(source, loaded)
+            digest = digest_note(layout, self._user, source)
             research = load_research_row(layout, self._user, source) if _is_research(source) else None
         except (FileFormatError, StoreError) as exc:
             problems.append(Problem(path=exc.where or source, message=exc.message, fix=exc.fix))
@@ -176,8 +179,8 @@ class UserTables:
             self.set_stamp(source, BROKEN_STAMP, _BROKEN_ROWS)
             return 0
         known = changes.user_known and self.known_stamp(source) is not None
-        former = self._rows_of(source) if known else {}
-        self.set_stamp(source, stamp, len(rows))
+        former = self.rows_of(source) if known else {}
+        self.set_stamp(source, stamp, len(rows), digest)
         if research is not None:
             marks = ", ".join("?" * (len(research) + 1))
             self._execute(f"REPLACE INTO research.research VALUES ({marks})", (self._user, *research))
@@ -188,12 +191,13 @@ class UserTables:
         return 1
 
     def _forget(self, source: str, changes: _Changes) -> None:
-        changes.gone.update(self._rows_of(source))
+        changes.gone.update(self.rows_of(source))
         self.forget_stamp(source)
         if _is_research(source):
             self._execute("DELETE FROM research.research WHERE user = ? AND source = ?", (self._user, source))
 
-    def _rows_of(self, source: str) -> dict[int, IndexRow]:
+    def rows_of(self, source: str) -> dict[int, IndexRow]:
+        """The rows of one source by row id."""
         turn = turn_of(source)
         if turn is not None and source.count("/") == 1:
             query, value = "SELECT * FROM entries WHERE user = ? AND row = ?", int(turn[5:])
@@ -219,7 +223,7 @@ class UserTables:
             by_term = added.setdefault(block, defaultdict(dict))
             for term, count in counts.items():
                 by_term[term][row_id] = count
-            numbers.setdefault(block, []).append(_numbers(row_id, row, counts.total()))
+            numbers.setdefault(block, []).append(row_numbers(row_id, row, counts.total()))
         for block in sorted({*gone, *added}):
             out = {row_id for row_id in changes.gone if block_of(row_id) == block}
             empty = self._write_numbers(block, out, numbers.get(block, []))
@@ -278,9 +282,15 @@ def _index_row(row: Any) -> IndexRow:
     return IndexRow(**values, at=parse_time(row["at"]) if row["at"] else None)
 
 
-def _numbers(row_id: int, row: IndexRow, length: int) -> RowNumbers:
+def row_numbers(row_id: int, row: IndexRow, length: int) -> RowNumbers:
+    """What ranking has to know of a row of so many terms."""
     at = math.floor(row.at.timestamp()) if row.at else NO_TIME
     return RowNumbers(row_id, length, session_hash(row.session) if row.session is not None else 0, at)
+
+
+def rows_by_id(source: str, rows: Iterable[IndexRow]) -> dict[int, IndexRow]:
+    """The rows of a source as the tables hold them, by row id."""
+    return {_row_id(source, row): clean_row(row) for row in rows}
 
 
 def _row_id(source: str, row: IndexRow) -> int:

@@ -1,6 +1,7 @@
 """Reading the index: postings, statistics and entries, all as of one moment."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,10 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from panda.documents.times import parse_time
-from panda.storage.index_blocks import Integers, Positions, Statistics, unpack_numbers, unpack_rows
-from panda.storage.index_tables import Execute
-from panda.storage.layout import FACTS_MD, PREFERENCES_MD
+from panda.errors import FileFormatError
+from panda.storage.index_blocks import (
+    MOST_COUNT,
+    Integers,
+    Positions,
+    Statistics,
+    merge_numbers,
+    unpack_numbers,
+    unpack_rows,
+)
+from panda.storage.index_scan import turn_of
+from panda.storage.index_sources import NOTES, IndexRow, memory_rows
+from panda.storage.index_tables import Execute, UserTables, count_terms, row_numbers, rows_by_id
+from panda.storage.layout import FACTS_MD, PREFERENCES_MD, turn_name
 from panda.storage.research_rows import ResearchEntry, read_research_entry
+from panda.storage.snapshot import Ranges
 
 Floats = npt.NDArray[np.float32]
 
@@ -52,6 +65,16 @@ class IndexEntry:
         return f"{self.query}\n{self.response}" if self.query else self.response
 
 
+@dataclass(frozen=True)
+class AsOf:
+    """What of the index counts for a turn: what was there when it began."""
+
+    turns: Ranges
+    """The turns that were saved, and the turn itself: what lies in other turns is left out."""
+    memory: Mapping[str, str]
+    """What the memory files said then, by name."""
+
+
 class IndexView:
     """
     The rows of one user, within one read transaction.
@@ -59,18 +82,73 @@ class IndexView:
     Args:
         execute: Runs SQL on an open connection.
         user: Whose rows.
-        statistics: Those of an earlier view of the same rows; None reads them.
+        statistics: Those of all rows, of an earlier view of the same ones; None reads them.
+        as_of: What counts of the rows; None for all.
     """
 
-    def __init__(self, execute: Execute, user: str, statistics: Statistics | None = None) -> None:
+    def __init__(
+        self,
+        execute: Execute,
+        user: str,
+        statistics: Statistics | None = None,
+        as_of: AsOf | None = None,
+    ) -> None:
         self._execute = execute
         self._user = user
-        self.statistics = statistics or self._read_statistics()
-        """Lengths, times and neighbours of all rows."""
+        self._as_of = as_of
+        self.all_statistics = statistics or unpack_numbers(self._numbers())
+        """Lengths, times and neighbours of all rows, whether or not they count."""
+        self._gone = self._rows_since(as_of) if as_of else set()
+        self._added: dict[int, IndexRow] = {}
+        for name, text in as_of.memory.items() if as_of else ():
+            self._set_back(name, text)
+        self._counts = {row_id: count_terms(row) for row_id, row in self._added.items()}
+        self._out = np.array(sorted(self._gone), np.int64)
+        self.statistics = self._statistics_then() if self._gone or self._added else self.all_statistics
+        """The same of the rows that count."""
 
-    def _read_statistics(self) -> Statistics:
+    def _numbers(self) -> Iterator[bytes]:
         query = "SELECT numbers FROM blocks WHERE user = ?"
-        return unpack_numbers(row["numbers"] for row in self._execute(query, (self._user,)))
+        return (row["numbers"] for row in self._execute(query, (self._user,)))
+
+    def _rows_since(self, as_of: AsOf) -> set[int]:
+        """Rows of turns that do not count, and of what lies in them."""
+        turns = self.all_statistics.rows[self.all_statistics.sessions != 0]
+        found = set(turns[~_within(turns, as_of.turns)].tolist())
+        query = "SELECT row FROM entries WHERE user = ? AND number IS NULL AND source >= ? AND source < ?"
+        after = 0
+        for first, last in (*as_of.turns, (0, 0)):
+            end = f"turns/{turn_name(first)}" if first else "turns0"
+            if first != after + 1:
+                values = (self._user, f"turns/{turn_name(after + 1)}", end)
+                found.update(row["row"] for row in self._execute(query, values))
+            after = last
+        return found
+
+    def _set_back(self, name: str, text: str) -> None:
+        """Give a memory file the rows that it had."""
+        now = UserTables(self._execute, self._user).rows_of(name)
+        with suppress(FileFormatError):
+            then = rows_by_id(name, memory_rows(name, text, where=name))
+            if then != now:
+                self._gone.update(now)
+                self._added.update(then)
+
+    def _statistics_then(self) -> Statistics:
+        added = [row_numbers(at, row, self._counts[at].total()) for at, row in sorted(self._added.items())]
+        merged = merge_numbers(b"".join(self._numbers()), self._gone, added)
+        return unpack_numbers([merged or b""])
+
+    @property
+    def turns(self) -> list[int]:
+        """Numbers of the turns that count, ascending."""
+        return [int(row) for row in self.statistics.rows[self.statistics.sessions != 0]]
+
+    def note_digests(self) -> dict[str, str]:
+        """Digest of each knowledge document, by its name below knowledge/."""
+        query = "SELECT path, digest FROM sources WHERE user = ? AND path >= ? AND path < ?"
+        found = self._execute(query, (self._user, NOTES, f"{NOTES[:-1]}0"))
+        return {row["path"].removeprefix(NOTES): row["digest"] for row in found}
 
     def postings(self, term: str) -> tuple[Positions, Floats]:
         """
@@ -84,17 +162,32 @@ class IndexView:
         """
         query = "SELECT block, rows, counts FROM postings WHERE user = ? AND term = ?"
         found = self._execute(query, (self._user, term)).fetchall()
-        if not found:
+        then = {row_id: counts[term] for row_id, counts in self._counts.items() if term in counts}
+        if not found and not then:
             return np.empty(0, np.intp), np.empty(0, np.float32)
-        rows = np.concatenate([unpack_rows(one["block"], one["rows"]) for one in found])
-        counts = np.concatenate([np.frombuffer(one["counts"], np.uint8) for one in found])
+        rows = np.concatenate(
+            [*(unpack_rows(one["block"], one["rows"]) for one in found), np.array([*then], np.int64)]
+        )
+        numbers = [np.frombuffer(one["counts"], np.uint8) for one in found]
+        counts = np.concatenate([*numbers, [min(count, MOST_COUNT) for count in then.values()]])
+        if len(self._out):
+            kept = ~np.isin(rows, self._out)
+            kept[len(rows) - len(then) :] = True
+            rows, counts = rows[kept], counts[kept]
         return self.statistics.positions(rows), counts.astype(np.float32)
 
     def entries(self, rows: Iterable[int]) -> dict[int, IndexEntry]:
         """The entries of some rows, by row id."""
         query = "SELECT * FROM entries WHERE user = ? AND row = ?"
-        found = (self._execute(query, (self._user, row)).fetchone() for row in rows)
-        return {row["row"]: _entry(row) for row in found if row is not None}
+        entries = {row: _entry_then(row, self._added[row]) for row in rows if row in self._added}
+        stored = (row for row in rows if row not in self._gone and row not in entries)
+        found = (self._execute(query, (self._user, row)).fetchone() for row in stored)
+        return entries | {row["row"]: _entry(row) for row in found if row is not None}
+
+    def _counting(self, rows: Iterable[Any], wanted: Callable[[IndexRow], bool]) -> list[IndexEntry]:
+        """The entries of rows that count, then of those that are no more and did."""
+        found = [_entry(row) for row in rows if row["row"] not in self._gone]
+        return found + [_entry_then(at, row) for at, row in self._added.items() if wanted(row)]
 
     def nodes(self, node_ids: Iterable[str]) -> list[IndexEntry]:
         """The entries of some nodes, those that the index does not hold left out."""
@@ -105,18 +198,20 @@ class IndexView:
                 found += self.entries([int(rest)]).values() if len(rest) < 18 else ()
             else:
                 query = "SELECT * FROM entries WHERE user = ? AND node_id = ? AND number IS NULL"
-                found += [_entry(row) for row in self._execute(query, (self._user, node_id))]
+                rows = self._execute(query, (self._user, node_id))
+                found += self._counting(rows, lambda row, node_id=node_id: row.node_id == node_id)  # type: ignore[misc]
         return found
 
     def memory_keys(self) -> list[IndexEntry]:
         """The entries of all keys of preferences.md, then of facts.md, by node id."""
         query = """
             SELECT * FROM entries WHERE user = ? AND source = ? AND number IS NULL ORDER BY node_id"""
-        return [
-            _entry(row)
-            for name in (PREFERENCES_MD, FACTS_MD)
-            for row in self._execute(query, (self._user, name))
-        ]
+        found: list[IndexEntry] = []
+        for name, kind in ((PREFERENCES_MD, "preference"), (FACTS_MD, "fact")):
+            rows = self._execute(query, (self._user, name)).fetchall()
+            entries = self._counting(rows, lambda row, kind=kind: row.source_type == kind)  # type: ignore[misc]
+            found += sorted(entries, key=lambda entry: entry.node_id)
+        return found
 
     def newest(self, limit: int, before_turn: int | None, *, most_turns: int) -> list[IndexEntry]:
         """
@@ -133,14 +228,17 @@ class IndexView:
         turns = """
             SELECT * FROM entries WHERE user = ? AND number IS NOT NULL AND number < ifnull(?, number + 1)
             ORDER BY row DESC LIMIT ?"""
-        found = self._execute(documents, (self._user, PREFERENCES_MD, FACTS_MD, limit)).fetchall()
-        found += self._execute(turns, (self._user, before_turn, most_turns)).fetchall()
-        return [_entry(row) for row in found]
+        more = len(self._gone)
+        found = self._execute(documents, (self._user, PREFERENCES_MD, FACTS_MD, limit + more)).fetchall()
+        last = self._execute(turns, (self._user, before_turn, most_turns + more)).fetchall()
+        kept = ([_entry(row) for row in rows if row["row"] not in self._gone] for rows in (found, last))
+        return [*next(kept)[:limit], *next(kept)[:most_turns]]
 
     def session_rows(self, session: str) -> Integers:
         """Numbers of all turns of a session."""
         query = "SELECT row FROM entries WHERE user = ? AND session = ?"
-        return np.array([row["row"] for row in self._execute(query, (self._user, session))], np.int64)
+        rows = (row["row"] for row in self._execute(query, (self._user, session)))
+        return np.array([row for row in rows if row not in self._gone], np.int64)
 
     def research(self, topic: str | None = None) -> list[ResearchEntry]:
         """
@@ -151,12 +249,34 @@ class IndexView:
         """
         query = "SELECT * FROM research.research WHERE user = ? AND topic = ifnull(?, topic)"
         found = [read_research_entry(row) for row in self._execute(query, (self._user, topic))]
+        if self._as_of is not None:
+            found = [one for one in found if _counts_research(one, self._as_of)]
         return sorted(found, key=lambda one: (one.created_at is not None, one.created_at), reverse=True)
 
     def count_rows(self) -> dict[str, int]:
         """Number of rows of each source type; a knowledge document has one for each section."""
         query = "SELECT source_type, count(*) AS n FROM entries WHERE user = ? GROUP BY 1 ORDER BY 1"
         return {row["source_type"]: row["n"] for row in self._execute(query, (self._user,))}
+
+
+def _within(numbers: Integers, ranges: Ranges) -> npt.NDArray[np.bool_]:
+    """Which of some numbers lie in ranges."""
+    if not ranges:
+        return np.zeros(len(numbers), np.bool_)
+    firsts, lasts = np.array(ranges, np.int64).T
+    at = np.searchsorted(firsts, numbers, "right") - 1
+    within: npt.NDArray[np.bool_] = (at >= 0) & (numbers <= lasts[at])
+    return within
+
+
+def _counts_research(one: ResearchEntry, as_of: AsOf) -> bool:
+    turn = turn_of(one.source)
+    return turn is None or any(first <= int(turn[5:]) <= last for first, last in as_of.turns)
+
+
+def _entry_then(row_id: int, row: IndexRow) -> IndexEntry:
+    values = {name: value for name, value in vars(row).items() if name != "part"}
+    return IndexEntry(row=row_id, **values)
 
 
 def _entry(row: Any) -> IndexEntry:

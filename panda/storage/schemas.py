@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # imported with the first check: completion in a shell must n
 _BY_NAME = {
     layout.METADATA_JSON: "metadata",
     layout.METRICS_JSON: "metrics",
+    layout.SNAPSHOT_JSON: "snapshot",
     layout.CALLS_JSONL: "call_line",
     layout.IMAGE_JSON: "image",
     layout.QUERY_ANALYSIS_JSON: "query_analysis",

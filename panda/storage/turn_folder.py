@@ -17,9 +17,10 @@ from panda.storage.files import (
     write_atomic,
     write_json,
 )
-from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, METADATA_JSON, TurnPaths, step_name
+from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON, TurnPaths, step_name
 from panda.storage.schemas import check_json
 from panda.storage.sealing import seal_files
+from panda.storage.snapshot import Snapshot
 
 Status = Literal["running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted"]
 METADATA_SCHEMA = "panda.metadata/1"
@@ -247,6 +248,16 @@ class TurnFolder:
         """
         check_json(CALLS_JSONL, record, str(self.paths / CALLS_JSONL))
         append_json_line(self._target(CALLS_JSONL), record)
+
+    def snapshot(self) -> Snapshot | None:
+        """
+        What was there when the turn began; None for a turn of before, or an imported one.
+
+        Raises:
+            FileFormatError: It does not fit its schema.
+            StoreError: It cannot be read.
+        """
+        return Snapshot.from_json(self.read_json(SNAPSHOT_JSON)) if self.has(SNAPSHOT_JSON) else None
 
     def calls(self) -> list[dict[str, Any]]:
         """

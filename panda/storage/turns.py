@@ -16,8 +16,9 @@ from panda.storage.files import (
     sync_directory,
     write_atomic,
 )
-from panda.storage.layout import Layout, TurnPaths
+from panda.storage.layout import SNAPSHOT_JSON, Layout, TurnPaths
 from panda.storage.names import check_id, turn_number
+from panda.storage.snapshot import Snapshot
 from panda.storage.temporaries import held_temporary, sweep
 from panda.storage.turn_folder import CONTEXT_SCHEMA, METADATA_SCHEMA, Metadata, Next, Status, TurnFolder
 from panda.storage.turn_images import image_name
@@ -119,6 +120,7 @@ class TurnStore:
         seed: int | None = None,
         dry_run: bool = False,
         picture: Picture | None = None,
+        snapshot: Snapshot | None = None,
     ) -> TurnFolder:
         """
         A turn directory of its own, with a context.md without sections and a metadata.json of status running.
@@ -133,6 +135,7 @@ class TurnStore:
             seed: Seed given by the user, if any.
             dry_run: Whether tools only tell what they would change in the project.
             picture: The image that the user gave, copied into the turn.
+            snapshot: What is there as the turn begins.
 
         Raises:
             UsageError: The session id is not valid.
@@ -155,6 +158,8 @@ class TurnStore:
                 building = TurnFolder(number, TurnPaths(directory), self.clock)
                 front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
                 building.write_context(ContextDocument(front))
+                if snapshot is not None:
+                    building.write_json(SNAPSHOT_JSON, snapshot.to_json())
                 if picture is not None:
                     write_atomic(building.paths / image_name(picture), picture.data)
                 building.write_metadata(

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -77,7 +77,7 @@ def visit_slug(url: str) -> str:
     return f"{readable.strip('-')[:_SLUG_CHARS].strip('-') or 'page'}-{digest}"
 
 
-def find_visit(layout: Layout, user: str, url: str, *, up_to_turn: int) -> Visit | None:
+def find_visit(layout: Layout, user: str, url: str, *, counts: Callable[[int], bool]) -> Visit | None:
     """
     The newest whole visit of a page.
 
@@ -85,16 +85,18 @@ def find_visit(layout: Layout, user: str, url: str, *, up_to_turn: int) -> Visit
         layout: Where the store is.
         user: Whose visits.
         url: As it was asked for.
-        up_to_turn: Last turn that counts, itself included.
+        counts: Whether what lies in a turn counts.
 
     Returns:
         The visit; None if there is none. One whose files are missing or damaged is passed over: it cannot be
         reused, and the page is read anew.
     """
-    return find_visits(layout, user, [url], up_to_turn=up_to_turn).get(url)
+    return find_visits(layout, user, [url], counts=counts).get(url)
 
 
-def find_visits(layout: Layout, user: str, urls: Iterable[str], *, up_to_turn: int) -> dict[str, Visit]:
+def find_visits(
+    layout: Layout, user: str, urls: Iterable[str], *, counts: Callable[[int], bool]
+) -> dict[str, Visit]:
     """
     The newest whole visit of each page that has one, as find_visit gives it; the turns are gone through once.
 
@@ -102,14 +104,14 @@ def find_visits(layout: Layout, user: str, urls: Iterable[str], *, up_to_turn: i
         layout: Where the store is.
         user: Whose visits.
         urls: As they were asked for.
-        up_to_turn: Last turn that counts, itself included.
+        counts: Whether what lies in a turn counts.
     """
     waiting = {visit_slug(url): url for url in urls}
     found: dict[str, Visit] = {}
     for number, turn in reversed(turn_directories(layout.turns(user))):
         if not waiting:
             break
-        for directory in visit_directories(turn) if number <= up_to_turn else ():
+        for directory in visit_directories(turn) if counts(number) else ():
             url = waiting.get(_AGAIN.sub(r"\1", directory.name))
             visit = _load(directory, url) if url else None
             held = found.get(visit.url) if visit else None

@@ -161,7 +161,7 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
         known = None
         try:
             url = str(parse_url(source.url))
-            known = find_visit(context.layout, context.user, url, up_to_turn=context.turn)
+            known = find_visit(context.layout, context.user, url, counts=context.reader.counts)
             visit, _ = refresh_visit(url, known, context)
         except WebError as exc:
             found.failed.append(f"{source.url}: {exc.message}")

@@ -83,5 +83,5 @@ def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[
     for result in results:
         with suppress(WebError):
             urls.append(str(parse_url(result.url)))
-    found = find_visits(context.layout, context.user, urls, up_to_turn=context.turn)
+    found = find_visits(context.layout, context.user, urls, counts=context.reader.counts)
     return {site_of(url): visit.extraction_quality for url, visit in found.items()}

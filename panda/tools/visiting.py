@@ -37,7 +37,7 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
         StoreError: The visit cannot be written.
     """
     url = str(parse_url(url))
-    known = find_visit(context.layout, context.user, url, up_to_turn=context.turn)
+    known = find_visit(context.layout, context.user, url, counts=context.reader.counts)
     age = timedelta(minutes=max_age_minutes)
     if known is not None and age and context.clock() - known.visited_at <= age:
         return visit_result(known, context, origin="cache")

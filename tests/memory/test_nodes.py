@@ -314,3 +314,19 @@ def test_long_document_by_section(tmp_path: Path) -> None:
     assert [item.text for item in reader.load("knowledge:short.md").items] == ["A crane again."]
     with pytest.raises(MemoryNodeError):
         reader.load("knowledge:travel#1.md#nowhere")
+
+
+def test_sections_keep_their_names(layout: Layout, reader: NodeReader) -> None:
+    """However long a note and its sections grow or shrink, an id names the same section; former ids too."""
+    path, filler = layout.knowledge("ann") / "travel.md", "Bring warm clothes for the evening. "
+    names = [f"knowledge:travel.md#{name}" for name in ("visa", "money", "visa-2")]
+    for length in (0, 250, 0):
+        write(path, f"# Visa\nThe first. {filler * length}\n# Money\nThe second.\n# Visa\nThe third.\n")
+        texts = [reader.load(name).items[0].text for name in names]
+        assert texts == ["The first.", "The second.", "The third."]
+    write(path, f"# Visa\nThe first. {filler * 250}The last.\n# Money\nThe second.\n")
+    before, now = (reader.load(f"knowledge:travel.md#{name}") for name in ("visa-2", "visa~2"))
+    assert before.items == now.items
+    assert now.items[-1].text == "The last."
+    found = Retriever(Index(layout), "ann").find("What is the last?", before_turn=None)
+    assert "visa~2" in {one.node_id.partition("#")[2] for one in found}

@@ -1,0 +1,157 @@
+"""Turns of several processes at once: each sees what was there when it began, and replays the same."""
+
+import json
+import multiprocessing
+import re
+import shutil
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.replays.simulating import simulate
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnStore
+from tests.builders import still_clock
+from tests.scripted_turns import USER, OneModel, Script, laptop_store, pick, scripted_app, step_of
+
+PROCESSES = 3
+ROUNDS = 4
+SECONDS = 60
+DRINKS = ("tea", "coffee", "juice", "cocoa")
+KINDS = ("Assam", "Lavazza", "Mango", "Milka", "Ceylon", "Illy")
+
+
+def query_of(process: int, round_: int) -> str:
+    """Every other turn states a preference; the others ask for those that anybody stated."""
+    drink = DRINKS[(process + round_) % len(DRINKS)]
+    if (process + round_) % 2 == 0:
+        return f"My favorite {drink} is {KINDS[(process * ROUNDS + round_) % len(KINDS)]}."
+    return "What is my favorite tea, coffee, juice, cocoa?"
+
+
+class Meeting:
+    """
+    A model that waits at a barrier once the turn has begun, and then replies by script.
+
+    Args:
+        query: The turn's query.
+        barrier: Where the turns of a round meet; all but the first wait there for the end of the first too.
+        is_first: Whether the turn goes on at once.
+    """
+
+    def __init__(self, query: str, barrier: Barrier, *, is_first: bool) -> None:
+        self._is_question = query.endswith("?")
+        self._waits = [barrier] if is_first else [barrier, barrier]
+        own: dict[str, Any] = {"answer": {"items": [{"text": query, "node_ids": pick("turn:")}]}}
+        steps = ("memory.query", "doc.search") if self._is_question else ("memory.create",)
+        lines: dict[str, Any] = {"lines": pick("favorite", *KINDS) if self._is_question else []}
+        self._script = Script(
+            retrieval={"relevant": pick("memory:favorite", "My favorite") if self._is_question else []},
+            synthesis=lines,
+            planner={"tools": list(steps), "next_step": "coordinator"},
+            coordinator=[*({"tool": name} for name in steps), {"tool": "done"}],
+            **own,
+        )
+        self._query = query
+
+    def __call__(self, asked: Asked) -> Reply | None:
+        if step_of(asked) == "reflection":
+            while self._waits:
+                self._waits.pop().wait(SECONDS)
+        if step_of(asked) == "answer":
+            text = "It was said before." if self._is_question else self._query
+            return json.dumps({"items": [{"text": text, "node_ids": self._citable(asked)}]})
+        return self._script(asked)
+
+    def _citable(self, asked: Asked) -> list[str]:
+        """The nodes that an answer cites: what was found, or what was said in this turn."""
+        schema: Any = getattr(asked.params, "schema", {})
+        nodes = schema["properties"]["items"]["items"]["properties"]["node_ids"]
+        found: list[str] = nodes["items"]["enum"]
+        own = max((one for one in found if one.startswith("turn:")), key=lambda one: int(one[5:]))
+        return found[: nodes.get("maxItems", 1)] if self._is_question else [own]
+
+
+def run_turns(root: Path, process: int, barrier: Barrier) -> None:
+    """
+    The turns of one process, in a session of its own. In each round all turns begin before any goes on; then
+    one of them runs to its end while the others wait between beginning and retrieval.
+    """
+    layout = Layout(root)
+    for round_ in range(ROUNDS):
+        is_first, query = round_ % PROCESSES == process, query_of(process, round_)
+        model = ScriptedModel(Meeting(query, barrier, is_first=is_first), scores=False)
+        app = scripted_app(layout, model, session=f"s{process}")
+        app.run_turn(app.start_turn(query, "chat"))
+        if is_first:
+            barrier.wait(SECONDS)
+        app.index.close()
+
+
+def run_side_by_side(layout: Layout) -> None:
+    """All processes to their end."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(PROCESSES)
+    workers = [
+        context.Process(target=run_turns, args=(layout.root, process, barrier))
+        for process in range(PROCESSES)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(2 * SECONDS)
+    assert [worker.exitcode for worker in workers] == [0] * PROCESSES
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Layout:
+    layout = laptop_store(tmp_path_factory.mktemp("side") / "store")
+    note = layout.knowledge(USER) / "drinks.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("# Drinks\n\nMy favorite tea shop is in Bergen.\n", encoding="utf-8")
+    run_side_by_side(layout)
+    return layout
+
+
+def test_twelve_turns_replay_the_same(layout: Layout) -> None:
+    """Twelve turns that three processes made at once, shared memory among them, simulate the same."""
+    store = TurnStore(layout, USER, still_clock)
+    numbers = [n for n in store.numbers() if store.open(n).snapshot() is not None]
+    assert len(numbers) == PROCESSES * ROUNDS
+    none = OneModel(ScriptedModel(lambda asked: None, scores=False))
+    app = scripted_app(layout, none.scripted)
+    found = {number: simulate(app.settings, layout, none, number) for number in numbers}
+    assert {n: (one.halted, one.different, one.misses) for n, one in found.items() if not one.ok} == {}
+
+
+def test_what_changed_is_named(layout: Layout, tmp_path: Path) -> None:
+    """A replay tells which note is not what it was; without its snapshot a turn is set back by numbers."""
+    copy = Layout(shutil.copytree(layout.root, tmp_path / "copy"))
+    (copy.knowledge(USER) / "drinks.md").write_text("# Drinks\n\nAnother.\n", encoding="utf-8")
+    number = max(TurnStore(copy, USER, still_clock).numbers())
+    none = OneModel(ScriptedModel(lambda asked: None, scores=False))
+    app = scripted_app(copy, none.scripted)
+    assert simulate(app.settings, copy, none, number).changed == ("knowledge/drinks.md",)
+    (copy.turn(USER, number) / "snapshot.json").unlink()
+    assert simulate(app.settings, copy, none, number).changed == ()
+
+
+def test_no_turn_sees_what_began_beside_it(layout: Layout) -> None:
+    """A turn is offered no turn and no preference that was saved after it began."""
+    store = TurnStore(layout, USER, still_clock)
+    for number in store.numbers():
+        folder = store.open(number)
+        snapshot = folder.snapshot()
+        if snapshot is None:
+            continue
+        plan = folder.read_text("retrieval_plan.json")
+        turns = {int(found) for found in re.findall(r'"turn:(\d+)"', plan)}
+        assert all(snapshot.holds(turn) for turn in turns), number
+        mark = snapshot.memory
+        assert mark is not None
+        lines = layout.memory_log(USER).read_text(encoding="utf-8").splitlines()[: mark.assertions]
+        known = {relation for line in lines for relation in re.findall(r'"relation": "(\w+)"', line)}
+        assert set(re.findall(r'"memory:(\w+)"', plan)) <= known | {"budget"}, number
