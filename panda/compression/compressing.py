@@ -94,7 +94,7 @@ def compress(
 
     Returns:
         The document itself if it is within budget; otherwise some of its pieces as they stand, with `[…]`
-        for each stretch left out. What is kept at one budget is kept at every larger one.
+        for each stretch left out. What is kept at one budget is kept at twice that one.
 
     Raises:
         LimitError: What is protected alone has more tokens than the budget.

@@ -252,8 +252,10 @@ def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
     for piece in pieces:
         if piece.path[-1:] == ("confidence",) and piece.heads:
             try:
-                value = float(piece.text.split(": ", 1)[1])
+                value = float(piece.text.rpartition(":")[2])
             except ValueError:
+                continue
+            if not 0.0 <= value <= 1.0:
                 continue
             for i in members[piece.heads[0]]:
                 found.setdefault(i, value)

@@ -11,7 +11,7 @@ from panda.compression.pieces import MARK, Piece, with_heads
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-_SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
+_SCALAR = re.compile(r"-?[0-9][0-9.eE+-]*|-?Infinity|NaN|true|false|null")
 _LONG_CHARS = 160
 _LONG_CHARS_WITH_VALUE = 60
 _DEEPEST = 100

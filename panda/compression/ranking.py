@@ -1,7 +1,8 @@
 """
 One order in which the pieces of a document are kept, whatever the budget.
 
-Every budget keeps a beginning of the same order. So what is kept at one budget is kept at every larger one.
+Every budget takes from the same order. What is kept at one budget is kept at twice that one; a budget that is
+only a little larger may take a large piece instead of several small ones.
 """
 
 from collections.abc import Sequence

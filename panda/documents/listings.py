@@ -96,7 +96,8 @@ def listed_items(text: str, statements: Sequence[str] = ()) -> list[ListedItem]:
     numbered = [items for is_numbered, items in _marked(lines) if is_numbered]
     bulleted = [items for is_numbered, items in _marked(lines) if not is_numbered]
     lists: list[tuple[Sequence[str], float]] = [(one, 1.0) for one in numbered]
-    lists += [(one, 0.5) for one in (*bulleted, _headed(lines), *_tables(lines))]
+    tables = [one for table in _tables(lines) for one in _rows_and_columns(table)]
+    lists += [(one, 0.5) for one in (*bulleted, _headed(lines), *tables)]
     lists += [(one, 0.0) for one in (told, *_enumerations(lines), _offers(lines), _named_one_by_one(text))]
     for found, most_traits in lists:
         items = {label_of(one).lower(): ListedItem(label_of(one), one) for one in reversed(found)}
@@ -197,11 +198,28 @@ def _headed(lines: Sequence[str]) -> list[str]:
     return found
 
 
-def _tables(lines: Sequence[str]) -> list[list[str]]:
-    """The rows of a table, or its columns where the rows are traits of what heads the columns."""
-    cells = [match["cells"] for line in lines if (match := _ROW.match(line)) and not _RULE.match(line)]
-    table = [[part.strip() for part in row.split("|")] for row in cells]
-    heads = table[0] if table else []
+def _tables(lines: Sequence[str]) -> list[list[list[str]]]:
+    """The cells of each table: it ends with the last of its lines, or above the head of the next."""
+    tables: list[list[list[str]]] = []
+    goes_on = False
+    for line in lines:
+        match = _ROW.match(line)
+        if match is None:
+            goes_on = False
+        elif _RULE.match(line):
+            if goes_on and len(tables[-1]) > 1:  # a rule below the first row: what stands above it is a head
+                tables.append([tables[-1].pop()])
+        else:
+            if not goes_on:
+                tables.append([])
+            tables[-1].append([part.strip() for part in match["cells"].split("|")])
+            goes_on = True
+    return tables
+
+
+def _rows_and_columns(table: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows of a table, and its columns where the rows are traits of what heads the columns."""
+    heads = table[0]
     traits = [row[0] for row in table[1:]]
     rows = [_told(row[0], heads[1:], row[1:]) for row in table[1:]]
     columns = [

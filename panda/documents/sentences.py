@@ -156,18 +156,25 @@ def strip_citations(text: str) -> str:
 
     >>> strip_citations("It costs $697.00 [1][2].\\n\\nSources:\\n- [1] turn:811\\n- [2] visit:a\\n")
     'It costs $697.00.\\n'
+    >>> strip_citations("Sources:\\n- my aunt\\n- the library\\n")
+    'Sources:\\n- my aunt\\n- the library\\n'
     >>> strip_citations("Use items[1] here.")
     'Use items[1] here.'
     """
     kept: list[str] = []
+    heading: list[str] = []  # with the blank lines below it: only above a list of sources it is theirs
     in_sources = False
     for line in text.split("\n"):
-        if _SOURCES_HEADING.match(line):
-            in_sources = True
-        elif _SOURCE_LINE.match(line) or (in_sources and (not line.strip() or re.match(r"\s*[-*\d]", line))):
-            continue
+        if _SOURCE_LINE.match(line):
+            heading, in_sources = [], True
+        elif _SOURCES_HEADING.match(line):
+            kept += heading
+            heading, in_sources = [line], False
+        elif not line.strip() and (heading or in_sources):
+            heading += [line] if heading else []
         else:
-            in_sources = False
-            kept.append(_CITATION.sub("", line))
+            kept += [*heading, _CITATION.sub("", line)]
+            heading, in_sources = [], False
+    kept += heading
     stripped = "\n".join(kept).rstrip("\n")
     return stripped + "\n" if text.endswith("\n") and stripped else stripped

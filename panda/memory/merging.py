@@ -84,17 +84,27 @@ def _read(path: Path) -> Iterator[tuple[str, Assertion | Conflict]]:
             yield where, parse_assertion(raw, where=where)
 
 
+def _document(path: Path, text: str) -> dict[str, Any] | None:
+    """The one object with a list of facts that a text is; None if it is lines of them."""
+    try:
+        value = parse_json(text, where=str(path))
+    except FileFormatError:
+        first = next((line for line in text.split("\n") if line.strip()), "")
+        if first.strip() in ("{", "["):  # one value over several lines, and broken
+            raise
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("facts"), list) else None
+
+
 def _values(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """The facts and records of a file, each with its place."""
     lines = text.split("\n")
-    first = next((line for line in lines if line.strip()), "")
-    if first.strip() == "{" or '"facts"' in first:
-        document = parse_json(text, where=str(path))
-        if isinstance(document, dict) and isinstance(document.get("facts"), list):
-            for name in ("facts", "conflicts"):
-                for index, raw in enumerate(document.get(name) or ()):
-                    yield f"{path}: {name}[{index}]", raw
-            return
+    document = _document(path, text)
+    if document is not None:
+        for name in ("facts", "conflicts"):
+            for index, raw in enumerate(document.get(name) or ()):
+                yield f"{path}: {name}[{index}]", raw
+        return
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield f"{path}:{number}", parse_json(line, where=str(path), line=number)

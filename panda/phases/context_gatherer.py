@@ -14,7 +14,7 @@ from panda.documents.constraints import find_constraints
 from panda.documents.context import Section
 from panda.documents.questions import named_turns
 from panda.documents.times import Clock
-from panda.errors import HaltError, MemoryNodeError
+from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
 from panda.memory.gathered import (
     DraftSection,
     GatheredSection,
@@ -26,7 +26,7 @@ from panda.memory.gathered_checks import check_sections
 from panda.memory.loading import LONGEST_LINE_CHARS, LoadedDocument, fit_nodes, load_nodes
 from panda.memory.nodes import Node, NodeReader
 from panda.memory.source_groups import group_documents
-from panda.phases.asking import ask
+from panda.phases.asking import ask, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.drafting import Draft, draft_of, evidence_of, line_options
 from panda.phases.gathering_record import gathered_values
@@ -144,20 +144,31 @@ class ContextGatherer:
         further: list[str] = []
         guidance: str | None = None
         issues: list[str] = []
+        valid: Gathered | None = None
         for round_ in (0, 1):
             documents = self._load(turn, [*planned_nodes(plan), *further])
             nodes = {one.node.id: one.node for one in documents}
-            draft = self._draft(turn, documents, plan, guidance, further)
-            sections = self._build(turn, draft, nodes, plan)
-            issues = check_sections(sections, nodes, self._clock(), query=turn.query)
-            if issues:
-                guidance = "; ".join(issues)
-                continue
-            sections = with_own_confidence(sections, nodes, self._clock())
-            reply = self._judge(turn, sections, draft, guidance)
+            try:
+                draft = self._draft(turn, documents, plan, guidance, further)
+                sections = self._build(turn, draft, nodes, plan)
+                issues = check_sections(sections, nodes, self._clock(), query=turn.query)
+                if issues and valid is None:
+                    guidance = "; ".join(issues)
+                    continue
+                sections = with_own_confidence(sections, nodes, self._clock())
+                reply = self._judge(turn, sections, draft, guidance) if not issues else None
+            except (ReplyError, GateError) as exc:
+                if valid is None:
+                    raise
+                reply, issues = None, [exc.message]
+            if reply is None:
+                assert valid is not None
+                turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
+                return valid
             further = [one for one in further_nodes(plan) if one not in nodes][:_WIDER]
             if reply.values["verdict"] != "retry" or round_ == 1 or not further:
                 return self._gathered(turn, plan, documents, sections, reply)
+            valid = self._gathered(turn, plan, documents, sections, reply)
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
         raise HaltError(
             "§2 failed its checks twice",
@@ -279,5 +290,6 @@ class ContextGatherer:
         files = {GATHERED_CONTEXT_JSON: values}
         outcome: Outcome = Advance(section, files)
         if verdict == "clarify":
-            outcome = Stop("clarify", None, files, question=str(reply.values["question"]))
+            question = reply.values.get("question") or f"What exactly do you mean by “{quote(turn.query)}”?"
+            outcome = Stop("clarify", None, files, question=str(question))
         return Gathered(plan, tuple(documents), section, values, outcome)

@@ -1,11 +1,13 @@
 """Phase 0: what the query is, what it refers to, what it needs (S1 §3.1, S3 §16.1)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from panda.documents.antecedents import has_antecedent
 from panda.documents.context import Meta, Section, Text
+from panda.language.lexicon import FUNCTION_WORDS
+from panda.language.stemming import split_words, stem
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
@@ -22,7 +24,7 @@ from panda.session.questions_open import agreed_query, answer_of
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
 
 _REFERENCES = re.compile(
-    r"\b(?:it|its|they|them|their|this one|that one|these|those|(?:this|that) [a-z]+|"
+    r"\b(?:it|its|they|them|their|this one|that one|these|those|this [a-z]+|that (?P<noun>[a-z]+)|"
     r"the (?:first|second|third|last|other|cheaper|same) one|one of them)\b",
     re.IGNORECASE,
 )
@@ -51,7 +53,8 @@ class QueryAnalyzer:
         describe_image(self._executor, turn)
         recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
         references = references_of(turn)
-        words = references.words or _words_reaching_back(turn.query)
+        known = {stem(word) for _, said in recent for word in split_words(said)}
+        words = references.words or _words_reaching_back(turn.query, known)
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         reply = ask(
@@ -138,7 +141,25 @@ class QueryAnalyzer:
         return list(found.values())
 
 
-def _words_reaching_back(query: str) -> list[str]:
-    """Words that refer to something earlier, but not what the query itself has named before them."""
-    found = _REFERENCES.finditer(query)
-    return [match[0] for match in found if not has_antecedent(query[: match.start()])]
+def _words_reaching_back(query: str, known: Collection[str]) -> list[str]:
+    """
+    Words that refer to something earlier, but not what the query itself has named before them.
+
+    Args:
+        query: The user's words.
+        known: Stems of the words that were said lately.
+    """
+    found = []
+    for match in _REFERENCES.finditer(query):
+        before = query[: match.start()]
+        if not has_antecedent(before) and not (
+            match["noun"] and stem(match["noun"].lower()) not in known and _ends_in_thing(before)
+        ):
+            found.append(match[0])
+    return found
+
+
+def _ends_in_thing(before: str) -> bool:
+    """Whether a "that" behind these words can tell which one is meant, as in "the best laptop that …"."""
+    last = re.search(r"([\w'’-]+)\s*$", before)
+    return last is not None and last[1].lower() not in FUNCTION_WORDS

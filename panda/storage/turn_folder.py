@@ -1,5 +1,6 @@
 """The files of one turn directory, and the value of its metadata.json."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -282,7 +283,9 @@ class TurnFolder:
 
     def superseded(self) -> list[ContextDocument]:
         """What supersede put away, oldest first (DocumentError if one is damaged)."""
-        folders = (self.paths / "attempts").glob("*/")
+        folders = [
+            one for one in (self.paths / "attempts").glob("*/") if re.fullmatch(r"[0-9]{1,9}", one.name)
+        ]
         paths = [folder / CONTEXT_MD for folder in sorted(folders, key=lambda folder: int(folder.name))]
         return [parse_context(read_text(path), where=str(path)) for path in paths]
 

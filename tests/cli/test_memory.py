@@ -179,6 +179,25 @@ def test_contradictions(shell: Shell, tmp_path: Path) -> None:
     assert [json.loads(line)["status"] for line in records] == ["resolved"]
 
 
+def test_merge_tells_lines_from_a_document_by_shape(shell: Shell, tmp_path: Path) -> None:
+    """A log whose first line speaks of "facts", and a document of facts on one line or many, are merged."""
+    shell("set", "motto", 'stick to "facts"')
+    lines = shell.layout.memory_log("ann").read_text(encoding="utf-8")
+    values = [json.loads(line) for line in lines.splitlines()]
+    merged = []
+    for name, text in (
+        ("log", lines),
+        ("one", json.dumps({"facts": values})),
+        ("many", json.dumps({"conflicts": [], "facts": values}, indent=1)),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        merged.append(shell("merge", str(tmp_path / name), "--user", "bob").code)
+    assert merged == [0, 0, 0]
+    torn = tmp_path / "torn"
+    torn.write_text('{\n "facts": [\n', encoding="utf-8")
+    assert shell("merge", str(torn)).code == 2
+
+
 def test_merge_of_junk(shell: Shell, tmp_path: Path) -> None:
     """A file that holds no facts is refused with its line; one that is not there with 74."""
     junk = tmp_path / "junk.jsonl"

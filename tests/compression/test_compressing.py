@@ -264,3 +264,20 @@ def test_model_decides_without_a_query() -> None:
     assert "seven" in made.text
     compress(text, kind="generic", budget_tokens=1000, count=count_tokens, surprise=surprise)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("kind", ["generic", "page_doc"])
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "Infinity", "1e999", '"high"', "[]", "-3", '""'])
+def test_values_that_are_no_numbers(value: str, kind: ContentType) -> None:
+    """JSON as Python writes it, and a confidence that is none, are cut like any other."""
+    page = {"zone": "price", "confidence": "@", "items": ["It costs $697. " + "It is blue. " * 30]}
+    source = json.dumps({"zones": [page, page]}).replace('"@"', value)
+    made = compress(source, kind=kind, budget_tokens=60, count=count_tokens)
+    assert "$697" in made.text
+    json.loads(made.text)
+
+
+def test_a_heading_named_confidence() -> None:
+    """A page written in Markdown may have a heading that says "confidence"."""
+    source = "# confidence\n\n" + "Confidence grows. It costs $697. " * 40
+    assert count_tokens(compress(source, kind="page_doc", budget_tokens=60, count=count_tokens).text) <= 60

@@ -135,6 +135,33 @@ def test_retry_looks_further_once(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
+def test_clarify_without_a_question(tmp_path: Path) -> None:
+    """2.5 may ask without saying what: the question is then about the query."""
+    ran = run_turn(laptop_store(tmp_path), "And the other?", Script(context={"verdict": "clarify"}))
+    question = "What exactly do you mean by “And the other?”?"
+    assert (ran.metadata.status, ran.metadata.question) == ("clarify", question)
+
+
+def test_a_valid_draft_outlives_a_bad_one(tmp_path: Path) -> None:
+    """Where a second draft is asked for and fails its checks, the first, which held, is §2."""
+    bad = {
+        "sections": [{"title": "Visit Data", "items": [{"text": "It costs $1.", "node_ids": [PRICE_NODE]}]}]
+    }
+    script = Script(
+        retrieval={"relevant": pick("memory:budget")},
+        synthesis=[{"lines": pick("budget")}, bad],
+        context={"verdict": "retry", "guidance": "Look for a price."},
+        answer={"items": []},
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.metadata.status == "approved"
+    assert [one["title"] for one in ran.folder.read_json("gathered_context.json")["sections"]] == [
+        "Session Preferences",
+        "Constraints",
+    ]
+    assert any("the first is kept" in warning for warning in ran.turn.warnings)
+
+
 def test_linked_document_that_is_missing(tmp_path: Path) -> None:
     """Research that links a visit which is not there halts the turn."""
     layout = laptop_store(tmp_path)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.builders import NOW
 from tests.scripted_turns import (
     APPROVED,
@@ -62,6 +64,24 @@ def test_reference_is_resolved(tmp_path: Path) -> None:
     }
     assert ran.folder.read_json("retrieval_plan.json")["webpage_cache_needed"] == ["visit_loq"]
     assert ran.problems == []
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Which is the best laptop that money can buy?", []),
+        ("Which tea did the shop that Tom told me of sell?", []),
+        ("How heavy is that thing?", ["that thing"]),
+        ("What about that kettle?", ["that kettle"]),
+        ("Compare that laptop with others.", ["that laptop"]),
+        ("That laptop: how heavy is it?", ["That laptop"]),
+    ],
+)
+def test_relative_clauses_refer_to_nothing_earlier(tmp_path: Path, query: str, words: list[str]) -> None:
+    """ "that" behind a thing only tells which one is meant, unless the next word was said lately."""
+    ran = run_turn(laptop_store(tmp_path), query, Script(answer={"items": []}))
+    resolution = ran.folder.read_json("query_analysis.json")["reference_resolution"]
+    assert resolution["original_references"] == words
 
 
 def test_reference_by_score(tmp_path: Path) -> None:

@@ -315,3 +315,12 @@ def test_names_replace_references() -> None:
     query = "How much is the second one, and is the first one lighter?"
     resolved = replace_references(query, find_references(query, carry), carry)
     assert resolved == f"How much is {TUF}, and is {LOQ} lighter?"
+
+
+@pytest.mark.parametrize("between", ["", "\n", "\nAnd the tents:\n\n"])
+def test_two_tables_are_two_lists(between: str) -> None:
+    """A table ends where its lines end, or above the head of the next: rows are told by their own head."""
+    one = "| laptop | price |\n|---|---|\n| LOQ | $697 |\n| Victus | $749 |\n"
+    other = "| tent | weight |\n|---|---|\n| Nallo | 2 kg |\n| Hubba | 1 kg |\n"
+    items = listed_items(one + between + other)
+    assert [item.text for item in items] == ["LOQ: price $697", "Victus: price $749"]

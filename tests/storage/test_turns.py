@@ -145,9 +145,11 @@ def test_superseded_sections_are_copied_and_the_document_stays(store: TurnStore)
     )
     folder.write_context(document)
     folder.supersede([5, 6], 1)
+    (folder.paths / "attempts" / "1 copy").mkdir()  # somebody's own
     assert "## 5. Synthesis\n\nb\n" in (folder.paths.attempt(1) / "context.md").read_text()
     assert "## 0." not in (folder.paths.attempt(1) / "context.md").read_text()
     assert folder.read_context() == document
+    assert len(folder.superseded()) == 1
 
 
 def test_a_damaged_document_is_named_with_its_line(store: TurnStore) -> None:
