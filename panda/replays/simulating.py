@@ -111,6 +111,7 @@ def simulate(
         then = settings.on_store(
             past.root, session=metadata.session_id, seed=metadata.seed, now=metadata.created_at
         )
+        guard_links(settings.on_store(layout.root))  # which the links of the store set back lead to
         guard_links(then)
         app = build_with(then, past, layers)
         try:
