@@ -12,13 +12,13 @@ from panda.errors import LimitError
 from panda.storage.signals import interrupt_thread
 
 _POLL_SECONDS = 0.05
-_END_SECONDS = 1.0
+_END_SECONDS = 3.0
 
 _T = TypeVar("_T")
 
 
-class _Expired(SystemExit):
-    """No Exception: the work must not swallow it. A SystemExit ends a thread in silence."""
+class _Expired(KeyboardInterrupt):
+    """No Exception: the work must not swallow it, and callbacks from C pass it on as they do Ctrl-C."""
 
 
 def run_within(seconds: float, work: Callable[[], _T], *, what: str) -> _T:

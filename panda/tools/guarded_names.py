@@ -13,6 +13,8 @@ _IN_GIT_DIRECTORY = frozenset(
         *("info", "logs", "modules", "objects", "packed-refs", "refs", "shallow", "worktrees"),
     }
 )
+_HOOKS = frozenset({".husky", ".pre-commit-config.yaml"})
+_STORE = "panda-system-docs"
 _PANDA_FILES = frozenset({"panda.toml", "models.yaml"})
 _PANDA_DIRECTORIES = frozenset({"recipes", "prompts"})
 _READ_BY_PANDA = frozenset({"", ".yaml", ".yml", ".json", ".md", ".txt"})
@@ -59,11 +61,11 @@ def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> s
     if not _VERSION_CONTROL.isdisjoint(names):
         return "version control" if ".git" not in names else "git"
     # a directory with HEAD, objects and refs is a repository to git, whatever it is called
-    if last == "head" or last in _GIT_FILES:
+    if last == "head" or last in _GIT_FILES or not _HOOKS.isdisjoint(names):
         return "git"
     if any(name in _IN_GIT_DIRECTORY and has([*parts[:number], "HEAD"]) for number, name in enumerate(names)):
         return "git"
-    if last in _PANDA_FILES or (names[0] in _PANDA_DIRECTORIES):
+    if last in _PANDA_FILES or names[0] in _PANDA_DIRECTORIES or _STORE in names:
         return "panda"
     if not _PANDA_DIRECTORIES.isdisjoint(names[:-1]) and suffix in _READ_BY_PANDA:
         return "panda"
