@@ -185,7 +185,15 @@ def open_layers(settings: Settings, environ: Mapping[str, str]) -> "Layers":
 
 def guard_links(settings: Settings) -> None:
     """From now on no path of the store leads out of it by a link that is not trusted."""
-    watch_store(settings.root, _allows(settings))
+    watch_store(settings.root, _allows(settings), fix_of(settings))
+
+
+def fix_of(settings: Settings) -> str:
+    """What to do about a link of the store that is not trusted."""
+    if settings.origin("root") in ("default", str(settings.project_file)):
+        return FIX
+    named = f"panda trust --root {shlex.quote(str(settings.root))}"
+    return f"look at it with {named} --dry-run, then {named}"
 
 
 def untrusted_claims(settings: Settings) -> list[Claim]:
@@ -290,6 +298,11 @@ def _path_effect(settings: Settings, name: str) -> list[tuple[str, str]]:
     return [] if _is_inside(settings, real) else [(name, f"{_PATHS[name]} {real}")]
 
 
+def _cache_effect(settings: Settings, name: str) -> list[tuple[str, str]]:
+    """Inside of the project too: what lies in a cache is taken for what panda has made itself."""
+    return [(name, f"writes into {os.path.realpath(settings.cache_dir)}, and runs the models kept there")]
+
+
 def _command_effects(settings: Settings, name: str) -> list[tuple[str, str]]:
     return [(f"{name}.{one}", f"runs {shlex.join(words)}") for one, words in settings.test_commands.items()]
 
@@ -308,12 +321,12 @@ def _search_effects(settings: Settings, name: str) -> list[tuple[str, str]]:
 
 _PATHS = {
     "root": "reads and writes the store",
-    "cache_dir": "writes into",
     "models_file": "reads the models of",
 }
 
 OUTWARD: Mapping[str, Callable[[Settings, str], list[tuple[str, str]]]] = {
     **dict.fromkeys(_PATHS, _path_effect),
+    "cache_dir": _cache_effect,
     "test_commands": _command_effects,
     "web_allow": _web_effects,
     "search_provider": _search_effects,

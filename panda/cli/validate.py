@@ -18,8 +18,7 @@ from panda.memory.judging import JUDGED, judge_gathered
 from panda.settings import Settings
 from panda.storage.checking import check_store
 from panda.storage.layout import Layout
-from panda.storage.links import FIX
-from panda.trust import guard_links, is_trusted, untrusted_claims
+from panda.trust import fix_of, guard_links, is_trusted, untrusted_claims
 
 
 def validate(
@@ -78,9 +77,9 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
         if place.absolute().is_relative_to(settings.root):
             continue
         guard_links(settings.on_store(place.absolute()))
-    found = [] if settings.trust else untrusted_claims(settings)
+    found, fix = [] if settings.trust else untrusted_claims(settings), fix_of(settings)
     return [
-        Problem(claim.path, f"not trusted: {reach.effect}", reach.line, reach.key, FIX, Verdict.NOT_JUDGED)
+        Problem(claim.path, f"not trusted: {reach.effect}", reach.line, reach.key, fix, Verdict.NOT_JUDGED)
         for claim in found
         for reach in claim.reaches
         if not places or any(Path(claim.path).is_relative_to(os.path.realpath(place)) for place in places)

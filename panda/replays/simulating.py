@@ -30,7 +30,7 @@ from panda.storage.layout import (
     SNAPSHOT_JSON,
     Layout,
 )
-from panda.storage.links import check_links
+from panda.storage.links import check_links, forget_store
 from panda.storage.records import turn_directories
 from panda.storage.snapshot import Snapshot
 from panda.storage.temporaries import work_directory
@@ -124,6 +124,7 @@ def simulate(
                 shutil.copytree(again.paths.directory, keep)
         finally:
             app.index.close()
+            forget_store(past.root)
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
     return Simulation(number, same, different, misses, halted, outcome, changed)
 

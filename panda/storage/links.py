@@ -28,13 +28,15 @@ class _Store:
     """Its root without links."""
     allows: Callable[[str, str], bool]
     """Whether a link, by its own path, may lead to a path outside."""
+    fix: str
+    """What to do about one that may not."""
 
 
 _stores: dict[str, _Store] = {}
 """By root, both as it is named and without links."""
 
 
-def watch_store(root: Path, allows: Callable[[str, str], bool]) -> None:
+def watch_store(root: Path, allows: Callable[[str, str], bool], fix: str = FIX) -> None:
     """
     From now on check every path below a root for links that lead out of it.
 
@@ -42,9 +44,16 @@ def watch_store(root: Path, allows: Callable[[str, str], bool]) -> None:
         root: A store's root; it need not be there yet.
         allows: Whether a link may be followed. It is given the path of the link, without links before its
             last part, and that of what it leads to.
+        fix: What to do about a link that may not.
     """
     real = os.path.realpath(root)
-    _stores[os.path.normpath(root)] = _stores[real] = _Store(real, allows)
+    _stores[os.path.normpath(root)] = _stores[real] = _Store(real, allows, fix)
+
+
+def forget_store(root: Path) -> None:
+    """Check no path below a root any more."""
+    for name in (os.path.normpath(root), os.path.realpath(root)):
+        _stores.pop(name, None)
 
 
 def check_links(path: Path | str, _hops: int = 0) -> None:
@@ -82,7 +91,7 @@ def check_links(path: Path | str, _hops: int = 0) -> None:
         at, link = os.path.realpath(at), at
         if not (_is_below(at, inside) or any(_is_below(at, other.real) for other in _stores.values())):
             if not store.allows(link, at):
-                raise UntrustedError(f"this link leads out of the store, to {at}", where=link, fix=FIX)
+                raise UntrustedError(f"this link leads out of the store, to {at}", where=link, fix=store.fix)
             inside = at
 
 

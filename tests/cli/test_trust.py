@@ -212,7 +212,7 @@ def test_every_setting_is_known_to_reach_out_or_not() -> None:
     [
         ('root = "../outside"', "reads and writes the store {outside}"),
         ('root = "way"', "reads and writes the store {outside}"),
-        ('cache_dir = "../outside"', "writes into {outside}"),
+        ('cache_dir = "../outside"', "writes into {outside}, and runs the models kept there"),
         ('models_file = "../outside/models.yaml"', "reads the models of {outside}/models.yaml"),
         ('web_allow = ["127.0.0.1"]', "lets web pages be read at 127.0.0.1"),
         ('search_provider = "searxng:http://127.0.0.1:9"', "sends searches to http://127.0.0.1:9"),
