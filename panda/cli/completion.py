@@ -10,9 +10,10 @@ from typing import Any
 
 import typer
 
-from panda.errors import PandaError
+from panda.errors import PandaError, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
+from panda.storage.links import check_links
 from panda.storage.names import turn_number
 from panda.trust import guard_links, require_trust
 
@@ -173,7 +174,8 @@ def _interventions(settings: Settings) -> list[Path]:
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError, RecursionError, UntrustedError):
+        check_links(path)
         value = json.loads(path.read_bytes()) if path.is_file() else None
         if isinstance(value, dict):
             return value

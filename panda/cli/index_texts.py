@@ -27,7 +27,7 @@ def problem_lines(problems: Iterable[Problem]) -> str:
 
 def stale_warnings(report: SyncReport) -> list[str]:
     """What a command that read the index has to say about its age and about files that it lacks."""
-    warnings = [f"not in the index: {one.where}: {one.message}" for one in report.problems]
+    warnings = [f"not in the index: {one.told}" for one in report.problems]
     if report.behind:
         changes = "change" if report.behind == 1 else "changes"
         warnings.append(f"the index is {report.behind} {changes} behind: another process is writing it")

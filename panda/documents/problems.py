@@ -39,6 +39,11 @@ class Problem:
         place = f"{self.path}:{self.line}" if self.line else self.path
         return f"{place} ({self.key})" if self.key else place
 
+    @property
+    def told(self) -> str:
+        """All of it on one line: where, what, and what to do."""
+        return f"{self.where}: {self.message}" + (f"; {self.fix}" if self.fix else "")
+
 
 def verdict_of(problems: Iterable[Problem]) -> Verdict:
     """

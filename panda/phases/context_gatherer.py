@@ -196,7 +196,7 @@ class ContextGatherer:
             query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
         )
         for problem in self._retriever.problems:
-            turn.warn(f"not in the index: {problem.where}: {problem.message}")
+            turn.warn(f"not in the index: {problem.told}")
         if self._retriever.behind:
             turn.warn(
                 f"the index lacks {self._retriever.behind} changed files: another process is writing it"

@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from panda.storage.links import may_pass
+
 _HELD = re.compile(r"\..+\.[0-9a-f]{12}\.panda\.tmp", re.DOTALL)
 _FORMER = re.compile(r"\..+\.[0-9a-f]{12}\.tmp(-journal|-mj[0-9A-F]+)?", re.DOTALL)
 """As versions before this one named them; nobody holds those, so only their age tells."""
@@ -90,12 +92,15 @@ def sweep(directory: Path, *, former: re.Pattern[str] = _FORMER, is_locked: bool
     Remove the temporaries in a directory that no process holds.
 
     Args:
-        directory: Only what lies in it, not what lies deeper; one that cannot be read is left as it is.
+        directory: Only what lies in it, not what lies deeper; one that cannot be read, or that lies outside
+            of its store behind a link, is left as it is.
         former: Names of temporaries of earlier versions: files go when they are a minute old, directories
             when they are an hour old.
         is_locked: Whether the caller holds the lock under which earlier versions write there, so that theirs
             go whatever their age.
     """
+    if not may_pass(directory):
+        return
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(f".{_MARK}."):

@@ -11,6 +11,7 @@ from panda.storage.index_scan import list_notes
 from panda.storage.layout import Layout, below
 from panda.storage.links import check_links, leaving_links, may_pass, watch_store
 from panda.storage.locks import held_lock
+from panda.storage.temporaries import begin_writing, end_writing
 
 
 class Watched:
@@ -204,3 +205,15 @@ def test_a_link_is_written_through(store: Watched) -> None:
     target.unlink()
     write_atomic(path, "again")
     assert (path.is_symlink(), target.read_text(encoding="utf-8")) == (True, "again")
+
+
+def test_nothing_is_swept_behind_a_link(store: Watched) -> None:
+    """What killed commands left goes with the next one that writes, but not behind a link that leads out."""
+    left = store.outside / ".x.0123456789ab.panda.tmp"
+    left.write_text("left", encoding="utf-8")
+    own = store.user / ".x.0123456789ab.panda.tmp"
+    own.write_text("left", encoding="utf-8")
+    store.link("users/bob", store.outside)
+    begin_writing(store.root)
+    end_writing()
+    assert (left.exists(), own.exists()) == (True, False)
