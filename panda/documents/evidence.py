@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from panda.documents.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
+from panda.language.lexicon import LABELS
 from panda.language.names import unknown_names
 from panda.language.text_front import plain_text
 
@@ -183,7 +184,10 @@ def _is_same(claimed: Amount, held: Amount, source: _Held) -> bool:
         if claimed.label == held.label or claimed.label in held.labels:
             return True
         return not (held.currency or held.unit or held.counts or held.label)
-    return not claimed.head or _counts_same(claimed, held, source)
+    if claimed.head:
+        return _counts_same(claimed, held, source)
+    measures = held.currency or held.unit or held.counts
+    return not (claimed.before in LABELS and measures and held.before != claimed.before)
 
 
 def _digits_differ(first: str, second: str) -> bool:

@@ -14,7 +14,7 @@ class Kind:
     step: str | None
     """Step of the registry whose recipe is asked; None for a rule."""
     choice: str
-    """Property of the recipe's schema."""
+    """Property of the recipe's schema; of a kind without a recipe, the function that judges."""
     over: str | None
     """Name that the case's options go by; None when it has none."""
     answers: Literal["value", "first", "any", "rule"] = "value"
@@ -33,7 +33,8 @@ KINDS: Mapping[str, Kind] = {
     "route": Kind("phase3_planner", "next_step", "evidence"),
     "span": Kind("phase5_synthesizer", "answer", "answer", "first"),
     "nothing": Kind("phase5_synthesizer", "answer", "answer", "any", "answered", "nothing"),
-    "constraint": Kind(None, "", None, "rule"),
+    "constraint": Kind(None, "find_constraints", None, "rule"),
+    "evidence": Kind(None, "check_evidence", None, "any", "supported", "unsupported"),
 }
 """Every kind, by the name that cases use."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from panda.compression.fitting import InputDocument
 from panda.documents.constraints import find_constraints
+from panda.documents.evidence import check_evidence
 from panda.evals.cases import Case
 from panda.evals.kinds import KINDS, Kind, Said, read_choice
 from panda.recipes.choices import Option
@@ -16,8 +17,6 @@ from panda.recipes.recordings import Recordings
 from panda.retrieval.overlap import share_of_words
 
 _PREPOSITION = re.compile(r"^(?:(?:for|in|with|at|that|which|is|and|a|an) )+")
-RULE = "find_constraints"
-"""What kinds without a recipe are measured on."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,8 @@ class EvalJournal:
 
 
 def recipe_of(executor: RecipeExecutor, kind: Kind, mode: str = "chat") -> str:
-    """The recipe that a kind measures, or the name of the rule."""
-    return RULE if kind.step is None else executor.book.recipe_for(kind.step, mode).key
+    """The recipe that a kind measures, or the function that judges."""
+    return kind.choice if kind.step is None else executor.book.recipe_for(kind.step, mode).key
 
 
 def run_cases(
@@ -112,11 +111,23 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
     kind = KINDS[case.kind]
     started = time.monotonic()
     if kind.step is None:
-        said = render_label(tuple(find_constraints(case.query)))
-        return Answered(case, RULE, Said(said, None, None), False, time.monotonic() - started)
+        said = Said(_JUDGES[kind.choice](case), None, None)
+        return Answered(case, kind.choice, said, False, time.monotonic() - started)
     recipe = recipe_of(executor, kind)
     choice = executor.decide(recipe, kind.choice, request_of(case), EvalJournal())
     return Answered(case, recipe, read_choice(kind, choice), choice.fitted, time.monotonic() - started)
+
+
+def _label_of_evidence(case: Case) -> str:
+    """Whether the options, as sources, hold what the query, as an answer, claims."""
+    return "unsupported" if check_evidence(case.query, [text for _, text in case.options]) else "supported"
+
+
+_JUDGES: Mapping[str, Callable[[Case], str]] = {
+    "find_constraints": lambda case: render_label(tuple(find_constraints(case.query))),
+    "check_evidence": _label_of_evidence,
+}
+"""How the kinds without a recipe are judged, by the choice that they name."""
 
 
 def request_of(case: Case) -> Request:

@@ -26,7 +26,6 @@ from panda.language.numbers import (
     rate_of,
     reads_comma_decimals,
     scale_after,
-    scaled,
     unit_after,
 )
 from panda.language.stemming import stem
@@ -115,7 +114,7 @@ _PHONE = (
     r"(?:\+|(?<!\d)00(?=[1-9]))\d{1,3}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?!\d)"
     r"|\(\d{2,5}\)[ ]?\d{2,5}(?:[ -]\d{2,5}){1,3}(?!\d)"
     r"|\d{3}[-.]\d{3}[-.]\d{4}(?![\d-])|(?<=[ ])\d{3}-\d{4}(?![\d-])"
-    r"|0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?!\d)"
+    r"|0\d{2,4}[ /-]\d{2,}(?:[ -]\d{2,}){0,4}(?!\d)|\d{3}[ ]\d{3}[ ]\d{3,4}(?=[ ]*(?:[.;)\n]|\Z))"
 )
 _START = re.compile(
     rf"""
@@ -329,8 +328,7 @@ class _Scanner:
         keys = {f"token:{word}"}
         if re.fullmatch(r"v\d+(?:\.\d+)+", word):
             keys.add(f"written:{word[1:]}")
-        thousands = re.fullmatch(r"(\d+(?:\.\d+)?)k", word)
-        needs = frozenset(keys | ({f"number:{scaled(thousands[1], 3)}"} if thousands else set()))
+        needs = frozenset(keys)
         return self._found(start, end, "number", word, needs=needs, gives=needs)
 
     def _read_words(self, match: re.Match[str]) -> Iterator[Found]:
@@ -339,6 +337,8 @@ class _Scanner:
             r" and (?:a |one )?(half|quarter|third)|[ -](thirds|quarters|fifths|tenths|halves)\b",
             re.IGNORECASE,
         ).match(text, end)
+        if match[0].lower() == "zero" and text[max(0, start - 6) : start] in ("below ", "above "):
+            return
         if half is None and match[0].lower() == "one":
             counted = _COUNTED_AFTER.match(text, end)
             if not counted or _NOT_COUNTED_BEFORE.search(text, max(0, start - 20), start):
@@ -564,8 +564,11 @@ class _Scanner:
         if ordinal:
             return self._amount(start, ordinal.end(), replace(amount, ordinal=True))
         glued = _GLUED.match(text, end)
-        if glued:
-            return self._token(start, glued.end())
+        token = self._token(start, glued.end()) if glued else None
+        if glued and token and (glued[0] != "k" or value is None):
+            return token
+        if glued and value is not None:  # "5k steps" are 5,000
+            end, amount = glued.end(), replace(amount, value=value * 1000, written=_render(value * 1000))
         run, joined = self._run(end)
         rate, _ = rate_after(text, end)
         if not rate and run:
@@ -588,7 +591,7 @@ class _Scanner:
             version=version,
         )
         named = re.compile(r"([^\W\d_]{2,})[ -]\Z").search(text, max(0, start - 40), start)
-        keys = {f"written:{written}"} if version else set()
+        keys = set(token.gives) if token else {f"written:{written}"} if version else set()
         if named and named[1][0].isupper():
             keys.add(f"token:{fold_name(named[1])}{fold_name(written)}")
         return replace(self._amount(start, end, amount), needs=frozenset(keys), gives=frozenset(keys))

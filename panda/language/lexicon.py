@@ -27,6 +27,15 @@ _BESIDE_NUMBERS = frozenset(
 )
 NOT_COUNTED = FUNCTION_WORDS | _BESIDE_NUMBERS
 """Words that end the run of words behind a number: none of them is, or leads to, what is counted."""
+LABELS = frozenset(
+    """
+    aisle apartment box building bus carriage chapter class coach day desk episode exit figure flat flight
+    floor gate grade highway house item level line lot number page part platform question room route row
+    season seat section shelf size slide stall step suite table track train tram turn type unit
+    volume week zone
+    """.split()  # noqa: SIM905
+)
+"""Words that a number behind them only tells apart: "room 12" is no twelve of anything."""
 _HONORIFICS = frozenset("dr mr mrs ms prof st sir madam mx".split())  # noqa: SIM905
 _ACRONYMS = frozenset(
     """

@@ -459,18 +459,6 @@ def _plain(whole: str, decimals: str) -> str:
     return f"{whole}.{decimals}" if decimals else whole
 
 
-def scaled(value: str, places: int) -> str:
-    """
-    A normal number times ten to the power of *places*.
-
-    >>> scaled("1.5", 6), scaled("12", 3), scaled("0.2", 0)
-    ('1500000', '12000', '0.2')
-    """
-    whole, _, decimals = value.partition(".")
-    decimals = decimals.ljust(places, "0")
-    return _plain(whole + decimals[:places], decimals[places:])
-
-
 def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
     """
     The scale word or letter that follows a number.

@@ -1,12 +1,15 @@
 """How often the evidence check is wrong, in both directions, on pairs that a seed draws."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from panda.documents.evidence import check_evidence
+from panda.evals.cases import Case, load_cases
 from tests.documents.evidence_pairs import Pair, draw_pairs
 
+CASES = Path(__file__).with_name("evidence_cases.jsonl")
 MOST_FALSE_APPROVED = 0.002
 MOST_TRUE_REFUSED = 0.005
 
@@ -26,6 +29,13 @@ def test_pairs(seed: int) -> None:
     refused = [pair for pair in wrong if pair.supported]
     assert len(approved) <= MOST_FALSE_APPROVED * number[False], approved
     assert len(refused) <= MOST_TRUE_REFUSED * number[True], refused
+
+
+@pytest.mark.parametrize("case", load_cases(CASES), ids=lambda case: f"{case.query} | {case.options[0][1]}")
+def test_labelled_pairs(case: Case) -> None:
+    """Each pair that was written by hand is judged as it is labelled."""
+    found = check_evidence(case.query, [text for _, text in case.options])
+    assert bool(found) is (case.label == "unsupported"), found
 
 
 def test_every_kind_of_value_is_drawn() -> None:

