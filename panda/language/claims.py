@@ -64,6 +64,8 @@ class Amount:
     """What else the line counts for: "monthly rent: $900"."""
     head: str = ""
     """Stem of the word that it counts: "laptop" in "12 gaming laptops"."""
+    noun: str = ""
+    """The same word as it stands, in small letters."""
     counts: bool = False
     """Whether that word is sure to be what is counted: a plural, or one that is joined by a hyphen."""
     behind: frozenset[str] = frozenset()
@@ -573,14 +575,15 @@ class _Scanner:
         rate, _ = rate_after(text, end)
         if not rate and run:
             rate = rate_after(text, self._end_of_run(end))[0]
-        head, counts = _head(run, joined, value)
+        noun, counts = _head(run, joined, value)
         title, units = self._title(start)
         version = bool(label or _VERSION_BEFORE.search(text, max(0, start - 10), start)) and "." in written
         amount = replace(
             amount,
             rate=rate,
             rates=self._line_rates(start, end),
-            head=head,
+            head=stem(noun),
+            noun=noun,
             counts=counts,
             behind=frozenset(stem(word) for word in run),
             label=label,
@@ -684,18 +687,18 @@ class _Scanner:
 
 
 def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bool]:
-    """What a number counts, as a stem, and whether that is sure."""
+    """What a number counts, and whether that is sure."""
     if not run:
         return "", False
     if joined:
-        return stem(run[0]), True
+        return run[0], True
     if value == 1:
         words = run[:-1] if len(run) > 1 and is_plural(run[-1]) else run
-        return stem(words[-1]), False
+        return words[-1], False
     for word in run[:3]:
         if is_plural(word):
-            return stem(word), True
-    return stem(run[0]), False
+            return word, True
+    return run[0], False
 
 
 def is_plural(word: str) -> bool:

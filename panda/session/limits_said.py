@@ -7,18 +7,14 @@ from typing import Any
 
 from panda.documents.constraints import find_constraints
 from panda.documents.evidence import find_claims
-from panda.language.numbers import number_from_words
+from panda.language.claims import scan
+from panda.language.text_front import plain_text
 from panda.session.clipping import clip
 from panda.session.values import Constraint
 
 _MOST, _TEXT_CHARS = 30, 160
 _NOT = re.compile(r"(?P<value>\d+(?:\.\d+)?),? (?:and )?not (?P<was>\d+(?:\.\d+)?)\b")
-_COUNT = re.compile(
-    r"\b(?P<n>\d{1,4}|one|two|three|four|five|six|seven|eight|nine|ten|twelve|a dozen)\s+"
-    r"(?:[a-z]+ )??(?P<noun>[a-z]{3,}s|people|children|men|women)\b",
-    re.IGNORECASE,
-)
-_TIMES = {"days", "weeks", "months", "years", "hours", "minutes", "seconds", "nights", "times"}
+_TIMES = frozenset(("nights", "times"))
 _MOST_BOUND = re.compile(
     r"\b(?:under|below|less than|no more than|at most|up to|max\w*|within|before|by)\b", re.I
 )
@@ -52,7 +48,8 @@ def find_limits(query: str, known: Iterable[Constraint] = ()) -> list[dict[str, 
         keys = [one.key for one in known if one.active and str(one.value) == match["was"]]
         for key in keys or ["count"]:
             found[key] = {"key": key, "value": _number(match["value"]), "text": text}
-    if not _LIMIT_WORDS.search(query) and not _COUNT.search(query):
+    counts = _counts(query)
+    if not _LIMIT_WORDS.search(query) and not counts:
         return list(found.values())
     for claim in find_claims(query):
         name = {"price": "budget", "date": "date"}.get(claim.kind)
@@ -66,22 +63,27 @@ def find_limits(query: str, known: Iterable[Constraint] = ()) -> list[dict[str, 
                 else name
             )
             found[key] = {"key": key, "value": claim.value, "text": text}
-    for match in _COUNT.finditer(query):
-        noun = match["noun"].lower()
-        if noun not in _TIMES:
-            value = _number(match["n"])
-            found[f"count:{noun}"] = {"key": f"count:{noun}", "value": value, "text": text}
+    for noun, number in counts.items():
+        found[f"count:{noun}"] = {"key": f"count:{noun}", "value": number, "text": text}
     for clause in find_constraints(query):
         if not found and re.search(r"\b(?:only|must)\b", clause, re.IGNORECASE):
             found["only"] = {"key": "only", "value": clip(clause, _TEXT_CHARS), "text": text}
     return list(found.values())
 
 
-def _number(text: str) -> int | float | str:
-    if text.replace(".", "", 1).isdigit():
-        return float(text) if "." in text else int(text)
-    words = number_from_words(text.lower().replace("a dozen", "twelve"))
-    return words[0] if words else text
+def _counts(query: str) -> dict[str, int]:
+    """How many of what a query speaks of, by what is counted."""
+    amounts = [found.amount for found in scan(plain_text(query)) if found.amount]
+    return {
+        amount.noun: int(amount.value)
+        for amount in amounts
+        if amount.counts and amount.value is not None and amount.value.denominator == 1
+        if not amount.label and amount.noun not in _TIMES
+    }
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
 
 
 def merge_limits(
