@@ -27,8 +27,6 @@ from panda.recipes.journal import add_usage, whose_turn
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turn_folder import Next, Status
 
-_COMPRESSION_LAYER = "NERVES"
-
 Result = TypeVar("Result")
 Watch = Callable[[Phase], None]
 """Told of each phase before it runs."""
@@ -191,9 +189,7 @@ class Pipeline:
         )
         for cut in cuts:
             turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
-            line = compressed_line(
-                cut, timestamp=render_time(turn.folder.clock()), recipe=None, layer=_COMPRESSION_LAYER
-            )
+            line = compressed_line(cut, timestamp=render_time(turn.folder.clock()), recipe=None, layer=None)
             self._log({**line, **whose_turn(turn)})
         turn.write_context(document)
 

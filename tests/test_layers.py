@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "panda"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 TIERS = (
+    {"panda.__main__"},
     {"panda.cli"},
     {"panda.dry_run", "panda.gathering", "panda.proposing", "panda.replays", "panda.serving"},
     {"panda.app"},

@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Surroundings
 from panda.cli.contract import Document, Markdown, Result, Stream, Table
-from panda.cli.plain_text import one_line, render_error, render_json, render_rows
+from panda.cli.plain_text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.escaping import visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
@@ -73,7 +73,7 @@ def _attempt(
         if isinstance(outcome.body, Stream):
             _print_stream(outcome.body)
             return ""
-        return _answer(outcome.body, color=not environ.get("NO_COLOR"))
+        return _answer(outcome.body, color=allows_color(environ))
 
     try:
         outcome = _invoke(program, arguments, environ)
@@ -194,7 +194,7 @@ def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | by
 
         return table_text(body.columns, body.rows, stream=sys.stdout, color=color)
     if isinstance(body, Table):
-        return render_rows(body.rows)
+        return render_rows([body.columns, *body.rows] if body.rows else [])
     text = visible(body if isinstance(body, str) else body.text)
     return text + "\n" if text and not text.endswith("\n") else text
 

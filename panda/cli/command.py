@@ -12,6 +12,8 @@ from typer.core import TyperCommand
 
 from panda.cli.completion import complete_users
 from panda.cli.contract import Invocation, Result
+from panda.cli.option_rules import check_options
+from panda.cli.plain_text import allows_color
 from panda.cli.reporter import Reporter
 from panda.settings import SETTING_NAMES, load_settings
 from panda.trust import guard_links
@@ -19,12 +21,25 @@ from panda.trust import guard_links
 _PANEL = "Options of every command"
 
 _OPTIONS: Mapping[str, tuple[object, object]] = {
-    "root": (Annotated[str | None, typer.Option(help="The store.", metavar="DIR", show_default=False)], None),
+    "root": (
+        Annotated[
+            str | None,
+            typer.Option(
+                help="The store.  [env: PANDA_ROOT; default: ./panda-system-docs]",
+                metavar="DIR",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
     "user": (
         Annotated[
             str | None,
             typer.Option(
-                help="Whose turns.", metavar="ID", show_default=False, autocompletion=complete_users
+                help="Whose turns.  [env: PANDA_USER; default: default]",
+                metavar="ID",
+                show_default=False,
+                autocompletion=complete_users,
             ),
         ],
         None,
@@ -32,7 +47,11 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
     "wait": (
         Annotated[
             float | None,
-            typer.Option(help="Wait this long for a lock.", metavar="SECONDS", show_default=False),
+            typer.Option(
+                help="Wait this long for a lock.  [env: PANDA_WAIT_SECONDS; default: 600]",
+                metavar="SECONDS",
+                show_default=False,
+            ),
         ],
         None,
     ),
@@ -84,6 +103,7 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     """
 
     def run(ctx: typer.Context, **arguments: Any) -> Result:
+        check_options(function, ctx)
         options = {name: arguments.pop(name) for name in _OPTIONS}
         return function(_invocation(words, ctx.obj, options, arguments), **arguments)
 
@@ -123,7 +143,7 @@ def _invocation(
             stream=sys.stderr,
             quiet=options["quiet"],
             verbosity=options["verbose"],
-            color=not surroundings.environ.get("NO_COLOR"),
+            color=allows_color(surroundings.environ),
         ),
         environ=surroundings.environ,
         stdin=sys.stdin.buffer,

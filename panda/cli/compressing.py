@@ -92,7 +92,7 @@ def compress_document(
         made = _compressed(invocation, text, kind, budget, query, keep, patterns, log)
     except LimitError as exc:
         now = render_time(settings.clock())
-        log({**overflow_line(name, exc.message, timestamp=now, recipe=None, layer=layer), **about})
+        log({**overflow_line(name, exc.message, timestamp=now, recipe=None), **about})
         raise
     cut = Cut(name, made.before_tokens, made.after_tokens, made.method, kind, "command", made.seconds)
     now = render_time(settings.clock())
@@ -220,7 +220,7 @@ class _NoTurn:
         self.user_id = settings.user
         self.session_id = settings.session
         self.turn = 0
-        self.phase = 0
+        self.phase = None
         self.recordings = Recordings(())
         self._seed = settings.seed or 0
 

@@ -13,7 +13,11 @@ from panda.settings import SETTING_NAMES, Settings
 
 
 def show(invocation: Invocation) -> Result:
-    """Show every setting with its value and where it came from: flag, variable, file or default."""
+    """
+    Show every setting with its value and where it came from: flag, variable, file or default.
+
+    Example: panda config show
+    """
     settings = invocation.settings
     names = [one.name for one in fields(settings) if one.name not in ("origins", "project_text")]
     values = {name: _plain(getattr(settings, name)) for name in names}

@@ -8,12 +8,16 @@ from panda.cli.reporter import Reporter
 from panda.errors import PandaError
 from panda.settings import Settings
 from panda.storage.layout import Layout
-from panda.storage.opening import open_store, open_store_for_writing
+from panda.storage.opening import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
 from panda.trust import require_trust
 
 if TYPE_CHECKING:  # with all it imports: help must not wait for it
     from panda.recipes.executor import Layers
+
+
+_NAMED = ("--user", "PANDA_USER")
+"""Where a user is named for one command; a file names one before the first turn."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows for people: aligned on a terminal, tab-separated without a head when piped."""
+    """Rows for people: aligned on a terminal, tab-separated below a line of heads when piped."""
 
     columns: Sequence[str]
     """The heads."""
@@ -92,11 +96,31 @@ class Invocation:
     """Standard input, as bytes."""
     layers: "Layers | None" = None
     """Models that a server keeps from one run to the next; None for a command by itself."""
+    new_user: bool = False
+    """Whether the user may be one of whom nothing is saved yet."""
 
-    def store(self) -> Layout:
-        """The store for reading (NotFoundError without one, UntrustedError if the project moved it)."""
+    def store(self, *, new_user: bool = False) -> Layout:
+        """
+        The store for reading.
+
+        Args:
+            new_user: Whether the user may be one of whom nothing is saved yet.
+
+        Raises:
+            NotFoundError: There is no store, or not the user that --user or PANDA_USER names.
+            UntrustedError: The project moved the store.
+        """
         require_trust(self.settings, "root")
-        return open_store(self.settings.root)
+        layout = open_store(self.settings.root)
+        if not new_user:
+            self.check_user(layout)
+        return layout
+
+    def check_user(self, layout: Layout) -> None:
+        """Raises NotFoundError where --user or PANDA_USER names a user of whom the store has nothing."""
+        origin = self.settings.origin("user")
+        if origin in _NAMED and not self.new_user:
+            check_user(layout, self.settings.user, where=origin)
 
     def store_for_writing(self) -> Layout:
         """The store for writing (ReadOnlyStoreError if it is the checkout's demo), without leftovers."""

@@ -21,7 +21,10 @@ _SPLITS = ("test", "fit", "all")
 _Recipes = Annotated[
     list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
 ]
-_Cases = Annotated[Path | None, typer.Option(help="File or directory of labelled cases.", metavar="FILE")]
+_Cases = Annotated[
+    Path | None,
+    typer.Option(help="File or directory of labelled cases; ./tests/evals if left out.", metavar="FILE"),
+]
 
 
 def eval_recipes(
@@ -43,7 +46,7 @@ def eval_recipes(
     from panda.storage.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
-        asked = _cases(executor, cases or CASES_DIR, recipes or [], split)
+        asked = _cases(executor, cases, recipes or [], split)
         with invocation.reporter.progress("cases", len(asked)) as advance:
             answers = run_cases(executor, asked, advance=advance)
     report = build_report(answers)
@@ -69,7 +72,7 @@ def tune_recipes(
     from panda.storage.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
-        asked = _cases(executor, cases or CASES_DIR, recipes or [], "fit")
+        asked = _cases(executor, cases, recipes or [], "fit")
         with invocation.reporter.progress("cases", len(asked)) as advance:
             made = tune(executor, asked, advance=advance)
     folder = place_within(invocation.settings.recipe_dirs[0], FITS_DIR, FITS_DIR)
@@ -80,11 +83,20 @@ def tune_recipes(
     return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
 
 
-def _cases(executor: "RecipeExecutor", path: Path, recipes: Sequence[str], split: str) -> "list[Case]":
+def _cases(
+    executor: "RecipeExecutor", given: Path | None, recipes: Sequence[str], split: str
+) -> "list[Case]":
     from panda.evals.cases import load_cases
     from panda.evals.kinds import KINDS
     from panda.evals.running import recipe_of
 
+    path = given or CASES_DIR
+    if given is None and not path.is_dir():
+        raise UsageError(
+            f"there are no labelled cases in {path.absolute()}",
+            where="--cases",
+            fix="name a file or directory of JSON lines with --cases; those of panda lie in its checkout",
+        )
     if split not in _SPLITS:
         raise UsageError(f"there is no split {split!r}", where="--split", fix="use test, fit or all")
     of_kind = {name: recipe_of(executor, kind) for name, kind in KINDS.items()}

@@ -7,6 +7,7 @@ import typer
 
 from panda.cli.completion import complete_sessions, complete_ungathered_turns
 from panda.cli.contract import Document, Invocation, Result, Table
+from panda.cli.option_rules import excludes
 from panda.cli.turn import CLARIFY, read_query, waiting, watching
 from panda.errors import FileFormatError, HaltError, PandaError, UsageError
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phase
 _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
 
 
+@excludes("turn", "query", "session", "mode", "seed", fix="leave it out: a turn that is there has its own")
+@excludes("plan", "draft", fix="--plan stops before the draft: leave one of the two out")
 def gather(
     invocation: Invocation,
     turn: Annotated[
@@ -49,7 +52,7 @@ def gather(
     from panda.app import build
     from panda.gathering import check_gatherable
 
-    _check_usage(turn, query, plan=plan, draft=draft)
+    _check_given(turn, query)
     store = invocation.store_for_writing()
     app = build(invocation.settings, store, invocation.environ, invocation.layers)
     until: Until = "plan" if plan else "draft" if draft else "commit"
@@ -63,13 +66,10 @@ def gather(
         return _run(invocation, app, app.resume_turn(turn), until)
 
 
-def _check_usage(turn: int | None, query: str | None, *, plan: bool, draft: bool) -> None:
-    if (turn is None) == (query is None):
-        raise UsageError(
-            "give a TURN or --query, one of the two", where="TURN", fix='as in panda gather --query "What …?"'
-        )
-    if plan and draft:
-        raise UsageError("--plan stops before the draft", where="--draft", fix="leave out one of the two")
+def _check_given(turn: int | None, query: str | None) -> None:
+    if turn is None and query is None:
+        fix = 'as in panda gather --query "What …?"'
+        raise UsageError("give a TURN or --query, one of the two", where="TURN", fix=fix)
 
 
 def _run(invocation: Invocation, app: "App", running: "Turn", until: "Until") -> Result:

@@ -22,6 +22,8 @@ def import_file(
     A line is {"user", "turn"?, "session", "at", "query", "response", "summary"?, "topics"?}. Everything is
     checked first: a wrong line, or a number that another turn has, changes nothing. Turns that are there
     already stay as they are.
+
+    Example: panda import turns.jsonl
     """
     layout = invocation.store_for_writing()
     invocation.reporter.detail(f"reading {'stdin' if file == '-' else file}")

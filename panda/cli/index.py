@@ -20,6 +20,7 @@ from panda.cli.index_texts import (
     status_value,
     summary_line,
 )
+from panda.cli.option_rules import excludes, requires
 from panda.cli.plain_text import clipped
 from panda.documents.times import parse_time
 from panda.errors import CheckError, UsageError
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 _SUMMARY_CHARS = 100
 
 
+@excludes("full", "user", fix="leave it out: --full is for all users")
+@requires("limit", "summaries", True)
+@requires("max_seconds", "summaries", True)
 def rebuild(
     invocation: Invocation,
     full: Annotated[bool, typer.Option("--full", help="Start from nothing; for all users.")] = False,
@@ -54,14 +58,12 @@ def rebuild(
 
     With --summaries, saved turns that lack one get a summary first, with the recipe of phase 7. An
     interrupted run goes on where it stopped.
+
+    Example: panda index rebuild --summaries --limit 10
     """
     settings, layout = invocation.settings, invocation.store()
     user = settings.user if settings.origin("user") != "default" else None
     written = _summarise(invocation, user, limit, max_seconds) if summaries else None
-    if written is None and (limit is not None or max_seconds is not None):
-        raise UsageError(
-            "--limit and --max-seconds go with --summaries", where="--limit", fix="add --summaries"
-        )
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
         report = rebuild_index(
             _index(invocation), layout, settings.clock, user=user, full=full, watch=advance
@@ -75,6 +77,7 @@ def rebuild(
     return Result(data, problem_lines(problems), error=error)
 
 
+@excludes("batch", "query", "session", "since", "explain", "user", fix="--batch goes with -k alone")
 def search(
     invocation: Invocation,
     query: Annotated[str | None, typer.Argument(help="What to look for.", metavar="QUERY")] = None,
@@ -92,10 +95,11 @@ def search(
 
     With --batch, each line of the file is answered with a line of JSON: the turns of that user. Without "at",
     "last week" counts from the newest turn of the user.
+
+    Example: panda index search "gaming laptop" --explain --user demo
     """
     if batch is not None:
-        only = query is None and session is None and since is None and not explain
-        return _search_batch(invocation, batch, k, only=only)
+        return _search_batch(invocation, batch, k)
     if query is None:
         raise UsageError("QUERY is missing", where="QUERY", fix="give a query, or a file with --batch")
     settings, bounds = invocation.settings, Bounds(session=session, since=_instant(since))
@@ -116,7 +120,11 @@ def search(
 
 
 def status(invocation: Invocation) -> Result:
-    """Say how the index stands to the files of a user."""
+    """
+    Say how the index stands to the files of a user.
+
+    Example: panda index status --user demo
+    """
     found = index_status(_index(invocation), invocation.store(), invocation.settings.user)
     data = {"user": invocation.settings.user, **status_value(found)}
     return Result(data, Table(("what", "value"), status_rows(found)))
@@ -147,10 +155,7 @@ def _summarise(
     return report
 
 
-def _search_batch(invocation: Invocation, file: Path, limit: int, *, only: bool) -> Result:
-    if not only:
-        message = "--batch goes with -k alone"
-        raise UsageError(message, where="--batch", fix="leave out QUERY, --session, --since and --explain")
+def _search_batch(invocation: Invocation, file: Path, limit: int) -> Result:
     invocation.store()
     answers, reports = answer_questions(_index(invocation), read_questions(file), limit=limit)
     for report in reports.values():

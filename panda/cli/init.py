@@ -20,6 +20,8 @@ def init(
     Create a store.
 
     The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
+
+    Example: panda init --demo
     """
     settings = invocation.settings
     require_trust(settings, "root")

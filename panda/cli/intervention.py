@@ -27,10 +27,15 @@ def list_all(
     invocation: Invocation,
     resolved: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
 ) -> Result:
-    """List the open interventions of a user, newest last."""
+    """
+    List the open interventions of a user, newest last.
+
+    Example: panda intervention list --all
+    """
     user = invocation.settings.user
     found = list(_of_user(invocation, user, resolved=resolved))
     if not found:
+        invocation.store()  # of a user that is not there nothing is open either
         invocation.reporter.step(f"no {'' if resolved else 'open '}interventions of user {user}")
     rows = [tuple(one.value[key] for key in _KEYS) for one in found]
     columns: tuple[str, ...] = _COLUMNS
@@ -45,8 +50,12 @@ def show(
     invocation: Invocation,
     id_: Annotated[str, typer.Argument(help=_ID_HELP, metavar="ID", autocompletion=complete_interventions)],
 ) -> Result:
-    """Show an intervention: what was expected, what came, and what can be done."""
-    found = load_intervention(invocation.store(), id_)
+    """
+    Show an intervention: what was expected, what came, and what can be done.
+
+    Example: panda intervention show 20260105t143000z-demo-12
+    """
+    found = load_intervention(invocation.store(new_user=True), id_)
     _tell_how_to_go_on(invocation, found)
     return Result({**found.value, "go_on": found.go_on}, "\n".join(_lines(found)))
 
@@ -72,7 +81,7 @@ def resolve(
 
 
 def _of_user(invocation: Invocation, user: str, *, resolved: bool) -> Iterator[Intervention]:
-    for one in list_interventions(invocation.store()):
+    for one in list_interventions(invocation.store(new_user=True)):
         if isinstance(one, DamagedIntervention):
             invocation.reporter.warn(f"{one.error.where or one.path}: {one.error.message}")
         elif one.user in (None, user) and (resolved or one.is_open):

@@ -36,14 +36,20 @@ def log(
         typer.Option(help="Only this turn.", min=1, metavar="N", autocompletion=complete_turns),
     ] = None,
 ) -> Result:
-    """Show the recipes that ran for a user, newest last: when, how long, how many tokens."""
-    path, wanted = invocation.store().executions_log, _wanted(invocation, recipe, turn)
+    """
+    Show the recipes that ran for a user, newest last: when, how long, how many tokens.
+
+    Example: panda log --turn 813 --user demo
+    """
+    layout, wanted = invocation.store(new_user=True), _wanted(invocation, recipe, turn)
+    path = layout.executions_log
     if follow:
         return Result(None, Stream(_followed(invocation, path, wanted, lines)))
     with LogReader(path) as reader:
         parts = chain(reader.read_new(), reader.read_torn())
         found = deque(_records(invocation, parts, wanted), maxlen=lines or None)
     if not found:
+        invocation.check_user(layout)
         invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
     return Result({"lines": list(found)}, Table(_COLUMNS, [_row(record) for record in found]))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from panda.cli.contract import Invocation, Result, Stream
+from panda.cli.option_rules import requires
 from panda.cli.serve import HOST_HELP, read_token
 from panda.cli.synthesize import FACTS_HELP, open_source
 from panda.memory.scope_reading import FactSource
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # imported when a server starts
 _STOP_SECONDS = 2  # clients keep a stream open, which would never end by itself
 
 
+@requires("host", "http", True)
+@requires("port", "http", True)
 def mcp(
     invocation: Invocation,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not on stdin and stdout.")] = False,
@@ -35,6 +38,7 @@ def mcp(
 
     Example: panda mcp --user demo
     """
+    invocation = replace(invocation, new_user=True)  # a client may ask the first turn of a user
     source = open_source(invocation, facts)
     source.load()  # a broken file is told now, not to the first client
     if http:

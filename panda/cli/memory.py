@@ -24,7 +24,7 @@ from panda.memory.assertions import Assertion, Statement
 from panda.memory.keys import memory_key
 from panda.memory.merging import merge_files
 from panda.memory.projection import Projection
-from panda.memory.remembered import Remembered, load_remembered
+from panda.memory.remembered import load_remembered
 from panda.memory.remembering import Memory
 from panda.storage.layout import Layout
 
@@ -86,19 +86,18 @@ def list_all(
     """
     settings = invocation.settings
     now = settings.clock()
-    found = [one for one in load_remembered(read_memory(invocation), now) if _fits(one, kind, scope, entity)]
+    if kind not in (None, "preference", "fact"):
+        raise UsageError(f"{kind!r} is no kind", where="--kind", fix="preference or fact")
+    about = find_triple("any", Given(scope=scope, entity=entity), settings.user, "--scope")[1]
+    found = [
+        one
+        for one in load_remembered(read_memory(invocation), now)
+        if kind in (None, one.kind) and scope in (None, one.scope) and (entity is None or one.entity == about)
+    ]
     if not found:
         invocation.reporter.step(f"nothing is remembered of user {settings.user} in {settings.root}")
     data = {"user": settings.user, "memory": [remembered_data(one, now) for one in found]}
     return Result(data, Table(LIST_COLUMNS, [list_row(one, now) for one in found]))
-
-
-def _fits(one: Remembered, kind: str | None, scope: str | None, entity: str | None) -> bool:
-    if kind not in (None, "preference", "fact"):
-        raise UsageError(f"{kind!r} is no kind", where="--kind", fix="preference or fact")
-    triple = find_triple(one.relation, Given(scope=scope, entity=entity), "nobody", "--scope")
-    about = entity is None or one.entity == triple[1]
-    return about and kind in (None, one.kind) and scope in (None, one.scope)
 
 
 def get(invocation: Invocation, key: Key, scope: Scope = None, entity: Entity = None) -> Result:

@@ -18,6 +18,7 @@ from panda.cli.memory_texts import (
     conflict_row,
     finding_row,
 )
+from panda.cli.option_rules import excludes
 from panda.errors import CheckError, UsageError
 from panda.memory.conflicts import Contradiction, find_contradictions, resolve
 from panda.memory.lint import lint_memory
@@ -38,6 +39,7 @@ def conflicts(invocation: Invocation) -> Result:
     return Result(data, Table(CONFLICT_COLUMNS, [conflict_row(one, settings.user) for one in found]))
 
 
+@excludes("winner", "value", "type_")
 def resolve_conflict(
     invocation: Invocation,
     conflict: Annotated[
@@ -63,7 +65,7 @@ def resolve_conflict(
     Example: panda memory resolve conflict-0123456789ab --winner fact-89abcdef01234567
     """
     settings = invocation.settings
-    if (winner is None) == (not value):
+    if winner is None and not value:
         raise UsageError("give --winner or --value, one of the two", where="--winner", fix="see --help")
     chosen = partial(_value, value, type_) if value else None
     resolution, records = resolve(

@@ -13,7 +13,11 @@ _COLUMNS = ("model", "layers", "backend", "n_ctx", "writes", "scores", "seconds"
 
 
 def list_models(invocation: Invocation) -> Result:
-    """List the models of models.yaml and the layers they serve, without loading one."""
+    """
+    List the models of models.yaml and the layers they serve, without loading one.
+
+    Example: panda models list
+    """
     models_file = load_models(invocation.settings)
     with _layers(invocation, models_file) as layers:
         states = survey_models(models_file, layers)
@@ -21,7 +25,11 @@ def list_models(invocation: Invocation) -> Result:
 
 
 def check(invocation: Invocation) -> Result:
-    """Load each model, write or score one token with it, and say how long that took."""
+    """
+    Load each model, write or score one token with it, and say how long that took.
+
+    Example: panda models check
+    """
     models_file = load_models(invocation.settings)
     states = []
     with (

@@ -10,6 +10,16 @@ from panda.documents.sentences import shorten
 from panda.errors import PandaError
 
 
+def allows_color(environ: Mapping[str, str]) -> bool:
+    """
+    Whether a terminal may be sent colours and bold type.
+
+    >>> allows_color({}), allows_color({"NO_COLOR": "1"}), allows_color({"TERM": "dumb"})
+    (True, False, False)
+    """
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
 def one_line(text: str) -> str:
     r"""
     A text as one visible line.

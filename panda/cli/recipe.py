@@ -28,7 +28,11 @@ _Name = Annotated[
 
 
 def list_recipes(invocation: Invocation) -> Result:
-    """List the recipes in force: layer, mode, token budgets, risk and purpose."""
+    """
+    List the recipes in force: layer, mode, token budgets, risk and purpose.
+
+    Example: panda recipe list
+    """
     book = _book(invocation)
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
@@ -60,7 +64,11 @@ def list_recipes(invocation: Invocation) -> Result:
 
 
 def show(invocation: Invocation, name: _Name) -> Result:
-    """Show a recipe's file as it is; with --json the values that were read from it, defaults included."""
+    """
+    Show a recipe's file as it is; with --json the values that were read from it, defaults included.
+
+    Example: panda recipe show pipeline/phase1_reflection
+    """
     book = _book(invocation)
     path = book.path_of(name)
     if path is None:
@@ -88,6 +96,8 @@ def render(
     Show the messages that a recipe sends to a model that writes, without calling one.
 
     What only the running phase knows, such as the options of its choices, stands there as <…>.
+
+    Example: panda recipe render pipeline/phase3_planner_chat --turn 813 --user demo
     """
     book = _book(invocation)
     recipe = book.load_recipe(name)

@@ -8,7 +8,15 @@ from typing import TextIO
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -62,9 +70,18 @@ def progress_bar(label: str, total: int, *, stream: TextIO, color: bool) -> Iter
     """
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     console = Console(file=stream, force_terminal=True, no_color=not color)
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
+    with Progress(*columns, _Rate(), TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(visible(label), total=total)
         yield lambda: progress.advance(task)
+
+
+class _Rate(ProgressColumn):
+    """How many things are done in a second; in a minute where that is less than one."""
+
+    def render(self, task: Task) -> Text:
+        """The rate so far; nothing before the first thing is done."""
+        speed = task.speed or 0
+        return Text(f"{speed:.1f}/s" if speed >= 1 else f"{60 * speed:.1f}/min" if speed else "")
 
 
 def _rendered(content: RenderableType, *, stream: TextIO, color: bool) -> str:

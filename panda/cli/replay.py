@@ -1,5 +1,6 @@
 """`panda replay`: saved turns judged again, or run again with recorded or live answers."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ import typer
 
 from panda.cli.completion import complete_sessions, complete_turns
 from panda.cli.contract import Invocation, Result, Table
+from panda.cli.option_rules import requires
 from panda.documents.problems import Verdict
 from panda.errors import CheckError, UsageError
 from panda.storage.layout import Layout
@@ -24,6 +26,7 @@ _MODES = ("verify", "simulate", "rerun")
 _MISSES = ("report", "run")
 
 
+@requires("on_miss", "mode", "simulate")
 def replay(
     invocation: Invocation,
     selection: Annotated[
@@ -128,14 +131,20 @@ def run_turns(
     )
     tasks: list[Task] = plan_tasks(places, mode, live=live, keep=run.kept_turn)  # type: ignore[arg-type]
     lines: list[TurnLine] = []
+    started = time.monotonic()
     with invocation.reporter.progress("replaying", len(tasks)) as advance:
         for line in run_tasks(invocation.settings, invocation.environ, tasks, workers=workers):
             run.add(line)
-            lines.append(line)
-            _tell(invocation, line)
+            lines.append(_told(invocation, line))
             advance()
     run.finish(invocation.settings.clock)
+    _tell_rate(invocation, len(lines), time.monotonic() - started)
     return run, sorted(lines, key=lambda line: (line.user, line.turn))
+
+
+def _tell_rate(invocation: Invocation, turns: int, seconds: float) -> None:
+    each = f", {seconds / turns:.2f} s a turn" if turns else ""
+    invocation.reporter.step(f"{turns} turns in {seconds:.1f} s{each}")
 
 
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:
@@ -169,9 +178,10 @@ def _fingerprint(invocation: Invocation) -> dict[str, object]:
         return fingerprint(book, layers)
 
 
-def _tell(invocation: Invocation, line: "TurnLine") -> None:
+def _told(invocation: Invocation, line: "TurnLine") -> "TurnLine":
+    """The line; what it found is told."""
     if line.verdict is Verdict.SOUND:
-        return
+        return line
     invocation.reporter.step(f"turn {line.turn}: {line.result}")
     for finding in line.findings:
         invocation.reporter.step(finding)
@@ -179,6 +189,7 @@ def _tell(invocation: Invocation, line: "TurnLine") -> None:
         invocation.reporter.step(f"miss in {miss['recipe']} ({miss['kind']}):\n{miss['difference']}")
     for name, difference in line.different.items():
         invocation.reporter.step(f"{name}:\n{difference}")
+    return line
 
 
 def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:

@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from panda.cli.contract import Invocation, Result, Stream
+from panda.cli.option_rules import excludes
 from panda.cli.synthesize import FACTS_HELP, open_source
 from panda.memory.scope_reading import FactSource
 
 HOST_HELP = "Name or address to listen on; other than this machine's own only with PANDA_TOKEN set."
 
 
+@excludes("facts", "user", fix="leave it out: the facts are those of the file")
 def serve(
     invocation: Invocation,
     host: Annotated[str, typer.Option(help=HOST_HELP, metavar="HOST")] = "127.0.0.1",

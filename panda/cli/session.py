@@ -29,7 +29,11 @@ _Session = Annotated[
 
 
 def list_all(invocation: Invocation) -> Result:
-    """List the sessions of a user, the one that was active last at the end."""
+    """
+    List the sessions of a user, the one that was active last at the end.
+
+    Example: panda session list --user demo
+    """
     layout, user = invocation.store(), invocation.settings.user
     names = {*session_ids(layout, user), *saved_turns(layout, user)}
     found = [row for name in names if (row := _row(invocation, layout, name)) is not None]

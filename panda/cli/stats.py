@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from panda.cli.contract import Invocation, Result, Table
+from panda.cli.option_rules import requires
 from panda.compression.events import CompressionMetrics, sum_compressions
 from panda.documents.problems import Problem
 from panda.documents.times import parse_time, render_time
@@ -26,6 +27,7 @@ _KINDS = (*BY, "compression")
 _BAR_CHARS = 40
 
 
+@requires("plot", "by", *BY)
 def stats(
     invocation: Invocation,
     by: Annotated[
@@ -44,12 +46,14 @@ def stats(
 
     Example: panda stats --by phase --plot
     """
-    if by not in _KINDS:
-        raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
+    _check_kind(by)
     compressions: list[Mapping[str, Any]] = []
-    records = _kept(_records(invocation, _start(since)), compressions)
+    layout = invocation.store(new_user=True)
+    records = _kept(_records(invocation, layout, _start(since)), compressions)
     group = by if by in BY else "recipe"
-    found = sum_executions(records, by=group, verdict=_verdict(invocation.store()))
+    found = sum_executions(records, by=group, verdict=_verdict(layout))
+    if not found and not compressions:
+        invocation.check_user(layout)
     metrics = sum_compressions(compressions)
     data = {
         "by": group,
@@ -63,9 +67,14 @@ def stats(
     return Result(data, Table(_COLUMNS, [(name, *vars(one).values()) for name, one in found.items()]))
 
 
-def _records(invocation: Invocation, since: str) -> Iterator[Mapping[str, Any]]:
+def _check_kind(by: str) -> None:
+    if by not in _KINDS:
+        raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
+
+
+def _records(invocation: Invocation, layout: Layout, since: str) -> Iterator[Mapping[str, Any]]:
     """The lines of the user; a damaged one becomes a warning."""
-    with LogReader(invocation.store().executions_log) as reader:
+    with LogReader(layout.executions_log) as reader:
         for part in chain(reader.read_new(), reader.read_torn()):
             if isinstance(part, Problem):
                 invocation.reporter.warn(f"{part.where}: {part.message}")

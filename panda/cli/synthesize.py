@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from panda.cli.contract import Invocation, Result, Table
+from panda.cli.option_rules import excludes
 from panda.documents.memory_file import render_value
 from panda.memory.scope_facts import SCOPES, Fact
 from panda.memory.scope_reading import FactSource, file_source, memory_source
@@ -17,6 +18,7 @@ FACTS_HELP = 'Facts of this file, {"facts": […], "conflicts": […]}, not the 
 _COLUMNS = ("entity", "relation", "value", "conf.", "", "other value", "conf.")
 
 
+@excludes("facts", "user", fix="leave it out: the facts are those of the file")
 def synthesize_scope(
     invocation: Invocation,
     scope: Annotated[

@@ -17,7 +17,11 @@ _COLUMNS = ("tool", "kind", "arguments", "description")
 
 
 def list_tools(invocation: Invocation) -> Result:
-    """List the tools that plans can use, with their arguments; with --json their schemas too."""
+    """
+    List the tools that plans can use, with their arguments; with --json their schemas too.
+
+    Example: panda tool list
+    """
     data = [
         {
             "tool": tool.name,

@@ -9,6 +9,7 @@ import typer
 from panda.cli.completion import complete_sessions, complete_unfinished_turns
 from panda.cli.contract import Invocation, Markdown, Result, Table
 from panda.cli.input_text import read_argument
+from panda.cli.option_rules import excludes
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
 from panda.storage.layout import IMAGE_JSON, METRICS_JSON, RESPONSE_MD
 from panda.storage.turn_folder import TurnFolder
@@ -21,8 +22,10 @@ if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phase
 
 CLARIFY = 21
 _MODES = ("chat", "code")
+_RESUMED = "leave it out: a turn that goes on has its own"
 
 
+@excludes("resume", "query", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
 def turn(
     invocation: Invocation,
     query: Annotated[
@@ -56,10 +59,10 @@ def turn(
     """
     from panda.app import build
 
-    _check_usage(query, resume, mode, dry_run=dry_run, image=image)
+    _check_usage(query, resume, mode)
     picture = load_picture(image) if image is not None else None
     only_plan = dry_run and mode == "chat"
-    store = invocation.store() if only_plan else invocation.store_for_writing()
+    store = invocation.store(new_user=True) if only_plan else invocation.store_for_writing()
     app = build(invocation.settings, store, invocation.environ, invocation.layers)
     if resume is not None:
         return _resume(invocation, app, resume)
@@ -76,21 +79,13 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
 
 
-def _check_usage(
-    query: str | None, resume: int | None, mode: str, *, dry_run: bool, image: Path | None
-) -> None:
+def _check_usage(query: str | None, resume: int | None, mode: str) -> None:
     if mode not in _MODES:
         raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=f"use {' or '.join(_MODES)}")
     if (query is None) == (resume is None):
         raise UsageError(
             "give a query or --resume TURN, one of the two", where="QUERY|-", fix='as in panda turn "What …?"'
         )
-    if image is not None and resume is not None:
-        raise UsageError(
-            "--image goes with a query", where="--image", fix="leave it out: the turn has its own"
-        )
-    if dry_run and resume is not None:
-        raise UsageError("--dry-run goes with a query", where="--dry-run", fix="leave out --resume")
 
 
 def watching(invocation: Invocation, running: "Turn") -> "Callable[[Phase], None]":

@@ -25,7 +25,11 @@ def list_turns(
     ] = None,
     limit: Annotated[int, typer.Option(help="The newest so many; 0 for all.", min=0)] = 20,
 ) -> Result:
-    """List the saved turns of a user, newest last."""
+    """
+    List the saved turns of a user, newest last.
+
+    Example: panda list --session default --limit 5
+    """
     settings = invocation.settings
     store = TurnStore(invocation.store(), settings.user, settings.clock)
     rows = list_rows(store, session=session, limit=limit or None)
@@ -55,7 +59,11 @@ def show(
         str, typer.Option(help="Another file of the turn, e.g. response.md.", metavar="NAME")
     ] = CONTEXT_MD,
 ) -> Result:
-    """Show a turn: rendered on a terminal, exactly as it is on disk when piped."""
+    """
+    Show a turn: rendered on a terminal, exactly as it is on disk when piped.
+
+    Example: panda show 813 --section 2 --user demo
+    """
     settings = invocation.settings
     if section is not None and file != CONTEXT_MD:
         raise UsageError("--section goes with context.md only", where=f"--file {file}", fix="leave one out")

@@ -11,8 +11,11 @@ COMPRESSED = "compressed"
 OVERFLOW = "overflow"
 """The same where something was over its budget and could not be brought below it."""
 
+_BY_MODEL = ("model", "rewrite")
+"""Methods for which a model was asked."""
 
-def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str) -> dict[str, object]:
+
+def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str | None) -> dict[str, object]:
     """
     One compression for the log, without whose it was.
 
@@ -20,7 +23,7 @@ def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str)
         cut: What was compressed.
         timestamp: When.
         recipe: Name of the recipe whose call it was for; None if it was for a file.
-        layer: Layer whose model compresses.
+        layer: Layer whose model compresses, where one is asked; the line names it only if one was.
 
     >>> line = compressed_line(Cut("§4", 3000, 2400), timestamp="", recipe=None, layer="NERVES")
     >>> line["trigger"], line["tokens_saved"], line["compression_ratio"]
@@ -33,7 +36,7 @@ def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str)
         "document": cut.name,
         "content_type": cut.content_type,
         "recipe": recipe,
-        "model_layer": layer,
+        "model_layer": layer if cut.method in _BY_MODEL else None,
         "method": cut.method,
         "original_tokens": cut.before_tokens,
         "compressed_tokens": cut.after_tokens,
@@ -43,9 +46,7 @@ def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str)
     }
 
 
-def overflow_line(
-    what: str, message: str, *, timestamp: str, recipe: str | None, layer: str
-) -> dict[str, object]:
+def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None) -> dict[str, object]:
     """
     What could not be brought within its budget, for the log.
 
@@ -54,7 +55,6 @@ def overflow_line(
         message: By how much.
         timestamp: When.
         recipe: As for compressed_line.
-        layer: As for compressed_line.
     """
     return {
         "timestamp": timestamp,
@@ -62,7 +62,7 @@ def overflow_line(
         "document": what,
         "content_type": None,
         "recipe": recipe,
-        "model_layer": layer,
+        "model_layer": None,
         "message": message,
     }
 

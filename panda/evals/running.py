@@ -61,7 +61,7 @@ class EvalJournal:
     """A journal that keeps nothing: what is measured is no turn."""
 
     user_id = session_id = "eval"
-    turn = phase = 0
+    turn, phase = 0, None
 
     def __init__(self) -> None:
         self.recordings = Recordings([])

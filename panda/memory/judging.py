@@ -28,6 +28,7 @@ from panda.storage.layout import (
 )
 from panda.storage.names import turn_number
 from panda.storage.records import load_object
+from panda.storage.schemas import check_json
 from panda.storage.temporaries import is_temporary
 from panda.storage.turn_folder import TurnFolder
 
@@ -90,7 +91,7 @@ def judge_turn(directory: Path) -> list[Problem]:
         if section is None:
             return []
         query = str(load_object(directory / METADATA_JSON).get("query") or "")
-        gathered = load_object(directory / GATHERED_CONTEXT_JSON) if _is_there(directory) else {}
+        gathered = _gathered(directory / GATHERED_CONTEXT_JSON)
         at = _instant(gathered.get("gathered_at")) or document.front.created_at
         snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
         past = PastNodes(
@@ -108,8 +109,11 @@ def judge_turn(directory: Path) -> list[Problem]:
     return [Problem(str(path), issue, key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
 
 
-def _is_there(directory: Path) -> bool:
-    return (directory / GATHERED_CONTEXT_JSON).exists()
+def _gathered(path: Path) -> dict[str, Any]:
+    value = load_object(path) if path.exists() else {}
+    if value:
+        check_json(GATHERED_CONTEXT_JSON, value, str(path))
+    return value
 
 
 def _instant(value: object) -> datetime | None:

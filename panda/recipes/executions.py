@@ -45,7 +45,7 @@ def execution_lines(ran: Ran, *, timestamp: str) -> Iterator[Mapping[str, object
         line = compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer)
         yield {**line, **whose_turn(ran.journal)}
     if isinstance(ran.ended, BudgetExceededError):
-        line = overflow_line("call", ran.ended.message, timestamp=timestamp, recipe=recipe.name, layer=layer)
+        line = overflow_line("call", ran.ended.message, timestamp=timestamp, recipe=recipe.name)
         yield {**line, **whose_turn(ran.journal)}
     reply = ran.ended if isinstance(ran.ended, Reply) else None
     yield {

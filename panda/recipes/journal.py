@@ -24,7 +24,9 @@ class Journal(Protocol):
     def turn(self) -> int: ...
 
     @property
-    def phase(self) -> int: ...
+    def phase(self) -> int | None:
+        """The phase that runs; None for work outside a turn."""
+        ...
 
     @property
     def recordings(self) -> Recordings:
@@ -46,6 +48,10 @@ class Journal(Protocol):
     def knows_prefix(self, digest: str) -> bool:
         """Whether a prefix was written down before; from now on it counts as written."""
         ...
+
+
+RULES = "rules"
+"""Method of an execution for which no model was asked."""
 
 
 class CallWriter:
@@ -73,6 +79,7 @@ class CallWriter:
             "version": recipe_digest(recipe.text, prompts),
         }
         self.totals = Usage(0, 0, 0)
+        self._kinds: dict[str, None] = {}
 
     def write_generate(
         self, messages: Sequence[Message], params: GenerateParams, completion: Completion, attempt: int
@@ -126,8 +133,9 @@ class CallWriter:
             "version": self._hashes["version"],
             "phase": self._journal.phase,
             "model_layer": self._recipe.model_layer,
-            "model": self._model.name,
-            "model_digest": self._model.digest,
+            "method": "+".join(self._kinds) or RULES,
+            "model": self._model.name if self._kinds else None,
+            "model_digest": self._model.digest if self._kinds else None,
             **whose_turn(self._journal),
             "tokens": token_fields(self.totals),
         }
@@ -135,6 +143,7 @@ class CallWriter:
     def _write(
         self, kind: str, record: Mapping[str, object], usage: Usage, seconds: float, attempt: int
     ) -> None:
+        self._kinds.setdefault(kind)
         self._journal.add_call(
             {
                 "phase": self._journal.phase,

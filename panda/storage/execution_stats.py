@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 By = Literal["recipe", "layer", "phase", "day"]
 BY: tuple[By, ...] = ("recipe", "layer", "phase", "day")
+OUTSIDE = "outside a turn"
+"""Group of what ran in no phase."""
 _BINS = 10
 
 
@@ -79,10 +81,10 @@ def _group(record: Mapping[str, Any], by: By) -> str:
         case "recipe":
             return str(record.get("key") or record.get("recipe"))
         case "layer":
-            return f"{record.get('model_layer')} ({record.get('model')})"
+            return f"{record.get('model_layer')} ({record.get('model') or record.get('method') or 'unknown'})"
         case "phase":
             phase = record.get("phase")
-            return "unknown" if phase is None else str(phase)
+            return OUTSIDE if phase is None else str(phase)
         case "day":
             return str(record.get("timestamp"))[:10]
 

@@ -1,10 +1,14 @@
 """Opening a store for reading or writing."""
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 
 from panda.errors import NotFoundError, ReadOnlyStoreError
+from panda.storage.index_scan import users_of
 from panda.storage.layout import Layout
+
+_NAMED_USERS = 8
 
 
 def open_store(root: Path) -> Layout:
@@ -24,6 +28,17 @@ def open_store(root: Path) -> Layout:
 def is_writable(layout: Layout) -> bool:
     """Whether this process may write the store, by its mark, permissions and mount."""
     return not layout.read_only_mark.exists() and os.access(layout.root, os.W_OK)
+
+
+def check_user(layout: Layout, user: str, *, where: str) -> None:
+    """Raises NotFoundError, with the nearest names, for a user of whom the store has nothing."""
+    if layout.user(user).is_dir():
+        return
+    known = users_of(layout)
+    near = get_close_matches(user, known, n=3, cutoff=0.5)
+    some = f"users are {', '.join(known[:_NAMED_USERS])}{', …' if len(known) > _NAMED_USERS else ''}"
+    fix = f"did you mean {' or '.join(near)}?" if near else some if known else "a first turn makes a user"
+    raise NotFoundError(f"there is no user {user!r} in {layout.root}", where=where, fix=fix)
 
 
 def open_store_for_writing(root: Path) -> Layout:

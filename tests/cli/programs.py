@@ -28,6 +28,11 @@ class Ended:
     """stderr."""
 
     @property
+    def rows(self) -> list[str]:
+        """The lines of a table in stdout, below its heads."""
+        return self.out.splitlines()[1:]
+
+    @property
     def value(self) -> dict[str, Any]:
         """stdout as the one JSON object that it must be."""
         found = json.loads(self.out)

@@ -97,7 +97,7 @@ def test_signals(capsys: pytest.CaptureFixture[str], how: str, code: int) -> Non
         (["ecko"], "no such command 'ecko'. Did you mean 'echo'?"),
         (["echo"], "missing argument 'TEXT'"),
         (["echo", "a", "b"], "got unexpected extra argument(s) (b)"),
-        (["echo", "a", "--tims", "2"], "no such option: --tims (Possible options: --times)"),
+        (["echo", "a", "--tims", "2"], "no such option: --tims (Possible options: --times, --trust)"),
         (["echo", "a", "--times"], "option '--times' requires an argument"),
     ],
 )
@@ -154,7 +154,7 @@ def test_reports_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_table_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     """A piped table has one line a row, cells separated by tabs, control characters written out."""
-    assert run_words(make_program(), ["table"], capsys).out == "1\ta\\x1b[31m b\n20\t\n"
+    assert run_words(make_program(), ["table"], capsys).out == "n\ttext\n1\ta\\x1b[31m b\n20\t\n"
 
 
 def test_markdown_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

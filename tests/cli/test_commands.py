@@ -96,7 +96,7 @@ def test_no_store(panda: Session, words: list[str]) -> None:
 
 def test_list(filled: Session) -> None:
     """`list` shows number, time, session, status and a clipped query, newest last."""
-    lines = filled("list").out.splitlines()
+    lines = filled("list").rows
     assert [line.split("\t")[0] for line in lines] == ["1", "2", "4"]
     number, time, session, status, query = lines[-1].split("\t")
     assert (number, time, session, status) == ("4", "2026-01-04T10:00:00Z", "a", "imported")
@@ -120,7 +120,7 @@ def test_list_damaged(filled: Session) -> None:
     """A turn whose metadata.json is damaged is listed as unreadable, and a warning says why."""
     (filled.root / "users/default/turns/turn_000002/metadata.json").write_text("{", encoding="utf-8")
     ended = filled("list")
-    assert ended.out.splitlines()[1].split("\t")[3] == "unreadable"
+    assert ended.rows[1].split("\t")[3] == "unreadable"
     assert ended.err.startswith("warning: turn 2: ")
 
 

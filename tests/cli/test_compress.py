@@ -117,6 +117,22 @@ def test_what_the_model_reads_is_logged(compress: Compress, file: Path, tmp_path
         (None, "compressed"),
     ]
     assert lines[0]["tokens"]["output"] > 20
+    assert (lines[0]["phase"], lines[0]["turn_id"]) == (None, None)
+    assert (lines[0]["method"], lines[0]["model"]) == ("choose", "smollm2-135m")
+    assert (lines[1]["method"], lines[1]["model_layer"]) == ("model", "NERVES")
+
+
+def test_a_model_that_was_not_asked_is_not_named(compress: Compress, file: Path, tmp_path: Path) -> None:
+    """A compression by words alone, and one that could not be done, name no layer in the log."""
+    layout = build_store(tmp_path / "store")
+    assert compress(str(file), "--budget", "40", "--query", "fan", "--root", str(layout.root)).code == 0
+    assert compress(str(file), "--budget", "20", "--keep", "loud", "--root", str(layout.root)).code == 4
+    with LogReader(layout.executions_log) as reader:
+        lines = [line.record for line in reader.read_new() if isinstance(line, LogLine)]
+    assert [(line["event"], line.get("method"), line["model_layer"]) for line in lines] == [
+        ("compressed", "lexical", None),
+        ("overflow", None, None),
+    ]
 
 
 def test_an_old_result_is_made_anew(file: Path, tmp_path: Path) -> None:

@@ -64,3 +64,14 @@ def test_recipe_that_no_case_asks(tmp_path: Path) -> None:
     value = measure(tmp_path, "pipeline/phase7_summarizer")
     assert value["exit_code"] == 2
     assert "pipeline/phase1_reflection" in value["error"]["fix"]
+
+
+@pytest.mark.parametrize("command", ["eval", "tune"])
+def test_without_cases(tmp_path: Path, command: str) -> None:
+    """Where no labelled cases lie, as after an installation, the error says how to name some."""
+    done = subprocess.run(
+        [PANDA, command, "--json"], capture_output=True, env={**os.environ}, check=False, cwd=tmp_path
+    )
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["where"]) == (2, "--cases")
+    assert f"{tmp_path}/tests/evals" in error["message"]

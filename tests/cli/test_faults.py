@@ -40,7 +40,7 @@ def test_name_without_directory(tmp_path: Path, capsys: pytest.CaptureFixture[st
     """A turn's name that is no directory is left out by list, unknown to show, found by validate."""
     layout = build_store(tmp_path)
     (layout.turns("demo") / "turn_000009").symlink_to("gone")
-    assert [line.split("\t")[0] for line in panda(layout, capsys, "list").out.splitlines()] == ["1", "2", "3"]
+    assert [line.split("\t")[0] for line in panda(layout, capsys, "list").rows] == ["1", "2", "3"]
     assert panda(layout, capsys, "show", "9").code == 2
     ended = panda(layout, capsys, "validate", str(layout.users))
     assert (ended.code, "turn_000009: no directory" in ended.out) == (3, True)
@@ -62,7 +62,7 @@ def test_turn_that_vanishes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     try:
         for _ in range(15):
             listed = panda(layout, capsys, "list")
-            numbers = {line.split("\t")[0] for line in listed.out.splitlines()}
+            numbers = {line.split("\t")[0] for line in listed.rows}
             assert (listed.code, numbers >= {"1", "3"}) == (0, True)
             assert panda(layout, capsys, "show", "2").code in (0, 2, 74)
             assert panda(layout, capsys, "validate", str(layout.users)).code in (0, 3, 74)
@@ -108,7 +108,7 @@ def test_clock_that_steps_back(tmp_path: Path, capsys: pytest.CaptureFixture[str
     readings = [parse_hlc(one.fact.hlc) for one in log.assertions]
     assert readings == sorted(set(readings))
     assert "$700" in layout.preferences("demo").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in panda(layout, capsys, "list").out.splitlines()]
+    lines = [line.split("\t") for line in panda(layout, capsys, "list").rows]
     assert [(line[0], line[1]) for line in lines[-2:]] == [
         ("4", render_time(NOW)),
         ("5", render_time(earlier)),

@@ -48,7 +48,7 @@ def halted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Halted:
 
 def test_list(halted: Halted) -> None:
     """The open interventions of the user are listed, newest last, a line each."""
-    lines = halted("list").out.splitlines()
+    lines = halted("list").rows
     assert [line.split("\t")[0] for line in lines] == halted.ids[:3]
     assert lines[0].split("\t")[1:] == [
         "2026-01-01T10:00:00Z",
@@ -64,8 +64,8 @@ def test_resolve(halted: Halted) -> None:
     value = json.loads((halted.layout.interventions / f"{halted.ids[0]}.json").read_bytes())
     assert (value["status"], value["resolution"]) == ("resolved", "restored the turn")
     assert value["resolved_at"] == "2026-01-05T00:00:00Z"
-    assert len(halted("list").out.splitlines()) == 2
-    assert halted("list", "--all").out.splitlines()[0].endswith("\tresolved")
+    assert len(halted("list").rows) == 2
+    assert halted("list", "--all").rows[0].endswith("\tresolved")
     assert check_store(halted.layout) == []
 
 
@@ -113,7 +113,7 @@ def test_damaged_file(halted: Halted) -> None:
     path.write_text("{", encoding="utf-8")
     ended = halted("list")
     assert ended.err.startswith(f"warning: {path}:1: not valid JSON")
-    assert len(ended.out.splitlines()) == 2
+    assert len(ended.rows) == 2
     assert halted("show", halted.ids[1]).code == 2
 
 

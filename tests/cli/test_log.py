@@ -38,7 +38,7 @@ def record(turn: int, recipe: str = "reflection", user: str = "ann") -> dict[str
 def layout(tmp_path: Path) -> Layout:
     """A store whose log has four lines."""
     found = Layout(tmp_path)
-    found.users.mkdir()
+    found.user("ann").mkdir(parents=True)
     for one in (record(1), record(2), record(2, "planner_chat"), record(2, user="bob")):
         append_json_line(found.executions_log, one)
     return found
@@ -50,7 +50,7 @@ def log(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str) -> Ende
 
 def test_row(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     """A line is a row: time, session, turn, recipe, layer, tokens in and out, ms, retries, result."""
-    row = log(layout, capsys).out.splitlines()[0]
+    row = log(layout, capsys).rows[0]
     assert row.split("\t") == [
         *("2026-01-05T14:30:00Z", "s", "1", "reflection", "MIND"),
         *("100", "", "85", "0", "done"),
@@ -83,12 +83,12 @@ def test_damaged_lines(layout: Layout, capsys: pytest.CaptureFixture[str]) -> No
     ended = log(layout, capsys)
     path = layout.executions_log
     assert [line.split(": ")[1] for line in ended.err.splitlines()] == [f"{path}:{n}" for n in (5, 6, 8)]
-    assert len(ended.out.splitlines()) == 4
+    assert len(ended.rows) == 4
 
 
 def test_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A store in which no recipe ran shows nothing and ends with 0."""
-    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "ann").mkdir(parents=True)
     ended = log(Layout(tmp_path), capsys)
     assert (ended.code, ended.out) == (0, "")
 
@@ -149,7 +149,7 @@ def test_config_of_a_file(
     """A setting of panda.toml names that file; so do the directories that follow from where it is."""
     (tmp_path / "panda.toml").write_text('user = "ann"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    lines = run_words(build_program(), ["config", "show"], capsys).out.splitlines()
+    lines = run_words(build_program(), ["config", "show"], capsys).rows
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
     assert rows["user"] == ["ann", str(tmp_path / "panda.toml")]
     assert rows["project_dir"] == [str(tmp_path), str(tmp_path / "panda.toml")]

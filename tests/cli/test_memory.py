@@ -43,11 +43,11 @@ def test_set_get_list_history_retract(shell: Shell) -> None:
     assert shell("set", "budget", "$500").code == 0
     assert shell("set", "budget", "$900").code == 0
     assert shell("get", "budget").out == "$900\n"
-    rows = [line.split("\t") for line in shell("list").out.splitlines()]
+    rows = [line.split("\t") for line in shell("list").rows]
     assert rows == [
         ["budget", "$900", "0.95", "HIGH", "2026-01-04T14:30:00Z", "user:ann", "preference", "local", ""]
     ]
-    history = [line.split("\t")[1:3] for line in shell("history", "budget").out.splitlines()]
+    history = [line.split("\t")[1:3] for line in shell("history", "budget").rows]
     assert history == [["$500", "0.95"], ["$500", "retracted"], ["$900", "0.95"]]
     assert (shell("retract", "budget").code, shell("get", "budget").code) == (0, 2)
     assert shell("list").out == ""
@@ -108,13 +108,13 @@ def test_scopes_and_entities(shell: Shell) -> None:
     shell("set", "acme-corp#cfo", "Cy", "--valid-until", "2026-01-01")
     assert (shell("get", "acme-corp#ceo").out, shell("get", "acme-corp#cfo").code) == ("Ada\n", 2)
     assert shell("get", "ceo", "--entity", "Acme Corp", "--scope", "team").out == "Bob\n"
-    listed = [line.split("\t") for line in shell("list", "--entity", "acme corp").out.splitlines()]
+    listed = [line.split("\t") for line in shell("list", "--entity", "acme corp").rows]
     assert [(row[0], row[1], row[7], row[8]) for row in listed] == [
         ("acme-corp#ceo", "Ada", "local", ""),
         ("acme-corp#cfo", "Cy", "local", "expired"),
         ("acme-corp#ceo", "Bob", "team", ""),
     ]
-    assert len(shell("list", "--scope", "team").out.splitlines()) == 1
+    assert len(shell("list", "--scope", "team").rows) == 1
     assert shell("list", "--kind", "preference").out == ""
 
 
@@ -123,7 +123,7 @@ def test_many_from_standard_input(shell: Shell) -> None:
     lines = [{"key": f"k{n}", "value": n} for n in range(45)]
     lines.append({"key": "ceo", "value": {"type": "ref", "v": "Ada"}, "entity": "acme", "scope": "team"})
     ended = shell("set", "-", stdin="".join(json.dumps(line) + "\n" for line in lines))
-    assert (ended.code, len(shell("list").out.splitlines())) == (0, 46)
+    assert (ended.code, len(shell("list").rows)) == (0, 46)
     before = shell.layout.memory_log("ann").read_bytes()
     for junk in ("{", "[]", '{"key": "x"}', '{"key": "x", "value": " "}', '{"key": "x", "value": 1, "a": 2}'):
         ended = shell("set", "-", stdin='{"key": "new", "value": 1}\n\n' + junk)
@@ -135,7 +135,7 @@ def test_edit_by_hand(shell: Shell) -> None:
     """A value typed into the file is listed with .50 and its date; what happened is told on stderr."""
     shell.layout.preferences("ann").write_text("---\ncity:  Salem # here\n---\n", encoding="utf-8")
     ended = shell("list")
-    assert ended.out.split("\t")[:5] == ["city", "Salem", "0.50", "MEDIUM", "2026-01-04T14:30:00Z"]
+    assert ended.rows[0].split("\t")[:5] == ["city", "Salem", "0.50", "MEDIUM", "2026-01-04T14:30:00Z"]
     assert "taken in: city, typed by hand" in ended.err
     assert "taken in" not in shell("list").err
 
@@ -168,8 +168,8 @@ def test_contradictions(shell: Shell, tmp_path: Path) -> None:
     other.write_text(json.dumps({"facts": [fact], "conflicts": []}, indent=1), encoding="utf-8")
     assert shell("merge", str(other)).code == 0
     assert "contradicted: dog (0.60, agent:x)" in shell("list").out
-    assert (shell("lint").code, shell("lint").out.split("\t")[0]) == (3, "contradiction")
-    conflict = shell("conflicts").out.split("\t")[0]
+    assert (shell("lint").code, shell("lint").rows[0].split("\t")[0]) == (3, "contradiction")
+    conflict = shell("conflicts").rows[0].split("\t")[0]
     assert shell("resolve", conflict).code == 2
     assert shell("resolve", conflict, "--winner", "nobody").code == 2
     assert shell("resolve", conflict[:12], "--winner", "o1").code == 0

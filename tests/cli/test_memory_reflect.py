@@ -45,7 +45,7 @@ def test_kept_after_two_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
     assert not layout.proposed_facts("ann").exists()
     for _ in range(2):
-        rows = run(layout, capsys, "reflect").out.splitlines()
+        rows = run(layout, capsys, "reflect").rows
         assert [row.split("\t")[:5] for row in rows] == [
             ["proposed", "play_cello", "the cello in a trio", "1", "1"]
         ]

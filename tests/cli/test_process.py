@@ -113,6 +113,22 @@ def test_no_color(root: Path) -> None:
     assert "\x1b" not in shown
 
 
+@pytest.mark.parametrize("words", [["show", "7"], ["list"]])
+def test_a_dumb_terminal_gets_no_escapes(root: Path, words: list[str]) -> None:
+    """A terminal that calls itself dumb receives no escape sequence, bold heads included."""
+    shown = panda_on_terminal([*words, "--root", str(root), "--user", "ann"], {**ENVIRON, "TERM": "dumb"})
+    assert "\x1b" not in shown
+    assert "Clear" in shown
+
+
+def test_the_package_runs_as_a_module() -> None:
+    """`python -m panda` is the same program."""
+    done = subprocess.run(
+        [sys.executable, "-m", "panda", "--version"], capture_output=True, env=ENVIRON, check=True
+    )
+    assert done.stdout == panda("--version").stdout
+
+
 def test_table_on_terminal(root: Path) -> None:
     """On a terminal a table has a head."""
     shown = panda_on_terminal(["list", "--root", str(root), "--user", "ann"], {**ENVIRON, "NO_COLOR": "1"})

@@ -45,7 +45,7 @@ def packaged(key: str) -> str:
 
 def test_list(panda: Project) -> None:
     """`recipe list` has a row a recipe: name, layer, mode, budgets, risk and purpose."""
-    rows = [line.split("\t") for line in panda("recipe", "list").out.splitlines()]
+    rows = [line.split("\t") for line in panda("recipe", "list").rows]
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
     (row,) = [row for row in rows if row[0] == PLANNER]
     assert row[1:3] == ["MIND", "chat"]

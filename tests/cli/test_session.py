@@ -64,13 +64,14 @@ def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
 def test_list(panda: Shell) -> None:
     """Each session is a row: turns, head, when it was active, whether it is open, what it is about."""
     at = "2026-01-03T10:00:00Z"
-    assert panda("session", "list").out == f"talk\t2\t2\t{at}\topen\tWhich laptops are there?\n"
+    assert panda("session", "list").rows == [f"talk\t2\t2\t{at}\topen\tWhich laptops are there?"]
     (row,) = panda("session", "list", "--json").value["data"]["sessions"]
     assert (row["session_id"], row["turns"], row["head_turn"], row["closed_at"]) == ("talk", 2, 2, None)
 
 
 def test_list_of_nobody(panda: Shell) -> None:
     """A user without sessions has an empty list, which is said."""
+    panda.layout.user("bob").mkdir()
     ended = panda("session", "list", user="bob")
     assert (ended.code, ended.out) == (0, "")
     assert "user bob has no sessions" in ended.err
@@ -78,7 +79,7 @@ def test_list_of_nobody(panda: Shell) -> None:
 
 def test_show(panda: Shell) -> None:
     """Every field is shown with where it comes from: the last list in its order, what "it" would mean."""
-    rows = [line.split("\t") for line in panda("session", "show", "talk").out.splitlines()]
+    rows = [line.split("\t") for line in panda("session", "show", "talk").rows]
     shown = {(row[0], row[1]): row[2] for row in rows}
     source = "turns/turn_000001/context.md"
     assert shown["registry", "number 2 of the last list: t1_item_2: ASUS TUF A15: $749"] == source

@@ -80,7 +80,7 @@ def test_torn_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     ended = stats(layout, capsys)
     assert ended.code == 0
     assert "warning" in ended.err
-    assert ended.out.startswith("pipeline/phase1_reflection\t2\t")
+    assert ended.rows[0].startswith("pipeline/phase1_reflection\t2\t")
 
 
 def test_unknown_tokens(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,7 @@ def test_vectors(vector: Vector, ask: Asking) -> None:
 def test_contradiction_stands_out(ask: Asking) -> None:
     """A contradicted entry shows the mark and both values, with types where they look alike."""
     ended = ask({"facts": [RIVAL, FACT, {**FACT, "id": "c", "relation": "cup"}]}, "--scope", "local")
-    assert ended.out.splitlines() == [
+    assert ended.rows == [
         "user:default\tcup\tAssam, black\t0.9\t\t\t",
         "user:default\ttea\tAssam, black (text)\t0.9\tCONTRADICTED\tAssam, black (string)\t0.4",
     ]
