@@ -1,0 +1,173 @@
+"""What a query decides on the entities of its session, by rule and with what a model adds."""
+
+from dataclasses import replace
+
+import pytest
+
+from panda.session.curating import curate, uses_excluded, with_written
+from panda.session.entities import CLEARED
+from panda.session.values import EMPTY, Carry, Curation, Entity, State
+
+LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
+
+
+def carry(**states: State) -> Carry:
+    """A session that talks of LABELS, in these states; the others are active."""
+    records = tuple(
+        Entity(
+            ref=ref,
+            type="dish" if ref in "cd" else "item",
+            label=label,
+            target=None,
+            state=states.get(ref, "active"),
+            turns=(1,),
+            source=None,
+            reason="the user said “no”" if ref in states else None,
+        )
+        for ref, label in LABELS.items()
+    )
+    return replace(EMPTY, registry=replace(EMPTY.registry, records=records))
+
+
+def refs(found: Curation) -> dict[str, list[str]]:
+    """The refs of a curation by what becomes of them, where there are any."""
+    kinds = {"retained": found.retained, "demoted": found.demoted, "dropped": found.dropped}
+    return {kind: [one.ref for one in judged] for kind, judged in kinds.items() if judged}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Something light, no cod please", {"demoted": ["c", "d"]}),
+        ("Something light, no cod soup please", {"demoted": ["d"]}),
+        ("no ferry", {"demoted": ["e"]}),
+        ("no dishes", {"demoted": ["c", "d"]}),
+        ("no peanuts, thanks", {}),
+        ("no green peanuts of any kind, thanks", {}),
+        ("forget the HP Victus", {"dropped": ["b"]}),
+        ("forget the HP, keep the Lenovo", {"retained": ["a"], "dropped": ["b"]}),
+        ("How much is the Lenovo LOQ 15?", {}),
+        ("no cod, forget the cod soup", {"demoted": ["c"], "dropped": ["d"]}),
+        ("keep the cod, forget the cod soup", {"retained": ["c"], "dropped": ["d"]}),
+    ],
+)
+def test_rules(query: str, expected: dict[str, list[str]]) -> None:
+    """Exclusions demote, removals drop, "keep" keeps: what their words name, and nothing else."""
+    found = curate(query, carry())
+    assert refs(found) == expected
+    assert (found.clear_all, found.reason) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "states", "expected"),
+    [
+        ("And the HP Victus 15?", {"b": "demoted"}, {"retained": ["b"]}),
+        ("And the HP Victus 15?", {"b": "dropped"}, {"retained": ["b"]}),
+        ("And the HP?", {"b": "demoted"}, {}),
+        ("And the Lenovo LOQ 15?", {"b": "demoted"}, {}),
+        ("no HP Victus 15", {"b": "demoted"}, {}),
+        ("forget the HP Victus 15", {"b": "demoted"}, {"dropped": ["b"]}),
+    ],
+)
+def test_what_is_named_comes_back(
+    query: str, states: dict[str, State], expected: dict[str, list[str]]
+) -> None:
+    """What was put aside comes back when it is named whole, not when it is excluded once more."""
+    assert refs(curate(query, carry(**states))) == expected
+
+
+def test_references_count_as_names() -> None:
+    """Words such as "it" and "the second one" mean what the query's references mean."""
+    assert refs(curate("forget it", carry(), ["b"])) == {"dropped": ["b"]}
+    assert refs(curate("no second one", carry(), ["a"])) == {"demoted": ["a"]}
+    assert refs(curate("forget it", carry())) == {}
+    assert refs(curate("How much is it?", carry(b="demoted"), ["b"])) == {"retained": ["b"]}
+
+
+def test_reasons_are_the_users_words() -> None:
+    """Each decision says which words of the user it rests on; long ones are clipped."""
+    (one,) = curate("forget the HP Victus", carry()).dropped
+    assert one.reason == "the user said “forget the HP Victus”"
+    back = curate("And the HP Victus 15?", carry(b="demoted")).retained
+    assert [one.reason for one in back] == ["the user names it again"]
+    cleared = curate("Let's start over.", carry())
+    assert (cleared.clear_all, cleared.reason) == (True, "the user said “start over”")
+    assert refs(cleared) == {}
+
+
+def written(*rows: tuple[str, str]) -> list[dict[str, str]]:
+    """What a model wrote: ref and action each."""
+    return [{"ref": ref, "action": action, "reason": f"{action} {ref}"} for ref, action in rows]
+
+
+def test_a_model_adds_to_the_rules() -> None:
+    """A model's decisions come after those of the rules, once for each entity, and never against them."""
+    rules = curate("forget the HP Victus", carry())
+    rows = written(
+        ("b", "retain"), ("a", "retain"), ("a", "drop"), ("c", "demote"), ("d", "drop"), ("x", "drop")
+    )
+    found = with_written(rules, rows, carry(), "forget the HP Victus")
+    assert refs(found) == {"retained": ["a"], "demoted": ["c"], "dropped": ["b", "d"]}
+    assert (found.clear_all, found.reason) == (False, None)
+    assert found.demoted[0].reason == "demote c"
+
+
+def test_a_model_brings_nothing_back_by_itself() -> None:
+    """What was put aside comes back by a model's word only if the user names it; demoting needs no name."""
+    rows = written(("b", "retain"), ("c", "demote"))
+    query = "What else is there?"
+    assert refs(with_written(Curation(), rows, carry(b="demoted", c="demoted"), query)) == {"demoted": ["c"]}
+    query = "Is the HP Victus 15 light?"
+    found = with_written(Curation(), rows, carry(b="demoted"), query)
+    assert refs(found) == {"retained": ["b"], "demoted": ["c"]}
+
+
+def test_a_model_may_clear_all() -> None:
+    """Clearing takes the reason of the rules where they cleared, else the model's, clipped."""
+    clear = [{"ref": "", "action": "clear_all", "reason": "new topic " * 40}]
+    found = with_written(Curation(), clear, carry(), "Now to something else.")
+    assert found.clear_all
+    assert found.reason is not None
+    assert found.reason.startswith("new topic new topic")
+    assert len(found.reason) <= 160
+    rules = curate("Let's start over.", carry())
+    assert with_written(rules, clear, carry(), "Let's start over.").reason == rules.reason
+    assert with_written(rules, [], carry(), "Let's start over.") == rules
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["Compare the HP Victus 15 with others"], ["b"]),
+        (["Look at b"], ["b"]),
+        (["Compare the HP with others"], []),
+        (["Compare laptops without the HP Victus 15"], []),
+        (["Look at the Lenovo LOQ 15"], []),
+        ([], []),
+    ],
+)
+def test_plans_that_use_what_is_excluded(texts: list[str], found: list[str]) -> None:
+    """A plan that names an excluded entity, by ref or label, is caught; excluding it again is no use."""
+    state = carry(b="demoted")
+    records = tuple(
+        replace(one, ref="item_b" if one.ref == "b" else one.ref) for one in state.registry.records
+    )
+    state = replace(state, registry=replace(state.registry, records=records))
+    said = [text.replace("Look at b", "Look at item_b") for text in texts]
+    assert [one.ref for one in uses_excluded(said, state)] == ["item_b" for _ in found]
+
+
+def test_what_was_only_cleared_may_be_used() -> None:
+    """What went because everything was cleared, or for no reason, is not excluded; nor what is back."""
+    cases: list[tuple[State, str | None]] = [
+        ("dropped", f"{CLEARED} at turn 3"),
+        ("dropped", None),
+        ("active", "the user names it again"),
+    ]
+    for now, reason in cases:
+        state = carry(b=now)
+        records = tuple(
+            replace(one, reason=reason) if one.ref == "b" else one for one in state.registry.records
+        )
+        cleared = replace(state, registry=replace(state.registry, records=records))
+        assert uses_excluded(["Compare the HP Victus 15"], cleared) == []
