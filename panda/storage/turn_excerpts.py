@@ -3,6 +3,7 @@
 from pathlib import Path, PurePosixPath
 
 from panda.documents.context import render_section
+from panda.documents.escaping import escape_path, unescape_path
 from panda.documents.sentences import shorten
 from panda.errors import NotFoundError, UsageError
 from panda.storage.beneath import read_beneath
@@ -39,7 +40,7 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
 
     Args:
         turn: The turn.
-        name: Path below the turn directory, e.g. "steps/step_01.json".
+        name: Path below the turn directory, e.g. "steps/step_01.json"; as it is, or as escape_path writes it.
 
     Raises:
         UsageError: The path leads out of the turn directory.
@@ -47,12 +48,15 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
         StoreError: It cannot be read.
     """
     check_links(turn.paths.directory)
-    directory, parts = turn.paths.directory, PurePosixPath(name).parts
-    if PurePosixPath(name).is_absolute() or ".." in parts:
+    path = PurePosixPath(unescape_path(name))
+    directory, parts = turn.paths.directory, path.parts
+    if path.is_absolute() or ".." in parts:
         message = f"{name!r} leads out of the turn directory"
         raise UsageError(message, where=str(directory), fix=_there(directory))
-    is_text = "\0" not in name and not any("\ud800" <= char <= "\udfff" for char in name)
-    data = read_beneath(directory, parts, most_bytes=-1) if is_text and parts else None
+    is_name = "\0" not in str(path) and not any(
+        "\ud800" <= char < "\udc80" or "\udcff" < char <= "\udfff" for char in name
+    )
+    data = read_beneath(directory, parts, most_bytes=-1) if is_name and parts else None
     if data is None:
         message = f"turn {turn.number} has no file {shorten(repr(name), _NAME_CHARS)}"
         raise NotFoundError(message, where=str(directory), fix=_there(directory))
@@ -60,5 +64,7 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
 
 
 def _there(directory: Path) -> str:
-    files = sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+    files = sorted(
+        escape_path(str(path.relative_to(directory))) for path in directory.rglob("*") if path.is_file()
+    )
     return f"its files are {', '.join(files)}" if files else "the turn has no file yet"

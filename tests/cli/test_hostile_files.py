@@ -159,6 +159,21 @@ def test_hostile_files(
     assert (ran.error, WITNESS in ran.response) == (None, True), done
 
 
+def test_a_file_of_any_name_is_shown(
+    sound: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A file of a turn is shown by its bytes, and by the name that the list of files gives it."""
+    root = Path(shutil.copytree(sound, tmp_path / "store"))
+    path = Layout(root).turn(USER, 1) / os.fsdecode(b"caf\xe9\n.md")
+    path.write_bytes(b"Lavazza")
+    for name in (path.name, "caf%E9%0A.md"):
+        words = ["show", "1", f"--file={name}", f"--root={root}", f"--user={USER}"]
+        assert run(build_program(), words, {"HOME": "/nowhere"}) == 0
+        assert capsysbinary.readouterr().out == b"Lavazza"
+    assert run(build_program(), [*words[:2], "--file=x", *words[3:]], {"HOME": "/nowhere"}) == 2
+    assert b"caf%E9%0A.md" in capsysbinary.readouterr().err
+
+
 def main(first: int, count: int, directory: Path) -> None:
     """Many more: `python -m tests.cli.test_hostile_files FIRST COUNT DIRECTORY`."""
     out, directory = sys.stdout, directory.resolve()

@@ -1,0 +1,115 @@
+"""A user's memory as it was when a turn began."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from panda.memory.assertions import Statement
+from panda.memory.keys import typed_value
+from panda.memory.log import MemoryLog
+from panda.memory.moment import Moment, known_then, memory_mark
+from panda.memory.nodes import NodeReader
+from panda.memory.remembering import Memory
+from panda.storage.layout import Layout
+from panda.storage.snapshot import Snapshot
+from tests.stores import NOW
+
+USER = "ann"
+TURN = 5
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(tmp_path)
+    layout.user(USER).mkdir(parents=True)
+    return layout
+
+
+def say(layout: Layout, key: str, value: str, *, hours: float, turn: int | None = None) -> None:
+    """Assert something some hours after the turn began."""
+    memory = Memory(layout, USER, lambda: NOW + timedelta(hours=hours), 5)
+    source = f"turn:{turn}" if turn else f"user:{USER}"
+    said = Statement("preference", f"user:{USER}", key, typed_value(value), source, 0.9, source_turn=turn)
+    with memory.held():
+        memory.assert_all([said])
+
+
+def read_log(layout: Layout) -> MemoryLog:
+    log = MemoryLog(layout, USER)
+    log.refresh()
+    return log
+
+
+def look(layout: Layout) -> Snapshot:
+    """What a turn that begins now records."""
+    return Snapshot(((1, 4),), memory_mark(read_log(layout)), {}, 0, {})
+
+
+def known(layout: Layout, snapshot: Snapshot | None, at: datetime = NOW) -> list[str]:
+    found = known_then(read_log(layout), TURN, at, snapshot)
+    return [one.fact.relation for one in found]
+
+
+def preferences(layout: Layout, snapshot: Snapshot | None) -> dict[str, str]:
+    """What a reader of the turn is told now."""
+    moment = Moment(layout, USER)
+    moment.pin(TURN, snapshot, NOW)
+    nodes = NodeReader(layout, USER, lambda: NOW, moment).preferences()
+    return {node.id: node.items[0].text for node in nodes}
+
+
+def test_reflected_facts_are_not_known_early(layout: Layout) -> None:
+    """Without a record a fact of a lower turn counts only if it was asserted by then."""
+    say(layout, "tea", "Assam", hours=-1, turn=3)
+    say(layout, "desk", "oak", hours=1, turn=3)
+    say(layout, "cup", "blue", hours=-1, turn=6)
+    say(layout, "lamp", "red", hours=-1)
+    assert known(layout, None) == ["tea", "lamp"]
+
+
+def test_the_record_counts_not_the_number(layout: Layout) -> None:
+    """With a record exactly what was in the log counts, whatever turn said it and by whatever clock."""
+    say(layout, "tea", "Assam", hours=1, turn=6)
+    snapshot = look(layout)
+    say(layout, "desk", "oak", hours=-1, turn=3)
+    say(layout, "tea", "Ceylon", hours=-1, turn=4)
+    assert known(layout, snapshot) == ["tea"]
+    assert preferences(layout, snapshot) == {"memory:tea": "tea: Assam"}
+
+
+def test_nothing_was_there(layout: Layout) -> None:
+    """A turn that began with an empty memory knows nothing that came later."""
+    snapshot = look(layout)
+    say(layout, "tea", "Assam", hours=-1, turn=3)
+    assert known(layout, snapshot) == []
+    assert preferences(layout, snapshot) == {}
+
+
+def test_a_forgotten_line_leaves_the_others(layout: Layout) -> None:
+    """A line taken out of the log later changes nothing for the others; if it was the last, time does."""
+    for key in ("tea", "desk", "cup"):
+        say(layout, key, "x", hours=-1, turn=3)
+    snapshot = look(layout)
+    say(layout, "lamp", "x", hours=1, turn=4)
+    path = layout.memory_log(USER)
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([lines[0], *lines[2:]]), encoding="utf-8")
+    assert known(layout, snapshot) == ["tea", "cup"]
+    path.write_text("".join([*lines[:2], lines[3]]), encoding="utf-8")
+    assert known(layout, snapshot) == ["tea", "desk"]
+
+
+def test_memory_stands_still(layout: Layout) -> None:
+    """What is asserted or typed while a turn runs is not read by it; after it, it is."""
+    say(layout, "tea", "Assam", hours=-1, turn=3)
+    moment = Moment(layout, USER)
+    moment.pin(TURN, look(layout), NOW)
+    reader = NodeReader(layout, USER, lambda: NOW, moment)
+    before = reader.preferences()
+    say(layout, "desk", "oak", hours=0, turn=4)
+    with layout.preferences(USER).open("a", encoding="utf-8") as file:
+        file.write("typed below\n")
+    assert reader.preferences() == before
+    moment.release()
+    assert [node.id for node in reader.preferences()] == ["memory:tea", "memory:desk"]
