@@ -311,23 +311,23 @@ def _members(text: str) -> list[str]:
 
 
 def _all_listed(members: Sequence[str], sources: Sequence[str]) -> bool:
-    """Whether a source has each member, and no list of it that has them goes on."""
+    """Whether each member is in a source, and no list that has them goes on."""
+    known = [_stems(source) for source in sources]
+    for member in members:
+        if not _telling(member) or not any(_telling(member) <= stems for stems in known):
+            return False
     for source in sources:
-        stems = {stem(word) for word in words_of(source).places}
-        if not all(_telling(member) and _telling(member) <= stems for member in members):
-            continue
-        lines = [
-            line
-            for line in source.split("\n")
-            if _LIST_LINE.match(line) and not re.fullmatch(r"[\s|:-]+", line)
-        ]
+        lines = [line for line in source.split("\n") if _LIST_LINE.match(line) and re.search(r"\w", line)]
         having = [line for line in lines if any(_telling(one) <= _stems(line) for one in members)]
-        if len(having) > 1:
-            return len(lines) == len(members)
-        sentences = (sentence for line in source.split("\n") for sentence in split_sentences(line))
-        whole = [one for one in sentences if all(_telling(member) <= _stems(one) for member in members)]
-        return any(len(_members(one)) <= len(members) for one in whole) or (not whole and len(members) > 1)
-    return False
+        if len(having) > 1 and len(lines) != len(members):
+            return False
+        for sentence in (one for line in source.split("\n") for one in split_sentences(line)):
+            stems = _stems(sentence)
+            if all(_telling(member) <= stems for member in members) and len(_members(sentence)) > len(
+                members
+            ):
+                return False
+    return True
 
 
 def _stems(text: str) -> set[str]:

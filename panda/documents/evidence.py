@@ -17,6 +17,7 @@ __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "fin
 
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
+_LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
 _ROUNDED_WITHIN = Fraction(1, 20)
 
 
@@ -82,11 +83,19 @@ def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
 
 def _judge(text: str, held: Sequence["_Held"], sources: Sequence[str]) -> tuple[list[Found], list[Proof]]:
     """What of a plain text is neither held nor proved, and the proofs."""
-    claims = [found for found in scan(text) if found.claims]
+    marks = _list_marks(text)
+    claims = [found for found in scan(text) if found.claims and found.start not in marks]
     missing = [found for found in claims if not _is_held(found, held)]
     stated = [found for found in claims if found not in missing]
     proofs = [(found, prove(found, stated, text, sources)) for found in missing]
     return [found for found, proof in proofs if proof is None], [proof for _, proof in proofs if proof]
+
+
+def _list_marks(text: str) -> set[int]:
+    """Where the numbers of a numbered list stand: 1, 2 and so on at the start of its items."""
+    marks = list(_LIST_MARK.finditer(text))
+    in_order = [int(mark[1]) for mark in marks] == list(range(1, len(marks) + 1))
+    return {mark.start(1) for mark in marks} if in_order and len(marks) > 1 else set()
 
 
 def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:

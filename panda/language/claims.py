@@ -9,7 +9,7 @@ from typing import Literal
 
 from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, read_date
 from panda.language.hosts import is_host
-from panda.language.lexicon import FUNCTION_WORDS, NOT_COUNTED, is_ordinary
+from panda.language.lexicon import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary
 from panda.language.numbers import (
     COMMA_DECIMALS,
     CURRENCY_BEFORE,
@@ -575,7 +575,8 @@ class _Scanner:
         rate, _ = rate_after(text, end)
         if not rate and run:
             rate = rate_after(text, self._end_of_run(end))[0]
-        noun, counts = _head(run, joined, value)
+        before = self._word_before(start)
+        noun, counts = _head(run, joined, value) if not label and before not in LABELS else ("", False)
         title, units = self._title(start)
         version = bool(label or _VERSION_BEFORE.search(text, max(0, start - 10), start)) and "." in written
         amount = replace(
@@ -588,7 +589,7 @@ class _Scanner:
             behind=frozenset(stem(word) for word in run),
             label=label,
             labels=self._labels(start),
-            before=self._word_before(start),
+            before=before,
             heading=title,
             units_before=units,
             version=version,

@@ -29,6 +29,7 @@ _IS_CASELESS = re.compile(f"[{_CASELESS}]")
 _START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
 _AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
 _ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
+_ARTICLE = re.compile(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
 _LOOK_CHARS = 40
 _NEVER_LAST = frozenset("e.g i.e vs cf approx vol fig ca".split())  # noqa: SIM905
 
@@ -133,7 +134,8 @@ def find_names(text: str) -> tuple[Name, ...]:
         while span[1] <= start:
             span = next(spans)
         starts = _is_start(text, start)
-        at_start = starts or (at_start and text[last_end:start] in (" ", "-", "'") and word[0].isupper())
+        titled = at_start and text[last_end:start] in (" ", "-", "'") and word[0].isupper()
+        at_start = starts or (titled and not _is_told_of(text, last_end, match.end()))
         last_end = match.end()
         if span[0] <= start or (start and text[start - 1] in "'@#/\\" and not starts):
             continue
@@ -143,6 +145,13 @@ def find_names(text: str) -> tuple[Name, ...]:
             shown = re.sub(r"'s?\Z", "", word)
             names.append(Name(shown, folded, start, start + len(shown), names[-1].folded if close else ""))
     return tuple(names)
+
+
+def _is_told_of(text: str, before: int, end: int) -> bool:
+    """Whether a capitalised word behind an article goes on in small letters: "The Galaxy costs"."""
+    return bool(
+        _ARTICLE.search(text[max(0, before - 5) : before]) and re.match(r"(?:'s)? [a-z]", text[end : end + 4])
+    )
 
 
 def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shouted: bool) -> bool:
