@@ -1,7 +1,7 @@
 """Memory nodes: whatever a claim can rest on, loaded by its id from the user's files (design §4)."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from panda.memory.node import Node, SourceType
 from panda.memory.notes import load_note
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.staging import Kind
-from panda.storage.files import read_text
+from panda.storage.files import read_bytes
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,
@@ -171,7 +171,7 @@ class NodeReader:
         newest: ResearchRecord | None = None
         for number, directory in turn_directories(self._layout.turns(self._user)):
             path = directory / RESEARCH_JSON
-            if self._moment.holds(number) and path.exists() and f'"{topic}"' in read_text(path):
+            if self._moment.holds(number) and path.exists() and _may_name(path, topic):
                 record = load_research(path)
                 if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):
                     newest = record
@@ -195,11 +195,8 @@ class NodeReader:
         for number, turn in turn_directories(self._layout.turns(self._user)):
             for directory in visit_directories(turn) if self._moment.holds(number) else ():
                 path = directory / MANIFEST_JSON
-                if (
-                    path.exists()
-                    and visit_id in read_text(path)
-                    and load_object(path).get("visit_id") == visit_id
-                ):
+                may = path.exists() and _may_name(path, visit_id)
+                if may and load_object(path).get("visit_id") == visit_id:
                     found.append(directory)
         if not found:
             raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.turns(self._user)))
@@ -226,6 +223,16 @@ class NodeReader:
 
     def _relative(self, path: Path) -> str:
         return escape_path(path.relative_to(self._layout.user(self._user)).as_posix())
+
+
+def _may_name(path: Path, name: str) -> bool:
+    """Whether a research or visit is worth a look: it holds the name as it is, or as JSON may escape it."""
+    with suppress(StoreError, FileFormatError):  # what does not read is no other's fault
+        if name.encode("utf-8", "replace") in read_bytes(path):
+            return True
+        if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
+            return name in (load_object(path).get("topic"), load_object(path).get("visit_id"))
+    return False
 
 
 def _time_key(record: ResearchRecord) -> float:

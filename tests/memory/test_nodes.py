@@ -207,6 +207,22 @@ def test_newest_research_of_a_topic_wins(layout: Layout, reader: NodeReader) -> 
     assert reader.load("research:hamsters").items == ()
 
 
+@pytest.mark.parametrize("topic", ["café.größe", "a\ud800b", 'quoted "x"', "a\\b"])
+def test_topics_as_json_writes_them(layout: Layout, reader: NodeReader, topic: str) -> None:
+    """Research of any topic that the index finds is loaded, and files that do not read stop no other."""
+    write_turn(layout, 1, query="Q?", response="A.")
+    write_research(layout, 1, {"topic": topic, "summary": "A crane."})
+    write_visit(layout, 1, "visit_é", {"title": "The llama"}, quality=0.9)
+    bad = layout.turn("ann", 1).webpage_cache / "bad"
+    bad.mkdir()
+    (bad / "manifest.json").write_bytes(b"\xff\xfe")
+    (layout.turn("ann", 2).directory / "research.json").mkdir(parents=True)
+    find = Retriever(Index(layout), "ann").find
+    research, visit = (find(word, before_turn=None)[0].node_id for word in ("crane", "llama"))
+    assert reader.load(research).items[0].text == "A crane."
+    assert reader.load(visit).title == "The llama"
+
+
 def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
     """A knowledge document gives its sentences and list items; a short item gets its heading."""
     path = layout.knowledge("ann") / "Research" / "troll_farms.md"
