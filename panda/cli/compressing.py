@@ -20,7 +20,7 @@ from panda.compression.nerves import NervesReader
 from panda.compression.rewriting import Rewrite
 from panda.compression.tokens import count_tokens
 from panda.documents.times import render_time
-from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, UsageError
+from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.contract import Usage
 from panda.models.layers import Layers
 from panda.recipes.book import RecipeBook
@@ -30,6 +30,7 @@ from panda.recipes.pack import Request
 from panda.recipes.recordings import Recordings
 from panda.settings import Settings
 from panda.storage.files import append_json_line, read_text
+from panda.storage.opening import is_writable
 from panda.trust import open_layers
 
 _SHOWN_CHARS = 70
@@ -142,17 +143,22 @@ def _compressed(
         )
         if reader is not None and reader.readings:
             log(_reading_line(reader, recipe.name, settings))
-    cache.keep(key, made)
+    try:
+        cache.keep(key, made)
+    except StoreError as exc:  # only speed is lost
+        invocation.reporter.detail(f"not kept in the cache: {exc.message}")
     return made
 
 
 def _log_of(invocation: Invocation) -> _Log:
     """Where lines of the log go: nowhere if there is no store, or one that may not be changed."""
     try:
-        path = invocation.store_for_writing().executions_log
+        layout = invocation.store_for_writing()
     except (NotFoundError, ReadOnlyStoreError):
         return lambda line: None
-    return lambda line: append_json_line(path, line)
+    if not is_writable(layout):
+        return lambda line: invocation.reporter.detail("not in the log: the store may only be read")
+    return lambda line: append_json_line(layout.executions_log, line)
 
 
 def _reading_line(reader: NervesReader, recipe: str, settings: Settings) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from panda.compression.compressing import Compression, Dropped
 from panda.errors import PandaError
-from panda.storage.files import read_text, write_json
+from panda.storage.files import read_text, store_errors, write_json
 
 _VERSION = 4
 """Changes when the same inputs would give another result."""
@@ -56,12 +56,17 @@ class CompressionCache:
             return None
 
     def keep(self, key: str, result: Compression) -> None:
-        """Keep a result; of more than 1,000 the oldest go."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        """
+        Keep a result; of more than 1,000 the oldest go.
+
+        Raises:
+            StoreError: The directory cannot be written.
+        """
         write_json(self._path(key), asdict(result))
-        files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
-        for path in files[:-_MOST_FILES]:
-            path.unlink(missing_ok=True)
+        with store_errors(self._directory, "clear"):
+            files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
+            for path in files[:-_MOST_FILES]:
+                path.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
         return self._directory / f"{key}.json"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from panda.cli import boundary
 from panda.cli.main import build_program
 from panda.compression import compressing
 from panda.compression.cache import CompressionCache
@@ -13,6 +14,7 @@ from panda.compression.tokens import count_tokens
 from panda.storage.execution_log import LogLine, LogReader
 from tests.builders import build_store
 from tests.cli.programs import Ended, run_words
+from tests.unprivileged import unprivileged
 
 Compress = Callable[..., Ended]
 TEXT = "# Fans\n\n" + "Fans are loud when it is warm outside. The quiet one is from Peru. Most are blue. " * 6
@@ -143,3 +145,22 @@ def test_an_old_result_is_made_anew(file: Path, tmp_path: Path) -> None:
     assert cache.find("k") == made
     assert CompressionCache(tmp_path, max_age_seconds=3600).find("k") == made
     assert CompressionCache(tmp_path, max_age_seconds=0).find("k") is None
+
+
+def test_a_cache_that_cannot_be_written(
+    file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A compression that is done is given, whether or not it can be kept; -v says that it was not."""
+    environ = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    store = build_store(tmp_path / "store").root
+    words = ["compress", str(file), "--query", "Where is the quiet fan from?", "--root", str(store), "-v"]
+    assert boundary.run(build_program(), [*words, "--budget", "50"], environ) == 0
+    for path in (store, tmp_path / "cache" / "panda" / "compression"):
+        path.chmod(0o555)
+    code = unprivileged(lambda: boundary.run(build_program(), [*words, "--budget", "40"], environ))
+    for path in (store, tmp_path / "cache" / "panda" / "compression"):
+        path.chmod(0o755)
+    told = capfd.readouterr()
+    assert code == "0", told.err
+    assert "not kept in the cache" in told.err
+    assert "The quiet one is from Peru." in told.out

@@ -1,10 +1,8 @@
 """Index files that are deleted, damaged or cannot be written: made again, or read from a copy."""
 
-import ctypes
 import os
 import random
 import shutil
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from panda.storage.layout import Layout
 from tests.builders import NOW, tree
 from tests.scripted_turns import USER, Script, laptop_store, scripted_app
 from tests.stores import write_turn
+from tests.unprivileged import unprivileged
 
 TURNS = 40
 
@@ -139,27 +138,6 @@ def _without_write_permission(layout: Layout) -> Iterator[Layout]:
     yield layout
     for path in paths:
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def unprivileged(act: Callable[[], object]) -> str:
-    """What something gives in a process to which permissions apply, even if this one is root's."""
-    ready, done = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            header, none = struct.pack("=Ii", 0x20080522, 0), bytes(24)  # version 3 of capset(2): two sets
-            if ctypes.CDLL(None, use_errno=True).capset(header, none) != 0:
-                raise OSError(ctypes.get_errno(), "capset")
-            text = repr(act())
-        except BaseException as exc:
-            text = f"{type(exc).__name__}: {exc}"
-        os.write(done, text.encode())
-        os._exit(0)
-    os.close(done)
-    with os.fdopen(ready, "rb") as file:
-        text = file.read().decode()
-    os.waitpid(child, 0)
-    return text
 
 
 @pytest.mark.parametrize("state", ["in line", "behind", "missing", "damaged"])

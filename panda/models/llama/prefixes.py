@@ -2,6 +2,7 @@
 
 import zlib
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 
 from panda.models.llama.gguf import write_cache_file
@@ -42,9 +43,10 @@ class KeptPrefixes:
         path = self._path(key)
         try:
             data = path.read_bytes()
-            path.touch()  # recently used
         except OSError:
             return None
+        with suppress(OSError):  # a cache that may only be read
+            path.touch()  # recently used
         state, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
         if _checksum(state) != checksum:
             return None
@@ -91,7 +93,8 @@ class KeptPrefixes:
         for _, size, path in sorted(files):
             if total <= self._disk_bytes:
                 return
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
             total -= size
 
 
