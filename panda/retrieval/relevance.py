@@ -19,7 +19,9 @@ _BAR_PER_LOG = 0.3
 _WITHIN = 0.6
 """How far below the best of its kind a candidate may lie."""
 _WITHIN_ALL = 1.2
-"""How far below the best of all kinds."""
+"""How far below the best of all kinds that it is compared with."""
+_SHORT = frozenset(("memory", "fact"))
+"""Kinds of a few words: one shared word scores high there, so no longer kind is measured by them."""
 _MOST_TURNS = 3
 """So many turns by the sum, and as many of the index's first, are chosen once one turn is relevant."""
 _MOST: Mapping[str, int] = {"memory": 3, "fact": 2, "knowledge": 2, "research": 2, "visit": 2}
@@ -62,8 +64,9 @@ def judge_candidates(
 
     Returns:
         The candidates in the same order. Without scores the model's own choice counts; with scores those
-        are chosen that reach the bar and lie near the best of their kind. Of turns, if one reaches the bar,
-        the best three and the index's first three are: which of them tell most, their lines show.
+        are chosen that reach the bar and lie near the best of their kind, and not far below the best of all;
+        preferences and facts push out nothing longer. Of turns, if one reaches the bar, the best three and
+        the index's first three are: which of them tell most, their lines show.
 
     Source:
         Design §4 "Retrieval"; S1 §13.2.
@@ -97,9 +100,11 @@ def _together(one: Candidate, query: str, likelihood: float, top: float) -> floa
 
 def _chosen(scores: Mapping[str, float], by_index: Mapping[str, float]) -> set[str]:
     chosen: set[str] = set()
-    best = max(scores.values(), default=0.0)
+    kinds = {node_id: node_id.partition(":")[0] for node_id in scores}
     for kind in ("turn", *_MOST):
-        mine = {node_id: score for node_id, score in scores.items() if node_id.partition(":")[0] == kind}
+        mine = {node_id: score for node_id, score in scores.items() if kinds[node_id] == kind}
+        beside = (score for one, score in scores.items() if kind in _SHORT or kinds[one] not in _SHORT)
+        best = max(beside, default=0.0)
         least = _BAR + _BAR_PER_LOG * math.log(max(1, len(mine)))
         bar = max([least, best - _WITHIN_ALL, *(score - _WITHIN for score in mine.values())])
         ranked = sorted(mine, key=lambda one: -mine[one])

@@ -47,6 +47,16 @@ def test_model_and_index_together() -> None:
     assert chosen({"memory:1": -0.5, "memory:2": -0.4}, liked, other) == []
 
 
+def test_short_kinds_push_out_nothing_longer() -> None:
+    """A preference that scores high by a shared word leaves the only visit in; a turn does not."""
+    visit, other = candidate("visit:a"), candidate("memory:brands")
+    assert chosen({"visit:a": 1.5, "memory:brands": 3.9}, visit, other) == ["visit:a", "memory:brands"]
+    assert chosen({"visit:a": 1.5, "turn:1": 3.9}, visit, candidate("turn:1")) == ["turn:1"]
+    fact = candidate("fact:a")
+    assert chosen({"fact:a": 1.5, "memory:brands": 3.9}, fact, other) == ["memory:brands"]
+    assert chosen({"fact:a": 1.5, "visit:a": 3.9}, fact, visit) == ["visit:a"]
+
+
 def test_turns_to_look_at() -> None:
     """Once a turn is relevant, the best three and the index's first are looked at; no turn if none is."""
     turns = [candidate(f"turn:{n}", score) for n, score in enumerate((0.0, 0.0, 0.0, 0.0, 9.0, 8.0), 1)]
