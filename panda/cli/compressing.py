@@ -143,11 +143,16 @@ def _compressed(
         )
         if reader is not None and reader.readings:
             log(_reading_line(reader, recipe.name, settings))
+    _keep(cache, key, made, invocation.reporter)
+    return made
+
+
+def _keep(cache: CompressionCache, key: str, made: Compression, reporter: Reporter) -> None:
+    """Keep what was made for the next time; where that is not possible only speed is lost."""
     try:
         cache.keep(key, made)
-    except StoreError as exc:  # only speed is lost
-        invocation.reporter.detail(f"not kept in the cache: {exc.message}")
-    return made
+    except StoreError as exc:
+        reporter.detail(f"not kept in the cache: {exc.message}")
 
 
 def _log_of(invocation: Invocation) -> _Log:
