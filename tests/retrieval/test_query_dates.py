@@ -11,7 +11,9 @@ NOW = datetime(2026, 1, 14, 12, 30, tzinfo=UTC)  # a Wednesday
 
 def spans(query: str) -> list[str]:
     """The periods of a query, as days; the end is the day after the last."""
-    return [f"{one.start:%Y-%m-%d} {one.end:%Y-%m-%d}" for one in find_periods(query, NOW)]
+    found = find_periods(query, NOW)
+    assert all(f"{one.start:%H:%M:%S.%f}" == "00:00:00.000000" for one in found)
+    return [f"{one.start:%Y-%m-%d} {one.end:%Y-%m-%d}" for one in found]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """What is found, and in which order."""
 
+import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from panda.retrieval.ranking import Bounds, rank_rows
+from panda.retrieval.ranking import Bounds, Ranked, rank_rows, searched_words
 from panda.retrieval.research import find_research
 from panda.storage.index import Index
 from panda.storage.layout import Layout
@@ -132,3 +133,93 @@ def test_any_query_is_a_query(layout: Layout, index: Index, query: str) -> None:
     """No text is a syntax error."""
     write_turn(layout, 1, query="apple", response="x")
     assert isinstance(found(index, query), list)
+
+
+def ranked(index: Index, query: str, now: datetime | None = None) -> dict[str, Ranked]:
+    """What is found, by node, in order."""
+    index.freshen("ann")
+    rows = index.read("ann", lambda view: rank_rows(view, query, now=now, bounds=Bounds()))
+    return {one.entry.node_id: one for one in rows}
+
+
+def test_score_of_words(layout: Layout, index: Index) -> None:
+    """A turn's score is BM25 (1.2, 0.75) of its words, the previous turn's half, the next's a fifth."""
+    texts = ("apple pie", "apple apple pear tart with cream", "plum cake")
+    for number, text in enumerate(texts, 1):
+        write_turn(layout, number, query=text, response="x", session="a")
+    write_turn(layout, 4, query="apple", response="x", session="b")
+    found = ranked(index, "apple")
+    lengths = [float(one) for one in index.read("ann", lambda view: list(view.statistics.lengths))]
+    mean = sum(lengths) / 4
+    around = [
+        lengths[0] + 0.5 * mean + 0.2 * lengths[1],
+        lengths[1] + 0.5 * lengths[0] + 0.2 * lengths[2],
+        lengths[2] + 0.5 * lengths[1] + 0.2 * mean,
+        lengths[3] + 0.7 * mean,
+    ]
+    counts = [1 + 0.2 * 2, 2 + 0.5 * 1, 0.5 * 2, 1]
+    weight = math.log1p((4 - 3 + 0.5) / (3 + 0.5))
+    for number, (count, size) in enumerate(zip(counts, around, strict=True), 1):
+        norm = 1.2 * (0.25 + 0.75 * size / (1.7 * mean))
+        assert found[f"turn:{number}"].bm25 == pytest.approx(weight * 2.2 * count / (count + norm), rel=1e-4)
+    scores = [one.score for one in found.values()]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_score_of_a_period(layout: Layout, index: Index) -> None:
+    """A named day adds half a term's weight to its turns, a quarter to those of the seven days after it."""
+    day = datetime(2026, 1, 5, tzinfo=UTC)
+    for number, hours in enumerate((-1, 0, 23, 24, 24 * 8 - 1, 24 * 8), 1):
+        write_turn(
+            layout, number, query="talk", response="x", at=day + timedelta(hours=hours), session=f"{number}"
+        )
+    found = ranked(index, "on 2026-01-05", day + timedelta(days=30))
+    weight = 0.5 * math.log1p((6 - 4 + 0.5) / (4 + 0.5))
+    points = {node: one.bonuses["period"] for node, one in found.items() if "period" in one.bonuses}
+    assert points == {
+        "turn:2": pytest.approx(weight),
+        "turn:3": pytest.approx(weight),
+        "turn:4": pytest.approx(weight / 2),
+        "turn:5": pytest.approx(weight / 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("apple of last week", ["apple"]), ("last week", []), ("who are you?", ["who", "are", "you"])],
+)
+def test_words_of_a_time_are_not_searched(query: str, words: list[str]) -> None:
+    """The words "last week" are no words to look for; the commonest ones are, if nothing else is there."""
+    assert searched_words(query, NOW) == words
+
+
+def test_who_is_meant_by_pronouns(layout: Layout, index: Index) -> None:
+    """What "I" said is in the user's part of a turn, what "you" said in the reply: a bonus of half."""
+    write_turn(layout, 1, query="kayak", response="Nice.", session="a")
+    write_turn(layout, 2, query="Nice.", response="kayak", session="b")
+    mine, yours = ranked(index, "did I mention a kayak"), ranked(index, "did you mention a kayak")
+    assert (next(iter(mine)), next(iter(yours))) == ("turn:1", "turn:2")
+    assert mine["turn:1"].bonuses == {"speaker": pytest.approx(1.5)}
+    assert mine["turn:2"].bonuses == {}
+    assert mine["turn:1"].score == pytest.approx(1.5 * mine["turn:1"].bm25)
+
+
+def test_kind_of_answer(layout: Layout, index: Index) -> None:
+    """A question for a time or a number prefers turns that hold one."""
+    write_turn(layout, 1, query="the kayak", response="It was in 2023.", session="a")
+    write_turn(layout, 2, query="the kayak", response="It was fun, really.", session="b")
+    found = ranked(index, "when was the kayak")
+    assert found["turn:1"].bonuses["answer"] == pytest.approx(1.2)
+    assert "answer" not in found["turn:2"].bonuses
+    assert "answer" not in ranked(index, "where was the kayak")["turn:1"].bonuses
+    assert ranked(index, "how many kayaks")["turn:1"].bonuses["answer"] == pytest.approx(1.2)
+
+
+def test_words_near_each_other(layout: Layout, index: Index) -> None:
+    """Words of the query within eight terms of each other count a fifth more."""
+    between = " ".join(f"word{n}" for n in range(20))
+    write_turn(layout, 1, query=f"red {between} kayak", response="x", session="a")
+    write_turn(layout, 2, query=f"red kayak {between}", response="x", session="b")
+    found = ranked(index, "red kayak")
+    assert found["turn:2"].bonuses == {"nearness": pytest.approx(1.2)}
+    assert found["turn:1"].bonuses == {}
