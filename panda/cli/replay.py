@@ -207,7 +207,7 @@ def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:
     parts += [f"{unjudged} of {len(lines)} turns could not be judged"] if unjudged else []
     error = CheckError(
         "; ".join(parts),
-        where=", ".join(f"turn {line.turn}" for line in failed[:20]),
+        where=", ".join(f"turn {line.turn}" for line in failed[:20]) + (", …" if len(failed) > 20 else ""),
         fix=f"see {run.directory}; panda diff saved {run.id} shows what changed",
     )
     return Result(data, table, error=error if failed else None)

@@ -32,7 +32,10 @@ def list_turns(
     """
     settings = invocation.settings
     store = TurnStore(invocation.store(), settings.user, settings.clock)
-    rows = list_rows(store, session=session, limit=limit or None)
+    rows = list_rows(store, session=session, limit=limit + 1 if limit else None)
+    more, rows = (True, rows[-limit:]) if limit and len(rows) > limit else (False, rows)
+    if more:
+        invocation.reporter.step(f"the newest {limit}, and at least 1 more: --limit 0 shows all")
     for row in rows:
         if row.problem:
             invocation.reporter.warn(f"turn {row.number}: {row.problem.message}")
@@ -42,7 +45,7 @@ def list_turns(
         ("turn", "time", "session", "status", "query"),
         [(r.number, _time(r), r.session, r.status, clipped(r.query or "", _QUERY_CHARS)) for r in rows],
     )
-    return Result({"user": settings.user, "turns": [_data(row) for row in rows]}, table)
+    return Result({"user": settings.user, "turns": [_data(row) for row in rows], "more": more}, table)
 
 
 def show(

@@ -1,5 +1,6 @@
 """What is wrong with a user's memory beyond the syntax of its files, for `panda validate`."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -7,17 +8,20 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from panda.documents.escaping import escape_path
 from panda.documents.front_matter import split_front_matter
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.memory_list import MemoryList
-from panda.documents.problems import Problem
+from panda.documents.problems import Problem, Verdict
 from panda.documents.yaml_entries import split_entries
 from panda.errors import PandaError
 from panda.memory.assertions import id_of
 from panda.memory.keys import canonical_key, file_value
+from panda.memory.notes import load_note
 from panda.memory.projection import KINDS, Projection
 from panda.memory.staging import Kind
 from panda.storage.checking_files import problem_of
+from panda.storage.index_scan import list_notes
 from panda.storage.layout import (
     CONFLICTS_JSONL,
     FACTS_MD,
@@ -52,6 +56,7 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
         directory = layout.user(user)
         if not places or any(_concerns(place.absolute(), directory.absolute()) for place in places):
             found += _check_user(layout, user, now)
+        found += check_notes(Layout(root.absolute()), user, [place.absolute() for place in places], now)
     return found
 
 
@@ -68,6 +73,39 @@ def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
     except PandaError as exc:
         path = next((one for one in paths if (exc.where or "").startswith(str(one))), paths[0])
         return [problem_of(exc, path)]
+
+
+def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
+    """
+    Notes that no turn and no index can read, and folders of them that cannot be listed.
+
+    Args:
+        layout: The store.
+        user: Whose notes.
+        places: Absolute paths to check; empty for all notes.
+        now: The present.
+    """
+    knowledge = layout.knowledge(user)
+    unlisted: list[OSError] = []
+    for _ in os.walk(knowledge, onerror=unlisted.append):
+        pass
+    for error in unlisted:
+        if isinstance(error, FileNotFoundError) or not _within(Path(error.filename), places):
+            continue
+        message = f"cannot be listed: {error.strerror}; its notes are not indexed"
+        yield Problem(str(error.filename), message, verdict=Verdict.NOT_JUDGED)
+    for name, may_be_read in list_notes(str(knowledge)).items():
+        path = knowledge / name
+        if not (may_be_read and name and _within(path, places)):
+            continue  # a link that may not be followed is a finding of its own
+        try:
+            load_note(knowledge, escape_path(name), now)
+        except PandaError as exc:
+            yield problem_of(exc, path)
+
+
+def _within(path: Path, places: Sequence[Path]) -> bool:
+    return not places or any(path.is_relative_to(place) for place in places)
 
 
 def _records(layout: Layout, state: Projection) -> Iterator[Problem]:

@@ -148,3 +148,11 @@ def test_every_example_can_be_typed(entry: Entry, tmp_path: Path) -> None:
     command = build_command(entry.words, marked)
     with command.make_context(entry.words, words, obj=Surroundings(environ={}, cwd=tmp_path)) as context:
         check_options(marked, cast(typer.Context, context))
+
+
+def test_a_list_that_is_cut_says_so(panda: Shell) -> None:
+    """Where a limit leaves turns out, that there are more is told; where it does not, nothing is."""
+    cut = panda("list", "--user", "demo", "--limit", "2")
+    assert cut.err == "the newest 2, and at least 1 more: --limit 0 shows all\n"
+    assert [row.split("\t")[0] for row in cut.rows] == ["2", "3"]
+    assert panda("list", "--user", "demo", "--limit", "3").err == ""

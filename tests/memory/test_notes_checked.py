@@ -1,0 +1,41 @@
+"""Notes that cannot be read are findings of `panda validate`."""
+
+from pathlib import Path
+
+from panda.documents.problems import Problem
+from panda.memory.checking import check_memory
+from panda.storage.layout import Layout
+from tests.builders import NOW, build_store
+
+
+def check(layout: Layout, *places: Path) -> list[Problem]:
+    return check_memory(layout.root, places, NOW)
+
+
+def test_notes_that_cannot_be_read_are_findings(tmp_path: Path) -> None:
+    """What no turn can quote and no index takes in is told with its path; other notes are none."""
+    layout = build_store(tmp_path / "store")
+    notes = layout.knowledge("demo")
+    (notes / "deep").mkdir(parents=True)
+    (notes / "good.md").write_text("---\ntitle: Good\n---\n\nTea.\n", encoding="utf-8")
+    (notes / ".obsidian").mkdir()
+    (notes / ".obsidian" / "bad.md").write_bytes(b"\xff")
+    assert check(layout) == []
+    (notes / "deep" / "latin.md").write_bytes("Käse".encode("latin-1"))
+    (notes / "date.md").write_text("---\nupdated: soon\n---\n\nTea.\n", encoding="utf-8")
+    (notes / "gone.md").symlink_to(notes / "nowhere.md")
+    found = {Path(one.path).name: one.message for one in check(layout)}
+    assert set(found) == {"latin.md", "date.md", "gone.md"}
+    assert "UTF-8" in found["latin.md"]
+    assert "soon" in found["date.md"]
+
+
+def test_notes_below_a_place(tmp_path: Path) -> None:
+    """Of a place only its own notes are checked."""
+    layout = build_store(tmp_path / "store")
+    notes = layout.knowledge("demo")
+    (notes / "deep").mkdir(parents=True)
+    for path in (notes / "one.md", notes / "deep" / "two.md"):
+        path.write_bytes(b"\xff")
+    assert [Path(one.path).name for one in check(layout, notes / "deep")] == ["two.md"]
+    assert check(layout, layout.turns("demo")) == []
