@@ -211,7 +211,10 @@ def _make(path: Path, directory: bool, mode: int | None, at: int | None) -> tupl
         place = _place(temporary, at)
         if directory:
             os.mkdir(place, 0o777 if mode is None else mode, dir_fd=at)
-            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+            try:
+                descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+            except FileNotFoundError:
+                continue  # swept before it could be held
         else:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
             descriptor = os.open(place, flags, 0o666 if mode is None else mode, dir_fd=at)

@@ -225,3 +225,25 @@ def test_long_names_have_temporaries(tmp_path: Path) -> None:
     write_atomic(path, "x")
     assert path.read_text() == "x"
     assert temporaries(tmp_path) == []
+
+
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_sweeping_while_others_begin(tmp_path: Path, is_directory: bool) -> None:
+    """What is swept between being made and being held is made again: whoever writes notices nothing."""
+    sweepers = [_sweeping(tmp_path) for _ in range(2)]
+    try:
+        for number in range(1_000):
+            with held_temporary(tmp_path / "a", directory=is_directory) as made:
+                made.rename(tmp_path / f"{number}")
+    finally:
+        for child in sweepers:
+            end(child)
+    assert len(list(tmp_path.iterdir())) == 1_000
+
+
+def _sweeping(directory: Path) -> int:
+    """A process that sweeps a directory until it is killed."""
+    child = os.fork()
+    while child == 0:
+        sweep(directory)
+    return child
