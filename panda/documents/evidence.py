@@ -18,6 +18,7 @@ __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "fin
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
+_TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
 
 
@@ -165,8 +166,21 @@ def _candidates(claimed: Amount, source: _Held) -> Iterable[Amount]:
     """What has the same value, or the same writing where that can be read in two ways."""
     if claimed.value is None or claimed.version:
         return source.amounts.get(claimed.written, ())
-    same = source.amounts.get(claimed.value, ())
-    return [held for held in same if not held.version or held.written == claimed.written]
+    same = [
+        held
+        for held in source.amounts.get(claimed.value, ())
+        if not held.version or held.written == claimed.written
+    ]
+    if _TWO_READINGS.fullmatch(claimed.written):  # read otherwise where the rest of the text says more
+        same += [
+            held for held in source.amounts.get(claimed.written, ()) if _read_otherwise(held, claimed.value)
+        ]
+    return same
+
+
+def _read_otherwise(held: Amount, value: Fraction) -> bool:
+    """Whether a number of the same digits differs in what its dot or comma was taken for, at most."""
+    return held.value is None or held.value / value in (1, 1_000, Fraction(1, 1_000))
 
 
 def _all_amounts(source: _Held) -> Iterable[Amount]:

@@ -153,7 +153,7 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _VERSION_BEFORE = re.compile(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
-_RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)\(?(?P<word>{_LETTER}[{_LETTER[1:-1]}'’]*|[^\W\d_]+)")
+_RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}[{_LETTER[1:-1]}'’]*|[^\W\d_]+)")
 _BEFORE_RUN = re.compile(
     r"[ ]of[ ](?:(?:the|these|those|its|our|my|your)[ ])?"
     r"|[ ](?:more|other|different|additional|extra|full|whole|further)(?=[ ])"
@@ -578,7 +578,8 @@ class _Scanner:
         before = self._word_before(start)
         noun, counts = _head(run, joined, value) if not label and before not in LABELS else ("", False)
         title, units = self._title(start)
-        version = bool(label or _VERSION_BEFORE.search(text, max(0, start - 10), start)) and "." in written
+        versioned = label or _VERSION_BEFORE.search(text, max(0, start - 10), start)
+        version = bool(versioned and re.fullmatch(r"\d+(?:\.\d+)+", written))
         amount = replace(
             amount,
             rate=rate,

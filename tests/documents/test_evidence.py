@@ -202,3 +202,20 @@ def test_long_texts_are_checked(piece: str) -> None:
     """Twenty thousand characters of anything are checked: a pattern that runs away would never end."""
     text = piece * (20_000 // len(piece))
     assert check_evidence(text, [text]) == []
+
+
+NOTE = """# Wohnung
+Die Miete beträgt 1.299 € im Monat, die Kaution €2.500,00. Der Weg ist 1.299 m lang und 12,5 m breit.
+- Vermieter: Otto Weiß, Tel. +49301234567, „nett“
+| Zimmer | 3 | 15.6" | ½ |
+On 3.10 we moved from version 3.1 to 3.10; 5 W, 5 flurbs, -5 °C, see cheap-tents.store.
+The Galaxy of Ana Souza and 東京 2nd floor, room 12 (page 7), 1,299 km or 1299 EUR at half past nine."""
+
+
+@pytest.mark.parametrize("width", [3, 5, 8, 13])
+def test_every_quotation_is_supported(width: int) -> None:
+    """Any run of whole words of a source is supported by it, whatever else the source says."""
+    for line in NOTE.splitlines():
+        words = line.split()
+        quotations = [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width))]
+        assert [found for quotation in quotations if (found := unsupported(quotation, NOTE))] == []
