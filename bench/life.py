@@ -76,7 +76,7 @@ def ask_conversations(layers: Layers, directory: Path, tally: Tally, every: int)
         ask = asker(layers, directory / talk["name"])
         replies: list[Answer] = []
         for case in talk["turns"]:
-            answer = ask(case["say"], talk["name"])
+            answer = ask(case["say"], "talk")
             part = "conversations, told" if case.get("tell") else "conversations, asked"
             tally.add(part, f"{talk['name']}: {case['say']}", answer, misses(case, answer, replies))
             replies.append(answer)
