@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -172,9 +173,15 @@ class Synthesizer:
         for span in spans:
             changes = claim_type(span.text) in ("price", "availability")
             told = anew and changes and span.node_ids[0].startswith(TOLD)
-            at = self._reader.load(span.node_ids[0]).at if told else None
+            at = self._time_of(span.node_ids[0]) if told else None
             dated.append(replace(span, text=with_last_seen(span.text, at)) if at else span)
         return dated
+
+    def _time_of(self, node_id: str) -> datetime | None:
+        try:
+            return self._reader.load(node_id).at
+        except MemoryNodeError:
+            return None  # where it stands is told as missing
 
     def _provenance(self, turn: Turn, node_id: str) -> str:
         if node_id == f"turn:{turn.turn}":
