@@ -59,6 +59,13 @@ def test_verify_finds_nothing(store: Layout, panda: Panda) -> None:
     assert tree(store.users) == before
 
 
+def unseal(turn: Path) -> None:
+    """Take the seal off a turn, as turns of older stores have none and a forger would."""
+    metadata = json.loads((turn / "metadata.json").read_text(encoding="utf-8"))
+    metadata.pop("seal", None)
+    (turn / "metadata.json").write_text(json.dumps(metadata), encoding="utf-8")
+
+
 def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -77,8 +84,10 @@ def edit(path: Path, old: str, new: str) -> None:
     ],
 )
 def test_verify_finds(store: Layout, panda: Panda, name: str, old: str, new: str, finding: str) -> None:
-    """What was changed behind the turn's back is found, and exit is 3."""
+    """What was changed behind the turn's back is found, also without a seal, and exit is 3."""
     edit(turn_of(store) / name, old, new)
+    assert panda("replay", TURN, "--mode", "verify")["exit_code"] == 3
+    unseal(turn_of(store))
     found = panda("replay", TURN, "--mode", "verify")
     assert found["exit_code"] == 3
     assert any(finding in one for one in found["data"]["turns"][0]["findings"])
@@ -91,6 +100,7 @@ def test_verify_judges_the_evidence(store: Layout, panda: Panda) -> None:
         path = turn_of(store) / name
         before, five, after = path.read_text(encoding="utf-8").rpartition("## 5. Synthesis")
         path.write_text(before + five + after.replace(said, f"{said} for $597.00"), encoding="utf-8")
+    unseal(turn_of(store))
     found = panda("replay", TURN, "--mode", "verify")
     assert found["exit_code"] == 3
     assert any("$597.00" in one and "is not in" in one for one in found["data"]["turns"][0]["findings"])
