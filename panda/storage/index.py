@@ -253,8 +253,10 @@ class Index:
                     number = exc.__cause__.errno if isinstance(exc.__cause__, OSError) else None
                     if for_reading and number in _UNWRITABLE and not self._database.is_private:
                         self._database.make_private()
-                    elif number != errno.ENOENT or not left:
+                    elif number != errno.ENOENT:
                         raise
+                    elif not left:
+                        raise self._database.lost(exc.message) from exc
             raise AssertionError("the last try returns or raises")
 
     def _look(self, user: str, *, thorough: bool) -> Difference:
