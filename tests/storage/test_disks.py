@@ -100,7 +100,7 @@ def test_full_disk_and_commands(disk: Path, capsys: pytest.CaptureFixture[str]) 
     words = ["intervention", "resolve", id_, "--note", "x" * 9000, *common]
     ended = run_words(build_program(), words, capsys)
     assert (ended.code, "No space left on device" in ended.err) == (74, True)
-    assert run_words(build_program(), ["intervention", "list", *common], capsys).out.count("\n") == 1
+    assert len(run_words(build_program(), ["intervention", "list", *common], capsys).rows) == 1
 
 
 def test_read_only_disk(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
