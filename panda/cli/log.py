@@ -47,11 +47,22 @@ def log(
         return Result(None, Stream(_followed(invocation, path, wanted, lines)))
     with LogReader(path) as reader:
         parts = chain(reader.read_new(), reader.read_torn())
-        found = deque(_records(invocation, parts, wanted), maxlen=lines or None)
+        found, earlier = _newest(_records(invocation, parts, wanted), lines)
+    if earlier:
+        invocation.reporter.step(f"{earlier} earlier lines are left out: -n 0 shows all")
     if not found:
         invocation.check_user(layout)
         invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
     return Result({"lines": list(found)}, Table(_COLUMNS, [_row(record) for record in found]))
+
+
+def _newest(records: Iterable[_Record], most: int) -> tuple[deque[_Record], int]:
+    """The newest records, all if *most* is 0, and how many are left out."""
+    found: deque[_Record] = deque(maxlen=most or None)
+    count = 0
+    for count, record in enumerate(records, 1):  # noqa: B007 - the last one counts
+        found.append(record)
+    return found, count - len(found)
 
 
 def _followed(

@@ -86,6 +86,12 @@ def test_damaged_lines(layout: Layout, capsys: pytest.CaptureFixture[str]) -> No
     assert len(ended.rows) == 4
 
 
+def test_what_the_limit_leaves_out_is_told(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    """How many earlier lines are not shown is said; where all are, nothing is."""
+    assert log(layout, capsys, "-n", "1").err == "2 earlier lines are left out: -n 0 shows all\n"
+    assert log(layout, capsys, "-n", "3").err == ""
+
+
 def test_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A store in which no recipe ran shows nothing and ends with 0."""
     (tmp_path / "users" / "ann").mkdir(parents=True)
