@@ -26,7 +26,7 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     """
     path = str(layout.session(user, session))
     try:
-        found = load_session(layout, user, session)
+        found = load_session(layout, user, session, sealed=False)
     except PandaError as exc:
         return [Problem(path, exc.message, fix=exc.fix)]
     if found is None:
@@ -45,7 +45,17 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
         again = fold_turns(layout, user, session, [*unlisted, *listed])
     except PandaError as exc:
         return [*problems, Problem(exc.where or path, exc.message, fix=exc.fix)]
-    return problems + list(_differences(path, found, again))
+    problems += _differences(path, found, again)
+    return problems or _broken_seal(layout, user, session)
+
+
+def _broken_seal(layout: Layout, user: str, session: str) -> list[Problem]:
+    """What is wrong with a file that says what its turns say, and yet was altered."""
+    try:
+        load_session(layout, user, session)
+    except PandaError as exc:
+        return [Problem(exc.where or "", exc.message, fix=exc.fix)]
+    return []
 
 
 _FIX = "delete session.json: it is made again from the turns"
