@@ -10,7 +10,7 @@ from panda.memory.moment import Moment
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry, IndexView
 
-_MEMORY_SHARE = 3
+_SHARES = 3
 _NEWEST_TURNS = 8
 _TURN_CHARS = 500
 _TEXT_CHARS = 240
@@ -75,7 +75,8 @@ class Retriever:
         Returns:
             Turns, memory keys, research, visits and knowledge documents merged by score. Keys of
             preferences and facts need no shared word, but take at most a third of the places unless
-            places are left over.
+            places are left over. Turns leave the best documents a third of them, so that a question that
+            was asked often pushes out no page or note.
         """
         report = self._index.freshen(self._user)
         self.problems, self.behind = report.problems, report.behind
@@ -95,8 +96,9 @@ class Retriever:
             keys = sorted(
                 (ranked.get(node_id, memory[node_id]) for node_id in memory), key=lambda pair: -pair[1]
             )
-            first = keys[: max(1, limit // _MEMORY_SHARE)]
-            for pair in [*first, *ranked.values(), *keys, *others.values()]:
+            share = max(1, limit // _SHARES)
+            documents = [pair for pair in ranked.values() if pair[0].number is None]
+            for pair in [*keys[:share], *documents[:share], *ranked.values(), *keys, *others.values()]:
                 if len(chosen) < limit:
                     chosen.setdefault(pair[0].node_id, pair)
             return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]

@@ -62,6 +62,15 @@ def test_limit_and_must_include(layout: Layout, retriever: Retriever) -> None:
     assert "turn:50" in {one.node_id for one in found}
 
 
+def test_turns_push_out_no_page(layout: Layout, retriever: Retriever) -> None:
+    """However often a question was asked, the page that answers it stays a candidate."""
+    write_visit(layout, 1, "visit_a", {"title": "Ferry to Porto", "specs": {"pier": "7"}}, quality=0.9)
+    for number in range(2, 52):
+        write_turn(layout, number, query="Which pier has the ferry to Porto?", response="The ferry: pier 7.")
+    found = [one.node_id for one in retriever.find("Which pier has the ferry to Porto?", before_turn=None)]
+    assert (len(found), "visit:visit_a" in found) == (30, True)
+
+
 def test_later_turns_are_no_candidates(layout: Layout, retriever: Retriever) -> None:
     """Only turns before the given number are offered."""
     for number in (1, 2, 3):
