@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 
 from panda.documents.sentences import split_sentences
 from panda.language.claims import Amount, Found, scan
@@ -45,6 +45,9 @@ _TIMES = re.compile(
     r"|[×*]|\bx\b|\ban? \w+",
     re.IGNORECASE,
 )
+_CROSS = re.compile(r"[ ]?[x×*][ ]?")
+_AT = re.compile(r"(?:[ ][\w-]+){0,3}[ ](?:at|@|x|×)[ ]")
+_LENGTHS = frozenset("mm cm dm m km in ft yd mi".split())  # noqa: SIM905
 _AVERAGES = re.compile(r"\b(?:average\w*|mean)\b", re.IGNORECASE)
 _DIVIDES = re.compile(r"[ ]?(?:/|per\b|each\b|apiece\b|an?[ ]\w+)|\b(?:each|apiece|per)\b", re.IGNORECASE)
 _PART_OF = re.compile(
@@ -128,7 +131,7 @@ def _results(
                     yield f"{share.claim.text} of {base.claim.text}", part, False
                     yield f"{base.claim.text} − {share.claim.text}", _value(base) - part, False
                     yield f"{base.claim.text} + {share.claim.text}", _value(base) + part, False
-    for group in _groups(same, claimed, text):
+    for group in _groups(same, sentence, text):
         if (
             len(group) > 1
             and _ADDS.search(sentence)
@@ -138,12 +141,20 @@ def _results(
         if len(group) > 1 and _AVERAGES.search(sentence) and _is_whole(group, amount, sources):
             mean = sum(map(_value, group), Fraction()) / len(group)
             yield f"({' + '.join(found.claim.text for found in group)}) / {len(group)}", mean, True
+    for first, second in pairwise(same):
+        if _CROSS.fullmatch(text[first.end : second.start]) and amount.unit not in _LENGTHS:
+            yield f"{first.claim.text} × {second.claim.text}", _value(first) * _value(second), False
     measured = amount.currency or amount.unit or re.search(r"[×*=]|\btimes\b", sentence)
     counts = [found for found in operands if found.amount and _is_count(found.amount, amount) and measured]
     for count in counts:
         for base in same:
             if _TIMES.search(sentence):
                 yield f"{count.claim.text} × {base.claim.text}", _value(count) * _value(base), False
+            rest = [found for found in _inside(same, sentence, text) if found is not base]
+            if rest and _AT.fullmatch(text[count.end : base.start]) and _ADDS.search(sentence):
+                steps = " + ".join(found.claim.text for found in rest)
+                whole = _value(count) * _value(base) + sum(map(_value, rest), Fraction())
+                yield f"{count.claim.text} × {base.claim.text} + {steps}", whole, False
             if _value(count) and (amount.rate or _DIVIDES.match(after)):
                 yield f"{base.claim.text} / {count.claim.text}", _value(base) / _value(count), True
 
@@ -246,12 +257,15 @@ def _points_wrong(compared: re.Match[str], claimed: Found, first: Found, second:
     )
 
 
-def _groups(same: Sequence[Found], claimed: Found, text: str) -> Iterator[list[Found]]:
+def _groups(same: Sequence[Found], sentence: str, text: str) -> Iterator[list[Found]]:
     """What a total may be taken over: all numbers of its unit in the text, or those in its sentence."""
     yield list(same)
-    sentence = _sentence(text, claimed)
+    yield _inside(same, sentence, text)
+
+
+def _inside(same: Sequence[Found], sentence: str, text: str) -> list[Found]:
     start = text.find(sentence)
-    yield [found for found in same if start <= found.start < start + len(sentence)]
+    return [found for found in same if start <= found.start < start + len(sentence)]
 
 
 def _is_whole(group: Sequence[Found], amount: Amount, sources: Sequence[str]) -> bool:

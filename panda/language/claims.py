@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, read_date
+from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, dot_time, read_date
 from panda.language.hosts import is_host
 from panda.language.lexicon import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary
 from panda.language.numbers import (
@@ -138,6 +138,7 @@ _RANGE = re.compile(
     r"(?:[ ]?[-–—][ ]?|[ ](?:to|and|or|until|through)[ ]|[ ]?[x×][ ]?)(?P<minus>-)?"
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
+_IN_SUM = re.compile(r"[(=][ ]?[$€£]?\Z")
 _SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?![\d.,]?\d)")
 _SPLIT = re.compile(r"(?P<space>[ -])?(?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])")
 _POWER = re.compile(r"\^(\d+)")
@@ -487,7 +488,9 @@ class _Scanner:
         lower = self._value(written, shared, end)
         if upper is None or lower is None:
             return []
-        if re.match(r"[ ]?[-–—]", other[0]) and not negative and not lower < upper:
+        begin = end - len(written)
+        minus = re.match(r"[ ][-–][ ]", other[0]) and _IN_SUM.search(text, max(0, begin - 3), begin)
+        if re.match(r"[ ]?[-–—]", other[0]) and not negative and not lower < upper and not minus:
             return []
         start = other.start("before") if other["before"] else other.start("digits")
         if other["minus"]:
@@ -516,13 +519,15 @@ class _Scanner:
             currency=currency or other.amount.currency,
             label=self._label(start),
         )
-        return self._amount(start, end, amount)
+        found = self._amount(start, end, amount)
+        return found if amount.unit or amount.currency or amount.head else self._timed(found)
 
     def _parts(self, start: int, written: str) -> Iterator[Found]:
         """Digits whose separators make no single number: a version, or a list without blanks."""
         if re.fullmatch(r"[\d.]+", written):
             keys = frozenset((f"written:{written}",))
-            yield self._found(start, start + len(written), "number", written, needs=keys, gives=keys)
+            found = self._found(start, start + len(written), "number", written, needs=keys, gives=keys)
+            yield self._timed(found)
             return
         for part in re.finditer(r"[\d.]+", written):
             value = normal_number(part[0])
@@ -599,7 +604,15 @@ class _Scanner:
         keys = set(token.gives) if token else {f"written:{written}"} if version else set()
         if named and named[1][0].isupper():
             keys.add(f"token:{fold_name(named[1])}{fold_name(written)}")
-        return replace(self._amount(start, end, amount), needs=frozenset(keys), gives=frozenset(keys))
+        found = replace(self._amount(start, end, amount), needs=frozenset(keys), gives=frozenset(keys))
+        return found if rate or counts or label else self._timed(found)
+
+    def _timed(self, found: Found) -> Found:
+        """A number that may be a time, "at 6.15", with the keys of that time."""
+        time = dot_time(self._text, found.start, found.end)
+        if time is None:
+            return found
+        return replace(found, needs=found.needs.union(time.need), gives=found.gives.union(time.gives))
 
     def _amount(self, start: int, end: int, amount: Amount) -> Found:
         value = _render(amount.value) if amount.value is not None else amount.written

@@ -12,6 +12,8 @@ _MONTH = (
     rf"(?P<{{0}}>{_LONG_MONTH}|M(?i:arch|ay\b\.?)"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC)\b\.?)"
 )  # "may" and "march" are also verbs
+_SHORT_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_SHORT_DAY = rf"(?:{'|'.join(_SHORT_DAYS)})"
 _HALF_DAY = r"(?:[AaPp]\.[ ]?[Mm]\.|[AaPp][Mm]\b)"
 _CLOCK = (
     rf"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?!\d)(?:[ ]?{_HALF_DAY})?"
@@ -76,10 +78,17 @@ DATES = rf"""
 TOLD_DATES = rf"""
     (?P<told_clock>(?<!\w)(?:{_TOLD_CLOCK}))
   | (?P<month>(?<![\w-])(?:{_LONG_MONTH}|March|May|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?![\w-]))
-  | (?P<weekday>(?<![\w-])(?:(?i:{"|".join(_WEEKDAYS)})s?|Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)(?![\w-]))
+  | (?P<weekday>(?:(?<![\w-])|{"|".join(f"(?<={day}-)" for day in (*_SHORT_DAYS, "day"))})
+      (?:(?i:{"|".join(_WEEKDAYS)})s?|Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)(?!\w|-(?!{_SHORT_DAY})))
 """
 """Times, months and weekdays in words alone, as a verbose pattern."""
 
+_DOT_TIME = re.compile(r"(?:[01]?\d|2[0-3])\.[0-5]\d")
+_BEFORE_TIME = re.compile(
+    r"\b(?:at|by|from|between|before|after|since|until|till|um|ab|von|bis)[ ]"
+    r"(?:[\d.:]{4,5}(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or|bis|und)[ ]))?\Z",
+    re.IGNORECASE,
+)
 _SURE_MONTH = re.compile(rf"{_LONG_MONTH}|Sept|Oct|Nov|Dec|Feb|Aug")
 _SURE_WEEKDAY = re.compile(r"(?i:[a-z]+days?)|Tues|Thurs?")
 _BEFORE_MONTH = re.compile(
@@ -158,6 +167,18 @@ def read_date(match: re.Match[str]) -> list[ReadDate]:
         return [_month(match["y3"], month)]
     days = [day for day in (match["d0"], match["d1"], match["d2"], match["d3"]) if day]
     return [_day(match["y1"] or match["y2"], month, int(day), match["t1"] or match["t2"]) for day in days]
+
+
+def dot_time(text: str, start: int, end: int) -> ReadDate | None:
+    """
+    The time that "6.15" tells behind "at" or another word of time; None if it is none.
+
+    >>> dot_time("leaves at 6.15", 10, 14).value, dot_time("costs 6.15", 6, 10)
+    ('06:15:00', None)
+    """
+    if not _DOT_TIME.fullmatch(text, start, end) or not _BEFORE_TIME.search(text, max(0, start - 24), start):
+        return None
+    return _read_clock(text[start:end].replace(".", ":"))
 
 
 def _month(year: str, month: int) -> ReadDate:

@@ -71,7 +71,10 @@ def is_ordinary(word: str) -> bool:
     small = word.lower().partition("'")[0]
     if not (small.isascii() and small.isalpha()):
         return False
-    return len(small) == 1 or small in NOT_COUNTED or small in _HONORIFICS or stem(small) in _stems()
+    if len(small) == 1 or small in NOT_COUNTED or small in _HONORIFICS or stem(small) in _stems():
+        return True
+    base = small.removesuffix("ly")  # an adverb is as ordinary as what it is made of; "Waverly" is none
+    return base != small and len(base) > 4 and not base.endswith("er") and stem(base) in _stems()
 
 
 def is_acronym(word: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from panda.language.claims import scan
-from panda.language.lexicon import is_acronym, is_honorific, is_ordinary
+from panda.language.lexicon import LABELS, NOT_COUNTED, is_acronym, is_honorific, is_ordinary
 from panda.language.text_front import fold_name
 
 _CASELESS = (
@@ -30,6 +30,17 @@ _START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–�
 _AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
 _ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
 _ARTICLE = re.compile(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
+_ELIDED = re.compile(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
+"""How "O'Brien" and "D'Angelo" begin."""
+_LETTERED = frozenset(
+    """
+    annex appendix bed block door group hall hepatitis option plan team terminal vitamin wing
+    """.split()  # noqa: SIM905
+)
+"""Words that a single letter tells apart, as it does LABELS."""
+_ALONE = re.compile(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
+_PARTS = re.compile(r"[^\W\d_]+(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+")
+"""Names within a word: of "RTX4050", "14D" and "l'Oréal"."""
 _LOOK_CHARS = 40
 _NEVER_LAST = frozenset("e.g i.e vs cf approx vol fig ca".split())  # noqa: SIM905
 
@@ -67,6 +78,8 @@ class Words:
             return True
         if _IS_CASELESS.match(name):
             return any(word.startswith(name) for word in self.places)
+        if name[:2] in ("d'", "l'") and name[2:] in self.places:
+            return True
         return (len(name) > 4 and name.endswith("s") and name[:-1] in self.places) or (
             len(name) > 3 and f"{name}s" in self.places
         )
@@ -86,12 +99,17 @@ def words_of(text: str) -> Words:
     for match in _WORD.finditer(text):
         word = _stem_of(match[0])
         capital.append(match[0][0].isupper() and text[match.end() : match.end() + 1] in (" ", "-"))
-        places.setdefault(word, []).append(len(folded))
+        if (
+            word not in ("a", "i")
+            or _is_letter(text, match.start())
+            or not text[match.end() : match.end() + 1].isspace()
+        ):
+            places.setdefault(word, []).append(len(folded))
         folded.append(word)
     joined = (fold_name(compound) for compound in re.findall(r"(?:[^\W\d_]+-)+[^\W\d_]+", text))
     for word in joined:
         places.setdefault(word.replace("-", ""), [])
-    for word in re.findall(r"[^\W\d_]+(?=\d)", text):  # "RTX4050"
+    for word in re.findall(_PARTS, text):
         places.setdefault(fold_name(word), [])
     return Words(tuple(folded), tuple(capital), {word: tuple(at) for word, at in places.items()})
 
@@ -135,11 +153,14 @@ def find_names(text: str) -> tuple[Name, ...]:
             span = next(spans)
         starts = _is_start(text, start)
         titled = at_start and text[last_end:start] in (" ", "-", "'") and word[0].isupper()
-        at_start = starts or (titled and not _is_told_of(text, last_end, match.end()))
+        behind_name = bool(names) and names[-1].end == last_end == start - 1
+        at_start = starts or (
+            titled and not _is_told_of(text, last_end, match.end(), behind_name=behind_name)
+        )
         last_end = match.end()
         if span[0] <= start or (start and text[start - 1] in "'@#/\\" and not starts):
             continue
-        if _is_name(word, at_start, caseless_text, english, shouted):
+        if _is_letter(text, start) or _is_name(word, at_start, caseless_text, english, shouted):
             folded = _stem_of(word)
             close = bool(names) and text[names[-1].end : start] == " "
             shown = re.sub(r"'s?\Z", "", word)
@@ -147,11 +168,23 @@ def find_names(text: str) -> tuple[Name, ...]:
     return tuple(names)
 
 
-def _is_told_of(text: str, before: int, end: int) -> bool:
-    """Whether a capitalised word behind an article goes on in small letters: "The Galaxy costs"."""
-    return bool(
-        _ARTICLE.search(text[max(0, before - 5) : before]) and re.match(r"(?:'s)? [a-z]", text[end : end + 4])
-    )
+def _is_letter(text: str, at: int, *, nouns: bool = True) -> bool:
+    """Whether a single capital tells the thing before it apart: "zone C"; "I" and "A" only behind a label."""
+    if not (text[at].isupper() and _ALONE.match(text, at)):
+        return False
+    before = re.search(r"([^\W\d_]{2,}) \Z", text[max(0, at - _LOOK_CHARS) : at])
+    if not before or (text[at] == "I" and text[at + 1 : at + 2].isspace()):
+        return False
+    noun = before[1].lower()
+    if {noun, noun.removesuffix("s")} & (LABELS | _LETTERED):
+        return True
+    return nouns and text[at] not in "AI" and before[1].islower() and noun not in NOT_COUNTED
+
+
+def _is_told_of(text: str, before: int, end: int, *, behind_name: bool) -> bool:
+    """Whether a capital behind an article or a name goes on in small letters: "The Galaxy costs"."""
+    article = _ARTICLE.search(text[max(0, before - 5) : before])
+    return bool((article or behind_name) and re.match(r"(?:'s)? [a-z]", text[end : end + 4]))
 
 
 def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shouted: bool) -> bool:
@@ -160,6 +193,8 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
     letters = [char for char in word if char.isalpha()]
     if len(letters) < 2 or any(char.isdigit() for char in word):
         return False
+    if _ELIDED.match(word):
+        return True
     if not word[0].isupper():  # "iPhone"
         return word[1:2].isupper() and word.isalpha() and any(char.islower() for char in word[2:])
     if caseless_text:
@@ -189,7 +224,8 @@ def _is_start(text: str, start: int) -> bool:
     if not stop:
         return before.endswith(('"', "(", "[", "«", "„")) and not before.rstrip('"([«„').endswith(("-", "'"))
     word = stop["word"]
-    initial = len(word) == 1 and word.isupper() and word != "I"
+    letter = start - len(stop[0])
+    initial = len(word) == 1 and word.isupper() and word != "I" and not _is_letter(text, letter, nouns=False)
     return stop["stop"] != "." or not (initial or is_honorific(word) or word.lower() in _NEVER_LAST)
 
 
