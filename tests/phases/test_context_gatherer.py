@@ -135,6 +135,55 @@ def test_retry_looks_further_once(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
+def laptops(root: Path, number: int) -> Layout:
+    """The store with visits of so many further laptops."""
+    layout = laptop_store(root)
+    for n in range(number):
+        fields = {"title": f"Lenovo LOQ {n} laptop", "price": f"${500 + n}.00"}
+        write_visit(layout, 1, f"visit_more{n}", fields, quality=0.9, at=NOW, user=USER)
+    return layout
+
+
+def test_a_second_retry_is_not_followed(tmp_path: Path) -> None:
+    """A model that says `retry` again, while candidates are left over, gets what was gathered by then."""
+    ran = run_turn(laptops(tmp_path, 9), answer=Script(context={"verdict": "retry"}))
+    assert len(ran.asked("context")) == 2
+    assert (ran.error, ran.metadata.status) == (None, "approved")
+    further = {node_id for node_id, _ in loaded_lines(ran.asked("synthesis")[1])}
+    assert len(further - {node_id for node_id, _ in loaded_lines(ran.asked("synthesis")[0])}) == 4
+
+
+def test_no_retry_where_nothing_is_left(tmp_path: Path) -> None:
+    """`retry` is not followed where all candidates are loaded, be it that a chosen one led to them."""
+    layout = laptop_store(tmp_path)
+    add_research(layout, "visit_loq")
+    script = Script(
+        retrieval={"relevant": pick("turn:", "research:", "memory:")}, context={"verdict": "retry"}
+    )
+    ran = run_turn(layout, answer=script)
+    assert (len(ran.asked("synthesis")), len(ran.asked("context"))) == (1, 1)
+    assert ran.metadata.status == "approved"
+
+
+def test_most_candidates(tmp_path: Path) -> None:
+    """However many sources fit the query, the plan has thirty candidates."""
+    ran = run_turn(laptops(tmp_path, 35))
+    assert len(ran.folder.read_json("retrieval_plan.json")["candidates"]) == 30
+
+
+def test_a_line_that_is_too_long(tmp_path: Path) -> None:
+    """A line of more than a thousand characters cannot be quoted, and the turn warns of it."""
+    layout = laptop_store(tmp_path)
+    layout.knowledge(USER).mkdir(parents=True)
+    note = "- The Lenovo is light.\n- The Lenovo is " + "very, " * 200 + "quiet\n"
+    (layout.knowledge(USER) / "long.md").write_text(note, encoding="utf-8")
+    ran = run_turn(layout, answer=Script(retrieval={"relevant": pick("knowledge:", PRICE_NODE)}))
+    warnings = [warning for warning in ran.turn.warnings if "too long to quote" in warning]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("knowledge:long.md: a line of 1,2")
+    assert ran.metadata.status == "approved"
+
+
 def test_clarify_without_a_question(tmp_path: Path) -> None:
     """2.5 may ask without saying what: the question is then about the query."""
     ran = run_turn(laptop_store(tmp_path), "And the other?", Script(context={"verdict": "clarify"}))
@@ -224,6 +273,7 @@ def test_named_turn_is_taken(tmp_path: Path) -> None:
     plan = ran.folder.read_json("retrieval_plan.json")
     assert plan["relevant_turns"] == [2]
     assert [c["by"] for c in plan["candidates"] if c["chosen"]] == ["always_include"]
+    assert not any("does not exist" in warning for warning in ran.turn.warnings)
 
 
 def test_named_turn_that_does_not_exist(tmp_path: Path) -> None:

@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from panda.memory.gathered import answer_items
+from panda.errors import MemoryNodeError
+from panda.memory.gathered import GatheredItem, answer_items
+from panda.memory.nodes import Node
+from panda.phases.evidence_spans import step_texts
+from panda.phases.validator import AnswerCheck
 from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, offered, pick, run_turn
 
 BOTH = {
@@ -202,3 +206,67 @@ def test_best_attempt_is_named_and_not_shown(tmp_path: Path) -> None:
     assert ran.meta(6)["best_attempt"] == "attempts/2/context.md"
     assert "$2" not in ran.response
     assert ran.problems == []
+
+
+def working(tool: str, **replies: Any) -> Script:
+    """A model that calls one tool and then answers."""
+    route = {"tools": [tool], "next_step": "coordinator"}
+    return Script(**{"planner": route, "coordinator": [{"tool": tool}, {"tool": "done"}], **replies})
+
+
+def test_reading_is_not_saving(tmp_path: Path) -> None:
+    """An answer that tells of something saved is sent back where the tools only read."""
+    answer = [item("I have saved the price, $697."), item(RIGHT)]
+    ran = run_turn(laptop_store(tmp_path), answer=working("memory.query", answer=answer))
+    assert "tells of something that no tool has done" in str(ran.folder.superseded()[0])
+    assert ran.response.startswith(RIGHT)
+
+
+def test_what_was_saved_may_be_told(tmp_path: Path) -> None:
+    """An answer that tells of what a tool saved is approved, and cites the turn in which the user said it."""
+    said = item("I've saved that your favorite tea is Assam.", "turn:3")
+    script = working("memory.create", retrieval={"relevant": []}, answer=said)
+    ran = run_turn(laptop_store(tmp_path), "My favorite tea is Assam.", script)
+    assert (ran.error, ran.metadata.status) == (None, "approved")
+    assert ran.folder.superseded() == []
+
+
+def test_what_a_tool_told_of_another_source(tmp_path: Path) -> None:
+    """A value that a tool found in one source is no support for an item that cites another."""
+    script = working(
+        "memory.query",
+        retrieval={"relevant": pick(PRICE_NODE, "memory:budget")},
+        synthesis={"lines": pick("budget")},
+        answer=[item(RIGHT, "memory:budget"), item(RIGHT)],
+    )
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    (superseded,) = ran.folder.superseded()
+    refused = superseded.section(6)
+    assert refused is not None
+    assert refused.meta["rejected"] == [RIGHT]
+    assert "is not in memory:budget" in str(refused.meta["issues"])
+
+
+@pytest.mark.parametrize(("status", "told"), [("success", "It costs $697.\n697"), ("error", "")])
+def test_a_step_that_failed_tells_nothing(status: str, told: str) -> None:
+    """What a call gave supports an item that cites its step, unless the call failed."""
+    step = {"step": 1, "status": status, "claims": [], "text": "It costs $697.", "data": {"price": 697}}
+    assert step_texts([step], "step:1") == told
+
+
+class Emptied:
+    """A store whose nodes are all gone."""
+
+    def load(self, node_id: str) -> Node:
+        """Finds nothing."""
+        raise MemoryNodeError(f"{node_id}: gone")
+
+
+def test_a_source_that_is_gone(tmp_path: Path) -> None:
+    """Of a source that was deleted since only what a tool of the turn told of it supports an item."""
+    items = [GatheredItem(RIGHT, (PRICE_NODE,))]
+    bare = run_turn(laptop_store(tmp_path / "a"))
+    issues, rejected = AnswerCheck(Emptied()).check_items(bare.turn, items)
+    assert ("cites nothing that exists" in "".join(issues), rejected) == (True, [RIGHT])
+    looked_up = run_turn(laptop_store(tmp_path / "b"), answer=working("memory.query"))
+    assert AnswerCheck(Emptied()).check_items(looked_up.turn, items) == ([], [])

@@ -138,6 +138,9 @@ def test_site_down(tmp_path: Path, site: Site) -> None:
     ran = run(tmp_path, site, "Is the Lenovo LOQ still in stock?", script, visited=url, down=True)
     assert ran.folder.read_json("steps/step_01.json")["status"] == "error"
     assert ran.response.startswith(f"{seen} [1]")
+    texts = offered(ran.asked("answer")[0], "answer").values()
+    assert seen in texts
+    assert STOCK not in texts
     assert ran.metadata.status == "approved"
     assert ran.problems == []
 
