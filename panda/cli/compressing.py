@@ -172,7 +172,9 @@ def _reading_line(reader: NervesReader, recipe: str, settings: Settings) -> dict
     return {
         "timestamp": render_time(settings.clock()),
         "recipe": recipe,
+        "phase": None,
         "model_layer": settings.compression_model_layer,
+        "method": "choose",
         "model": reader.model.name,
         "user_id": settings.user,
         "session_id": None,
