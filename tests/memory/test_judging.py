@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -166,6 +167,23 @@ def test_a_source_that_nobody_can_set_back(ran: Ran) -> None:
     edit(ran.layout, "price $697.00 [1]", "price $597.00 [1]")
     unsound = [one.message for one in problems(ran.layout) if one.verdict is Verdict.UNSOUND]
     assert any("$597.00" in message for message in unsound)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_source_that_never_was(ran: Ran, recorded: bool) -> None:
+    """A source that is not there and that the turn is not known to have loaded is a fault, not a doubt."""
+    edit(ran.layout, '["visit:visit_loq"]', '["visit:visit_made_up"]')
+    if not recorded:
+        (ran.layout.turn(USER, 3) / "gathered_context.json").unlink()
+    told = {one.verdict for one in problems(ran.layout) if "visit_made_up: no visit" in one.message}
+    assert told == {Verdict.UNSOUND}
+
+
+def test_a_source_that_was_deleted_since(ran: Ran) -> None:
+    """Lines whose source was loaded and is gone now are not judged."""
+    shutil.rmtree(ran.layout.turn(USER, 1).webpage_cache / "page-visit_loq")
+    told = {one.verdict for one in problems(ran.layout) if "visit_loq" in one.message}
+    assert told == {Verdict.NOT_JUDGED}
 
 
 def test_a_note_that_changed_since(tmp_path: Path) -> None:

@@ -269,4 +269,8 @@ def test_a_source_that_is_gone(tmp_path: Path) -> None:
     issues, rejected = AnswerCheck(Emptied()).check_items(bare.turn, items)
     assert ("cites nothing that exists" in "".join(issues), rejected) == (True, [RIGHT])
     looked_up = run_turn(laptop_store(tmp_path / "b"), answer=working("memory.query"))
-    assert AnswerCheck(Emptied()).check_items(looked_up.turn, items) == ([], [])
+    for source in (PRICE_NODE, "step:1"):
+        assert AnswerCheck(Emptied()).check_items(looked_up.turn, [GatheredItem(RIGHT, (source,))]) == (
+            [],
+            [],
+        )
