@@ -1,6 +1,7 @@
 """Phase 2: what is gathered, where it comes from, and when that halts."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from panda.gathering import gather
 from panda.memory.judging import judge_gathered
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.storage.layout import Layout
+from panda.storage.locks import held_lock
 from tests.builders import NOW
 from tests.scripted_turns import (
     PRICE,
@@ -428,3 +430,17 @@ def test_research_that_cannot_be_read(tmp_path: Path) -> None:
     assert (intervention["phase"], intervention["turn"]) == (2, 3)
     assert str(path) in intervention["where"]
     assert (turn.folder.paths / "context.md").read_bytes() == before
+
+
+def test_an_index_that_another_process_writes(tmp_path: Path) -> None:
+    """While another process keeps writing the index, phase 2 goes on without what changed and warns of it."""
+    layout = laptop_store(tmp_path)
+    run_turn(layout)
+    app = scripted_app(layout, ScriptedModel(Script(), scores=False))
+    turn = app.start_turn("How much is the Lenovo LOQ 15?", "chat")
+    layout.knowledge(USER).mkdir(parents=True)
+    (layout.knowledge(USER) / "new.md").write_text("The Lenovo is light.\n", encoding="utf-8")
+    with held_lock(layout.indexes / "index.lock", holder="another", wait_seconds=0.0):
+        gather(app, turn, "plan", lambda phase: None)
+    (warning,) = turn.warnings
+    assert re.fullmatch(r"the index lacks \d+ changed files: another process is writing it", warning)

@@ -79,6 +79,7 @@ def test_what_is_named_comes_back(
 def test_references_count_as_names() -> None:
     """Words such as "it" and "the second one" mean what the query's references mean."""
     assert refs(curate("forget it", carry(), ["b"])) == {"dropped": ["b"]}
+    assert refs(curate("forget that", carry(), ["b"])) == {"dropped": ["b"]}
     assert refs(curate("no second one", carry(), ["a"])) == {"demoted": ["a"]}
     assert refs(curate("forget it", carry())) == {}
     assert refs(curate("How much is it?", carry(b="demoted"), ["b"])) == {"retained": ["b"]}
