@@ -1,5 +1,5 @@
 # What a newcomer and CI run. `make` alone lists the targets.
-.PHONY: help install turn test record life bench clean
+.PHONY: help install turn test record life bench encoder clean
 
 Q ?= And how much does the Lenovo LOQ 15 cost?
 override Q := $(value Q)
@@ -17,10 +17,11 @@ help:
 	@echo 'make turn           answer a follow-up question from the demo store, on a copy in demo/'
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
-	@echo 'make life           ask ordinary questions; which answers are right, against floors'
+	@echo 'make life           ask ordinary questions; which answers are right, against floors; FILES="A.json" asks others'
 	@echo 'make bench          all measurements, against floors; DATA=DIR adds saved dialogues'
 	@echo 'make install        only set up $(VENV)'
 	@echo 'make record         record the turns anew that the tests replay; refused if an answer is wrong'
+	@echo 'make encoder        make the packaged encoder anew from its original weights: the same bytes'
 	@echo 'make clean          remove $(VENV) and demo/'
 
 install: $(STAMP)
@@ -51,13 +52,16 @@ test: $(STAMP)
 record: $(STAMP)
 	$(BIN)/python -m tests.record_replays
 
+encoder: $(STAMP)
+	@$(BIN)/python encoder/convert.py
+
 life: $(STAMP)
-	@$(BIN)/python -m bench.life
+	@$(BIN)/python -m bench.life $(FILES)
 
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy rank_bm25==0.2.2
 	@$(BIN)/python bench/synthesis.py
-	@$(BIN)/python bench/choosing.py
+	@$(BIN)/python -m bench.turns
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
 	@test -z "$(DATA)" || { for part in importing recall compression gathering answers; do \
 		$(BIN)/python bench/$$part.py "$(DATA)" || exit; done; }

@@ -3,17 +3,21 @@
 import json
 import os
 import re
+from ast import literal_eval
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panda.app import build_with
-from panda.errors import HaltError
+from panda.app import App, build_with
+from panda.cli.turn import turn_data
+from panda.errors import HaltError, MemoryNodeError
 from panda.models.layers import Layers
+from panda.phases.turn import Turn
 from panda.settings import load_settings
 from panda.storage.creation import create_store
-from panda.storage.layout import MEMORY_JSONL, RESPONSE_MD, Layout
+from panda.storage.layout import GATHERED_CONTEXT_JSON, MEMORY_JSONL, PLAN_JSON, RETRIEVAL_PLAN_JSON, Layout
 
 FLOORS = Path(__file__).parent / "floors.json"
 LIFE = Path(__file__).parent / "life"
@@ -33,7 +37,29 @@ class Answer:
     text: str
     """The answer without its list of sources; "" if there is none."""
     kept: tuple[str, ...] = ()
-    """The values that the turn asserted."""
+    """What the turn noted."""
+    trail: "Trail | None" = None
+    """What its phases had; None where there was no turn."""
+
+
+@dataclass(frozen=True)
+class Trail:
+    """What each phase of a turn had before it, for who looks for the one that lost something."""
+
+    stages: tuple[tuple[str, str], ...]
+    """(what it is, its text), in the order of the phases."""
+    decided: str
+    """What the phases decided, on one line."""
+
+    def lost(self, part: str) -> str:
+        """
+        The first stage that does not hold a text.
+
+        >>> Trail((("candidates", "33 or 34"), ("§2", "nothing")), "").lost("33")
+        'lost on the way into §2'
+        """
+        missing = next((stage for stage, text in self.stages if not holds(text, part)), None)
+        return f"lost on the way into {missing}" if missing else "in all stages up to the answer"
 
 
 Asked = Callable[[str, str], Answer]
@@ -59,16 +85,50 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
             app.run_turn(turn)
         except HaltError as exc:
             return Answer("halted", False, f"{exc.message}")
-        answer = turn.folder.read_context().section(5)
-        status = turn.folder.read_metadata().status
-        said = turn.folder.read_text(RESPONSE_MD) if status == "approved" and answer else ""
-        log = layout.user(user) / MEMORY_JSONL
-        facts = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
-        kept = tuple(json.dumps(f["value"]) for f in facts if f.get("source_turn") == turn.turn)
-        answered = bool(answer and answer.meta["answered"]) and status == "approved"
-        return Answer(status, answered, said.partition("\n\nSources:\n")[0], kept)
+        data = turn_data(turn.folder)
+        approved = data["status"] == "approved"
+        said = data["response"].partition("\n\nSources:\n")[0] if approved else data["question"] or ""
+        if "noted" in data:
+            kept = tuple(one["text"] for one in data["noted"])
+        else:
+            log = layout.user(user) / MEMORY_JSONL
+            facts = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+            kept = tuple(json.dumps(f["value"]) for f in facts if f.get("source_turn") == turn.turn)
+        answered = approved and bool(data["answered"])
+        return Answer(data["status"], answered, said, kept, _trail(app, turn))
 
     return ask
+
+
+def _trail(app: App, turn: Turn) -> Trail:
+    folder = turn.folder
+    plan = folder.read_json(RETRIEVAL_PLAN_JSON) if folder.has(RETRIEVAL_PLAN_JSON) else {"candidates": []}
+    offered = [one["node_id"] for one in plan["candidates"]]
+    chosen = [one["node_id"] for one in plan["candidates"] if one["chosen"]]
+    sections = (
+        folder.read_json(GATHERED_CONTEXT_JSON)["sections"] if folder.has(GATHERED_CONTEXT_JSON) else []
+    )
+    gathered = [item["text"] for section in sections for item in section["items"]]
+    steps = folder.steps()
+    found = [claim["text"] for step in steps for claim in step["claims"]]
+    goals = folder.read_json(PLAN_JSON) if folder.has(PLAN_JSON) else {}
+    tools = ", ".join(step["tool"] for step in steps)
+    return Trail(
+        (
+            ("the candidates", _texts(app, offered)),
+            ("the nodes that 2.1 chose", _texts(app, chosen)),
+            ("§2 or what tools found", "\n".join([*gathered, *found])),
+        ),
+        f"chosen {', '.join(chosen) or 'none'}; next step {goals.get('next_step')}; tools {tools or 'none'}",
+    )
+
+
+def _texts(app: App, node_ids: Sequence[str]) -> str:
+    texts = []
+    for node_id in node_ids:
+        with suppress(MemoryNodeError):
+            texts.append(app.tools.reader.load(node_id).text)
+    return "\n".join(texts)
 
 
 def make_store(root: Path, notes: Mapping[str, str], user: str = "default") -> None:
@@ -150,13 +210,27 @@ class Tally:
     def __init__(self) -> None:
         self._right: dict[str, list[bool]] = {}
 
-    def add(self, part: str, query: str, answer: Answer, wrong: Sequence[str]) -> None:
-        """Count a turn and print it."""
+    def add(self, part: str, query: str, answer: Answer, wrong: Sequence[str], *, place: str = "") -> None:
+        """
+        Count a turn and print it; of a wrong one also what its phases decided and which lost what it needs.
+
+        Args:
+            part: Where it counts.
+            query: What was said.
+            answer: What came.
+            wrong: What is wrong with that.
+            place: How far the part is, as "3/72".
+        """
         self._right.setdefault(part, []).append(not wrong)
-        told = " | ".join(answer.text.split("\n\n")) or answer.status
-        print(f"{'right' if not wrong else 'WRONG'}  {part}: {query}  →  {told}", flush=True)  # noqa: T201
+        told = " | ".join(line for line in answer.text.splitlines() if line) or answer.status
+        print(f"{'right' if not wrong else 'WRONG'}  {part} {place}: {query}  →  {told}", flush=True)  # noqa: T201
+        trail = answer.trail
         for line in wrong:
-            print(f"       {line}", flush=True)  # noqa: T201
+            lacks = line.partition("does not hold ")[2]
+            lost = f", {trail.lost(literal_eval(lacks))}" if trail and lacks else ""
+            print(f"       {line}{lost}", flush=True)  # noqa: T201
+        if wrong and trail:
+            print(f"       {trail.decided}", flush=True)  # noqa: T201
 
     def close(self, *, whole: bool) -> int:
         """
@@ -167,7 +241,8 @@ class Tally:
         """
         counts = {part: sum(right) for part, right in self._right.items()}
         for part, right in self._right.items():
-            print(f"{part}: {counts[part]} of {len(right)} right", flush=True)  # noqa: T201
+            share = counts[part] / len(right)
+            print(f"{part}: {counts[part]} of {len(right)} right, {share:.0%}", flush=True)  # noqa: T201
         return check_floors("right", counts) if whole else 0
 
 

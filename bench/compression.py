@@ -28,7 +28,7 @@ from sumy.utils import get_stop_words
 from panda.compression.compressing import compress
 from panda.compression.nerves import NervesReader
 from panda.compression.tokens import count_tokens
-from panda.documents.sentences import split_sentences
+from panda.language.sentences import split_sentences
 from panda.language.stemming import split_terms
 from panda.models.contract import Model, ScoreCase, ScoreParams
 from panda.models.layers import Layers

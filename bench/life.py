@@ -1,9 +1,11 @@
 """
-How often ordinary questions are answered right: `python -m bench.life [PART…]`.
+How often ordinary questions are answered right: `python -m bench.life [PART|FILE…]`.
 
-Parts: `demo` asks the demo store the questions of answers.jsonl, each in a copy of its own; `vault` a folder
-of notes; `conversations` six conversations of twelve turns, in which later turns rest on earlier ones. Prints
-each turn with what is wrong with it, then the shares. Ends with 3 if one is below its floor in floors.json.
+Parts: `demo` asks the demo store the questions of answers.jsonl, each in a copy of its own; `vaults` the
+files below life/ that hold a folder of notes with questions; `conversations` those with conversations, in
+which later turns rest on earlier ones. FILE is another file of either form. Prints each turn, of a wrong one
+also what is wrong with it and which phase lost it, and then the shares. Ends with 3 if one is below its floor
+in floors.json.
 """
 
 import argparse
@@ -13,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from bench.asking import ANSWERS, LIFE, Answer, Tally, asker, make_store, misses
 from panda.models.layers import Layers
@@ -25,20 +28,33 @@ from panda.storage.demo import copy_demo
 
 def main() -> int:
     """Ask the parts; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *_PARTS], help="which of them; default: all")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART|FILE", help="demo, vaults, conversations, or FILE.json"
+    )
     parser.add_argument("--every", type=int, default=1, help="ask every n-th question or conversation only")
+    parser.add_argument("--keep", type=Path, help="directory for the stores, to look at the turns afterwards")
     arguments = parser.parse_args()
     settings = load_settings({}, os.environ, Path.cwd())
     models = load_models_file(settings.models_file)
     tally = Tally()
     with (
-        tempfile.TemporaryDirectory() as directory,
+        tempfile.TemporaryDirectory() as temporary,
         Layers(models, cache_dir=settings.cache_dir, environ=os.environ) as layers,
     ):
-        for part in arguments.parts or _PARTS:
-            (Path(directory) / part).mkdir()
-            _PARTS[part](layers, Path(directory) / part, tally, arguments.every)
+        directory = arguments.keep or Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        for part in arguments.parts or ("demo", "vaults", "conversations"):
+            if part == "demo":
+                ask_demo(layers, directory, tally, arguments.every)
+                continue
+            files = [Path(part)] if part.endswith(".json") else sorted(LIFE.glob(f"{part.rstrip('s')}*.json"))
+            if not files or not all(file.is_file() for file in files):
+                parser.error(f"{part}: no part, and no file that ends in .json")
+            for file in files:
+                ask_file(layers, directory, file, tally, arguments.every)
     return tally.close(whole=arguments.every == 1)
 
 
@@ -55,34 +71,41 @@ def ask_demo(layers: Layers, directory: Path, tally: Tally, every: int) -> None:
         tally.add(part, case["query"], answer, misses(case, answer))
 
 
-def ask_vault(layers: Layers, directory: Path, tally: Tally, every: int) -> None:
-    """The questions of the vault, each in a session of its own."""
-    vault = json.loads((LIFE / "vault.json").read_text(encoding="utf-8"))
-    make_store(directory / "store", vault["notes"])
-    ask = asker(layers, directory / "store")
-    for number, case in enumerate(vault["questions"]):
-        if number % every:
-            continue
+def ask_file(layers: Layers, directory: Path, file: Path, tally: Tally, every: int) -> None:
+    """What a file holds: a vault with its questions, or conversations."""
+    held = json.loads(file.read_text(encoding="utf-8"))
+    ask = _ask_vault if isinstance(held, dict) else _ask_conversations
+    ask(layers, directory / file.stem, held, tally, every)
+
+
+def _ask_vault(layers: Layers, directory: Path, vault: Any, tally: Tally, every: int) -> None:
+    """The questions of a vault, each in a session of its own."""
+    make_store(directory, vault["notes"])
+    ask = asker(layers, directory)
+    cases = vault["questions"][::every]
+    for number, case in enumerate(cases, 1):
         answer = ask(case["ask"], f"question_{number}")
-        part = "vault, other words" if case["other_words"] else "vault"
-        tally.add(part, case["ask"], answer, misses(case, answer))
+        nothing = case.get("answered") is False
+        kind = "nothing to tell" if nothing else "other words" if case["other_words"] else ""
+        part = f"{directory.name}, {kind}" if kind else directory.name
+        tally.add(part, case["ask"], answer, misses(case, answer), place=f"{number}/{len(cases)}")
 
 
-def ask_conversations(layers: Layers, directory: Path, tally: Tally, every: int) -> None:
+def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally, every: int) -> None:
     """The conversations, each in a store and session of its own."""
-    talks = json.loads((LIFE / "conversations.json").read_text(encoding="utf-8"))
+    asked, count = 0, sum(len(talk["turns"]) for talk in talks[::every])
     for talk in talks[::every]:
         make_store(directory / talk["name"], talk["notes"])
         ask = asker(layers, directory / talk["name"])
         replies: list[Answer] = []
         for case in talk["turns"]:
+            asked += 1
             answer = ask(case["say"], "talk")
-            part = "conversations, told" if case.get("tell") else "conversations, asked"
-            tally.add(part, f"{talk['name']}: {case['say']}", answer, misses(case, answer, replies))
+            part = f"{directory.name}, {'told' if case.get('tell') else 'asked'}"
+            wrong = misses(case, answer, replies)
+            tally.add(part, f"{talk['name']}: {case['say']}", answer, wrong, place=f"{asked}/{count}")
             replies.append(answer)
 
-
-_PARTS = {"demo": ask_demo, "vault": ask_vault, "conversations": ask_conversations}
 
 if __name__ == "__main__":
     sys.exit(main())

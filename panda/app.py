@@ -13,10 +13,14 @@ from panda.memory.applying import take_in_edits
 from panda.memory.moment import Moment, memory_digests, memory_mark
 from panda.memory.nodes import NodeReader
 from panda.memory.projection import Projection
+from panda.models.contract import Encoder
+from panda.models.kept_encoder import KeptEncoder
 from panda.phases.content_drafts import write_draft
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.contract import Phase
 from panda.phases.coordinator import Coordinator
+from panda.phases.evidence_spans import ClosestLines
+from panda.phases.noted import Noting
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
 from panda.phases.reflection import Reflection
@@ -32,17 +36,20 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
+from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
 from panda.session.closing import check_open
-from panda.session.session_file import Session, load_session, open_session
+from panda.session.session_file import Session, fold_turns, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index
+from panda.storage.index_blocks import in_ranges
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
-from panda.storage.snapshot import Snapshot, digest_parts, in_ranges
+from panda.storage.snapshot import Snapshot, digest_parts
 from panda.storage.temporaries import sweep_below
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turns import TurnStore
+from panda.storage.vector_store import VectorStore
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
 from panda.tools.table import TOOLS
@@ -78,6 +85,10 @@ class App:
     """Phase 2, for looking at what it would find."""
     tools: ToolContext
     """What tools may touch, without a turn."""
+    encoder: Encoder | None
+    """Gives texts vectors and keeps them; None without one."""
+    meaning: Meaning | None
+    """Finds by meaning; None without an encoder."""
     open_project: Callable[..., Project]
     """Gives the project's files; with `dry` changes stay in memory."""
 
@@ -132,10 +143,12 @@ class App:
         """What is there now: what the turn reads is held against it, so that nothing later counts."""
         user = self.settings.user
         self.index.freshen(user)
+        if self.meaning is not None:
+            self.meaning.fill_in_turn(user, TEXTS_BEFORE)
         saved, digests = self.index.read(user, lambda view: (view.turns, view.note_digests()))
-        own = (one.turn for one in session.turns) if session else ()
+        own = [one.turn for one in session.turns] if session else []
         return Snapshot(
-            turns=in_ranges({*saved, *own}),
+            turns=in_ranges(saved, own),
             memory=memory_mark(memory.log) if memory else None,
             files=memory_digests(memory) if memory else {},
             notes=len(digests),
@@ -150,7 +163,11 @@ class App:
             folder = self.store.open(session.head_turn)
             if folder.read_metadata().next is not None:
                 self.run_turn(Turn(folder, self.layout, session=session))
-        return session or open_session(self.layout, settings.user, settings.session)
+        if session is not None:
+            return session
+        self.index.freshen(settings.user)  # knows the session's turns without opening every one of the user's
+        numbers = self.index.read(settings.user, lambda view: view.session_turns(settings.session))
+        return fold_turns(self.layout, settings.user, settings.session, numbers)
 
     def resume_turn(self, number: int) -> Turn:
         """
@@ -198,6 +215,11 @@ class App:
         """
         self.pipeline.run(turn, watch)
         self.index.record(self.settings.user, [turn.turn])
+        missing = (
+            self.meaning.fill_in_turn(self.settings.user, TEXTS_AFTER) if self.meaning is not None else 0
+        )
+        if missing:
+            turn.warn(say_missing(missing))
 
     def _taken_up(
         self,
@@ -277,8 +299,10 @@ def build(
     return build_with(settings, layout, layers)
 
 
-def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> App:
-    """The same with given models: for tests and replay."""
+def build_with(
+    settings: Settings, layout: Layout, layers: ExecutorLayers, vectors: VectorStore | None = None
+) -> App:
+    """The same with given models, and vectors of another store if need be: for tests and replay."""
     require_trust(settings, "root", "cache_dir", "web_allow", "search_provider")
     clock, user, limits = settings.clock, settings.user, settings.compression
     now = TurnClock(clock)
@@ -291,10 +315,14 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
             versions.keep_in_force(book, str(record["key"]), str(record["version"]))
         append_json_line(layout.executions_log, record)
 
-    executor = RecipeExecutor(book, layers, clock=clock, log=log, count=count_tokens, limits=limits)
+    given = layers.encoder()
+    encoder = KeptEncoder(given, vectors or VectorStore(layout)) if given is not None else None
+    executor = RecipeExecutor(book, layers, encoder, clock=clock, log=log, count=count_tokens, limits=limits)
     index, web = Index(layout), web_opener(settings.web_allow, settings.web_timeout_seconds)
     moment = Moment(layout, user)
-    retriever, reader = Retriever(index, user, now, moment), NodeReader(layout, user, now, moment)
+    meaning = Meaning(encoder, index, layout, clock) if encoder is not None else None
+    reader = NodeReader(layout, user, now, moment, index)
+    retriever = Retriever(index, user, now, moment, meaning)
     limit = settings.tool_seconds
     tools = ToolContext(layout, user, 0, "", reader, retriever, now, web=web, limit_seconds=limit)
     tools = replace(tools, search_provider=settings.search_provider)
@@ -316,16 +344,18 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         own = replace(tools, turn=turn.turn, query=turn.query, folder=folder, project=project)
         return replace(own, draft=lambda kind, brief: write_draft(executor, turn, kind, brief))
 
-    gatherer = ContextGatherer(executor, retriever, reader, now, count_tokens)
+    closest = ClosestLines(reader, encoder)
+    noting = Noting(user, moment, encoder)
+    gatherer = ContextGatherer(executor, retriever, reader, closest, now, count_tokens)
     phases: tuple[Phase, ...] = (
         QueryAnalyzer(executor, reader),
-        Reflection(executor),
+        Reflection(executor, reader),
         gatherer,
-        Planner(executor, tools_of),
+        Planner(executor, tools_of, closest),
         Coordinator(executor, tools_of),
-        Synthesizer(executor, reader),
-        Validator(executor, reader),
-        Save(executor, layout, now, settings.wait_seconds),
+        Synthesizer(executor, reader, closest, noting),
+        Validator(executor, reader, closest),
+        Save(executor, layout, now, settings.wait_seconds, noting),
     )
 
     def on_halt(turn: Turn, phase: Phase, error: PandaError) -> str:
@@ -350,5 +380,7 @@ def build_with(settings: Settings, layout: Layout, layers: ExecutorLayers) -> Ap
         moment,
         gatherer,
         tools,
+        encoder,
+        meaning,
         open_project,
     )

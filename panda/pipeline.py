@@ -23,7 +23,7 @@ from panda.errors import (
 from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
-from panda.recipes.journal import add_usage, whose_turn
+from panda.recipes.journal import whose_turn
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turn_folder import Next, Status
 
@@ -201,8 +201,8 @@ class Pipeline:
                 continue
             usage = Usage(0, 0, 0)
             for call in calls:
-                usage = add_usage(usage, Usage(**call["usage"]))
-            total = add_usage(total, usage)
+                usage += Usage(**call["usage"])
+            total += usage
             phases.append(
                 {
                     "phase": number,

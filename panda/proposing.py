@@ -6,7 +6,7 @@ from typing import Any
 
 from panda.app import App
 from panda.compression.fitting import InputDocument
-from panda.evals.running import EvalJournal
+from panda.evals.judges import EvalJournal
 from panda.memory.assertions import Assertion
 from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle, word_on
 from panda.memory.remembering import Memory

@@ -285,6 +285,9 @@ def _model_effects(settings: Settings, spec: "ModelSpec", start: Path) -> Iterat
     if spec.backend == "openai":
         secret = f" with the secret in ${spec.api_key_env}" if spec.api_key_env else ""
         yield "location", spec.location, f"contacts {spec.location}{secret}"
+        for key, names in (("extra_body", spec.extra_body), ("headers", spec.headers)):
+            if names:
+                yield key, key, f"sends the {key} {', '.join(names)} to {spec.location}"
         return
     for key, value in (("location", spec.location), ("projector", spec.projector)):
         if value is not None and not value.startswith(BUILTIN_PREFIX):
@@ -332,6 +335,9 @@ OUTWARD: Mapping[str, Callable[[Settings, str], list[tuple[str, str]]]] = {
     "search_provider": _search_effects,
 }
 """Settings that can reach out of a project, each to the keys and effects of its value."""
+
+OUTWARD_MODEL_KEYS = ("location", "projector", "api_key_env", "extra_body", "headers")
+"""Keys of a model that can reach out of a project: see _model_effects."""
 
 
 def _is_inside(settings: Settings, real: str) -> bool:

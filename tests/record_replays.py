@@ -22,7 +22,7 @@ REPLAYS = Path(__file__).parent / "replays"
 EXPECTED = "expected.jsonl"
 RECORDED_AT = "2026-02-01T12:00:00Z"
 FIRST_TURN = 813
-MEMORY = ("preferences.md", "memory.jsonl")
+MEMORY = ("preferences.md", "facts.md", "memory.jsonl")
 WRONG_ANSWERS = 3
 
 

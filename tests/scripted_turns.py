@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from panda.app import App, build_with
+from panda.choosing.sections import prompt_sections, section_items
 from panda.documents.problems import Problem
 from panda.errors import PandaError
-from panda.models.contract import ScoreCase
+from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.phases.turn import Turn
-from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.settings import load_settings
 from panda.storage.assets import asset
 from panda.storage.checking import check_store
@@ -217,6 +217,8 @@ class OneModel:
 
     scripted: ScriptedModel
     """The model."""
+    encodes: Encoder | None = None
+    """What turns texts into vectors."""
 
     def model(self, layer: str) -> ScriptedModel:
         """The one model."""
@@ -224,6 +226,10 @@ class OneModel:
 
     def release(self, layer: str) -> None:
         """Nothing is loaded."""
+
+    def encoder(self) -> Encoder | None:
+        """The encoder, if there is one."""
+        return self.encodes
 
 
 @dataclass(frozen=True)
@@ -348,6 +354,8 @@ def run_turn(
     writes: bool = True,
     scores: bool = False,
     session: str = "default",
+    model: Any = None,
+    project: Path | None = None,
 ) -> Ran:
     """
     One turn to its end.
@@ -359,9 +367,11 @@ def run_turn(
         writes: Whether the model writes.
         scores: Whether it scores.
         session: Session of the turn.
+        model: Asked instead of a scripted one.
+        project: Directory of the project; None is the store.
     """
-    model = ScriptedModel(answer or Script(), writes=writes, scores=scores)
-    app = scripted_app(layout, model, session=session)
+    model = model or ScriptedModel(answer or Script(), writes=writes, scores=scores)
+    app = scripted_app(layout, model, session=session, project=project)
     turn = app.start_turn(query, "chat")
     try:
         app.run_turn(turn)

@@ -2,12 +2,13 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
+from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text, render_context
 from panda.documents.times import render_time
 from panda.storage.layout import Layout, TurnPaths
 
@@ -26,11 +27,24 @@ def write_turn(
     summary: str = "",
     topics: tuple[str, ...] = (),
     user: str = "ann",
+    items: Sequence[tuple[str, str]] | None = None,
+    clauses: Sequence[tuple[str, str]] | None = None,
+    noted: Sequence[tuple[str, str]] = (),
 ) -> TurnPaths:
-    """Write the files of one saved turn."""
+    """
+    Write the files of one saved turn.
+
+    Args:
+        items: Of the answer, each with the node that it quotes; None records no sources.
+        clauses: Of the query, each with its mood; None if it was not read.
+        noted: What is kept word for word, each with its node.
+    """
     paths = layout.turn(user, number)
     paths.directory.mkdir(parents=True, exist_ok=True)
-    sections = (Section(0, (Text(query),)), Section(5, (Text(response),) if response else ()))
+    answer: list[Text | Meta] = [Text(response)] if response else []
+    if items is not None:
+        answer.insert(0, Meta({"items": [{"text": text, "node_ids": [one]} for text, one in items]}))
+    sections = (Section(0, (Text(query),)), Section(5, tuple(answer)))
     document = ContextDocument(FrontMatter("panda.context/1", number, user, session, "chat", at), sections)
     metadata = {
         "turn": number,
@@ -43,6 +57,12 @@ def write_turn(
     (paths / "context.md").write_text(render_context(document), encoding="utf-8", newline="")
     (paths / "response.md").write_text(response, encoding="utf-8", newline="")
     _write_json(paths / "metadata.json", metadata)
+    if clauses is not None:
+        reading = {"clauses": [{"text": text, "mood": mood} for text, mood in clauses]}
+        _write_json(paths / "query_analysis.json", {"reading": reading})
+    if noted:
+        said = [{"kind": "statement", "text": text, "relation": one[5:]} for text, one in noted]
+        _write_json(paths / "staged_memory.json", {"staged": said})
     if summary or topics:
         _write_json(
             paths / "index_summary.json",
@@ -103,3 +123,9 @@ def dump_index(layout: Layout) -> list[str]:
         with closing(sqlite3.connect(path)) as connection:
             lines += connection.iterdump()
     return lines
+
+
+def dump_vectors(layout: Layout) -> list[str]:
+    """Every statement that would make vectors.db again, in one order."""
+    with closing(sqlite3.connect(layout.vectors)) as connection:
+        return sorted(connection.iterdump())

@@ -1,5 +1,7 @@
 """Turns from the outside: what may start one, what halts it, and what a hostile query can do."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,30 @@ from tests.scripted_turns import (
     scripted_app,
     step_of,
 )
+
+LOADED_LATER = {
+    "httpx",
+    "rich",
+    "jinja2",
+    "jsonschema",
+    "tiktoken",
+    "trafilatura",
+    "lxml",
+    "mcp",
+    "starlette",
+}
+"""What a turn loads when it needs it: a page, a terminal, a prompt, a file to check."""
+
+
+def test_start_of_a_turn_loads_little() -> None:
+    """A turn starts, with llama.cpp, without the libraries that only some turns need."""
+    program = (
+        "import sys, panda.cli.turn, panda.app; from panda.models.llama.library import load_library;"
+        "load_library(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert LOADED_LATER & {name.partition(".")[0] for name in done.stdout.split()} == set()
+
 
 PHASE_OF = {
     "analyzer": 0,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,26 @@ from typing import Any
 import pytest
 
 from bench import asking
-from bench.asking import ANSWERS, BELOW_FLOOR, LIFE, Answer, asker, check_floors, holds, make_store, misses
+from bench.asking import (
+    ANSWERS,
+    BELOW_FLOOR,
+    LIFE,
+    Answer,
+    Trail,
+    asker,
+    check_floors,
+    holds,
+    make_store,
+    misses,
+)
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
 
-VAULT = json.loads((LIFE / "vault.json").read_text(encoding="utf-8"))
-TALKS = json.loads((LIFE / "conversations.json").read_text(encoding="utf-8"))
+VAULT, VAULT_2 = (json.loads((LIFE / f"vault{end}.json").read_text(encoding="utf-8")) for end in ("", "_2"))
+TALKS, TALKS_2 = (
+    json.loads((LIFE / f"conversations{end}.json").read_text(encoding="utf-8")) for end in ("", "_2")
+)
 FLOORS = json.loads(asking.FLOORS.read_text(encoding="utf-8"))
 ASKED = (
     "what does the school lunch cost",
@@ -50,6 +64,50 @@ def test_a_piece_of_a_conversation(layers: Layers, tmp_path: Path) -> None:
     told, asked = garden["turns"][7:9]
     ask(told["say"], "garden")
     assert misses(asked, ask(asked["say"], "garden")) == []
+
+
+def test_a_pronoun_means_what_the_last_turn_was_about(layers: Layers, tmp_path: Path) -> None:
+    """After a list "they" are what its note is about; after a statement "one of those" is what that told."""
+    notes = {
+        "oats.md": "# Oat biscuits\n\n1. Melt the butter.\n2. Stir in the oats.\n\nBake for 14 minutes.\n",
+        "prices.md": "# Prices\n\n- small wicker basket: 8 €\n- large wicker basket: 15 €\n",
+    }
+    make_store(tmp_path, notes)
+    ask = asker(layers, tmp_path)
+    ask("how do I make the oat biscuits, all the steps", "kitchen")
+    assert holds(ask("and how long do they bake?", "kitchen").text, "14 minutes")
+    ask("Sigrun wants 12 large wicker baskets for the fair", "kitchen")
+    answer = ask("what does one of those cost", "kitchen").text
+    assert (holds(answer, "15 €"), holds(answer, "Sigrun")) == (True, False)
+
+
+SAID = (
+    "what does the school lunch cost",
+    "Our boiler was serviced on 3 March.",
+    "when was the boiler serviced?",
+    "find me three hotels in Kyoto",
+    "yes",
+    "no, leave that one out",
+    "what did we talk about?",
+)
+
+
+def test_every_turn_ends_without_an_encoder(tmp_path: Path) -> None:
+    """With `encoder: null` words and the language model alone bring each turn to a proper end."""
+    edited = tmp_path / "models.yaml"
+    packaged = load_settings({}, os.environ, Path.cwd()).models_file.read_text(encoding="utf-8")
+    edited.write_text(re.sub(r"(?m)^encoder:.*$", "encoder: null", packaged), encoding="utf-8")
+    settings = load_settings({}, os.environ, Path.cwd())
+    make_store(tmp_path / "store", VAULT["notes"])
+    with Layers(load_models_file(edited), cache_dir=settings.cache_dir, environ=os.environ) as layers:
+        assert layers.encoder() is None
+        ask = asker(layers, tmp_path / "store")
+        answers = {said: ask(said, "s") for said in SAID}
+    assert {
+        said: one.status for said, one in answers.items() if one.status not in ("approved", "clarify")
+    } == {}
+    assert misses(next(c for c in VAULT["questions"] if c["ask"] == SAID[0]), answers[SAID[0]]) == []
+    assert answers[SAID[1]].kept
 
 
 LISTED = Answer("approved", True, "Weigela: likes sun.\n\nAnnabelle: likes shade.")
@@ -94,14 +152,23 @@ def test_what_is_below_its_floor(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_case_can_be_wrong() -> None:
     """No case of the demo, the vault or the conversations takes any answer for right."""
     demo = [json.loads(line) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
-    turns = [turn for talk in TALKS for turn in talk["turns"]]
+    turns = [turn for talk in [*TALKS, *TALKS_2] for turn in talk["turns"]]
     made_up = Answer("approved", True, "Nobody knows.")
-    for case in [*demo, *VAULT["questions"], *turns]:
+    for case in [*demo, *VAULT["questions"], *VAULT_2["questions"], *turns]:
         assert misses(case, made_up, [made_up] * len(turns)), case
 
 
-def test_the_notes_hold_what_is_expected() -> None:
-    """Every answer of the vault stands in its notes."""
-    notes = "\n".join(VAULT["notes"].values())
-    for case in VAULT["questions"]:
+@pytest.mark.parametrize("vault", [VAULT, VAULT_2])
+def test_the_notes_hold_what_is_expected(vault: Mapping[str, Any]) -> None:
+    """Every answer of a vault stands in its notes."""
+    notes = "\n".join(vault["notes"].values())
+    for case in vault["questions"]:
         assert [part for part in case["all"] if not holds(notes, part)] == [], case["ask"]
+
+
+def test_which_phase_lost_what_is_missing() -> None:
+    """A wrong answer is followed back to the first phase that had not what it lacks."""
+    trail = Trail((("the candidates", "size 33, 34"), ("§2", "size 34")), "")
+    assert trail.lost("35") == "lost on the way into the candidates"
+    assert trail.lost("33") == "lost on the way into §2"
+    assert trail.lost("34") == "in all stages up to the answer"

@@ -1,4 +1,5 @@
-"""Recorded turns of the demo come out as they were; a changed prompt is a loud miss. No model is called."""
+"""Recorded turns of the demo come out as they were; a changed prompt is a loud miss. No language
+model is called."""
 
 import os
 import shutil
@@ -9,8 +10,8 @@ import pytest
 
 from panda.models.contract import (
     Completion,
+    Encoder,
     GenerateParams,
-    HiddenState,
     Message,
     Model,
     ScoreCase,
@@ -56,9 +57,6 @@ class Unasked:
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
         raise AssertionError("a replay asked a model")
 
-    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
-        raise AssertionError("a replay asked a model")
-
 
 class NoCalls:
     """Layers of models that cannot be asked."""
@@ -72,6 +70,10 @@ class NoCalls:
 
     def release(self, layer: str) -> None:
         """Nothing is loaded."""
+
+    def encoder(self) -> Encoder | None:
+        """The real one: what the index finds by meaning is looked up again, like what it finds by words."""
+        return self._layers.encoder()
 
 
 @pytest.fixture
@@ -154,11 +156,12 @@ def test_right_answers_replace_the_recording(store: Layout, tmp_path: Path) -> N
 
 
 def test_changed_prompt_misses(store: Layout, tmp_path: Path) -> None:
-    """After a change to one prompt, exactly the calls of its recipe miss, with the difference shown."""
-    prompt = tmp_path / "prompts" / "pipeline" / "phase0_current_prices.md"
+    """A changed prompt makes its fit void: exactly the recipes that ask it miss, and it is shown."""
+    prompt = tmp_path / "prompts" / "shared" / "answer_fit.md"
     prompt.parent.mkdir(parents=True)
-    text = (asset("prompts") / "pipeline" / "phase0_current_prices.md").read_text(encoding="utf-8")
-    prompt.write_text(text.replace("\n- ", "\n- Changed.\n- ", 1), encoding="utf-8")
+    text = (asset("prompts") / "shared" / "answer_fit.md").read_text(encoding="utf-8")
+    prompt.write_text(text.replace("Evidence: ", "Evidence: Changed. ", 1), encoding="utf-8")
     found = replay(store, FIRST_TURN, tmp_path)
-    assert {miss.recipe for miss in found.misses} == {"pipeline/phase0_query_analyzer"}
-    assert "+Message: Changed." in found.misses[0].difference
+    asking = {f"pipeline/phase{n}" for n in ("2_5_context_validator", "4_coordinator_chat")}
+    assert {miss.recipe for miss in found.misses} == asking
+    assert all("\n-[fit " in miss.difference for miss in found.misses)

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,6 @@ from panda.cli.plain_text import allows_color
 from panda.cli.reporter import Reporter
 from panda.settings import SETTING_NAMES, load_settings
 from panda.trust import guard_links
-
-_PANEL = "Options of every command"
 
 _OPTIONS: Mapping[str, tuple[object, object]] = {
     "root": (
@@ -136,15 +135,17 @@ def _invocation(
     }
     settings = load_settings(flags, surroundings.environ, surroundings.cwd)
     guard_links(settings)
+    reporter = Reporter(
+        stream=sys.stderr,
+        quiet=options["quiet"],
+        verbosity=options["verbose"],
+        color=allows_color(surroundings.environ),
+    )
+    warnings.showwarning = lambda message, *rest: reporter.warn(str(message))
     return Invocation(
         command=words,
         settings=settings,
-        reporter=Reporter(
-            stream=sys.stderr,
-            quiet=options["quiet"],
-            verbosity=options["verbose"],
-            color=allows_color(surroundings.environ),
-        ),
+        reporter=reporter,
         environ=surroundings.environ,
         stdin=sys.stdin.buffer,
     )

@@ -124,6 +124,11 @@ def complete_memory_keys(ctx: typer.Context, incomplete: str) -> list[str]:
     return _offer(incomplete, found)
 
 
+def complete_told(ctx: typer.Context, incomplete: str) -> list[str]:
+    """What can be forgotten: the keys of the user's memory, then turns."""
+    return [*complete_memory_keys(ctx, incomplete), *complete_turns(ctx, incomplete)]
+
+
 def _memory_keys(settings: Settings) -> Iterator[str]:
     from panda.documents.memory_file import parse_memory_file
     from panda.storage.files import read_text

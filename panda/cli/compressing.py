@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +24,7 @@ from panda.models.contract import Usage
 from panda.models.layers import Layers
 from panda.recipes.book import RecipeBook
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.journal import add_usage, token_fields
+from panda.recipes.journal import token_fields
 from panda.recipes.pack import Request
 from panda.recipes.recordings import Recordings
 from panda.settings import Settings
@@ -168,7 +167,7 @@ def _log_of(invocation: Invocation) -> _Log:
 
 def _reading_line(reader: NervesReader, recipe: str, settings: Settings) -> dict[str, object]:
     """What the model read to weigh the sentences, as the line of an execution."""
-    usage = reduce(add_usage, (usage for usage, _ in reader.readings), Usage(0, 0, 0))
+    usage = sum((usage for usage, _ in reader.readings), Usage(0, 0, 0))
     return {
         "timestamp": render_time(settings.clock()),
         "recipe": recipe,

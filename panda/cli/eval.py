@@ -66,9 +66,9 @@ def tune_recipes(
 
     Example: panda tune pipeline/phase1_reflection --cases tests/evals
     """
+    from panda.choosing.fits import FITS_DIR
     from panda.evals.tuning import tune
     from panda.recipes.book import place_within
-    from panda.recipes.fits import FITS_DIR
     from panda.storage.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
@@ -99,14 +99,16 @@ def _cases(
         )
     if split not in _SPLITS:
         raise UsageError(f"there is no split {split!r}", where="--split", fix="use test, fit or all")
-    of_kind = {name: recipe_of(executor, kind) for name, kind in KINDS.items()}
+    given_cases = load_cases(path)
+    kinds = {**KINDS, **{case.kind: case.of for case in given_cases}}
+    of_kind = {name: recipe_of(executor, kind) for name, kind in kinds.items()}
     for recipe in recipes:
         if recipe not in of_kind.values():
             known = ", ".join(sorted(set(of_kind.values())))
             raise UsageError(f"no kind of case asks {recipe!r}", where="RECIPE", fix=f"known: {known}")
     found = [
         case
-        for case in load_cases(path)
+        for case in given_cases
         if split in ("all", case.split) and (not recipes or of_kind[case.kind] in recipes)
     ]
     if not found:
@@ -133,4 +135,11 @@ def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["
 
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
     with open_layers(settings, environ) as layers:
-        yield RecipeExecutor(book, layers, clock=settings.clock, log=lambda record: None, count=count_tokens)
+        yield RecipeExecutor(
+            book,
+            layers,
+            layers.encoder(),
+            clock=settings.clock,
+            log=lambda record: None,
+            count=count_tokens,
+        )

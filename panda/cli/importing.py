@@ -7,6 +7,7 @@ import typer
 
 from panda.cli.contract import Invocation, Result
 from panda.cli.input_text import read_lines
+from panda.cli.meaning import fill_imported
 from panda.session.session_file import write_imported
 from panda.storage.importing import import_turns
 from panda.storage.index_rebuild import index_imported
@@ -31,6 +32,7 @@ def import_file(
     report = import_turns(source, layout, invocation.settings.clock)
     invocation.reporter.step(f"{report.created} saved, {report.unchanged} there already")
     index_imported(layout, report)
+    fill_imported(invocation, sorted({turn.user for turn in report.turns if turn.created}))
     write_imported(layout, {(turn.user, turn.session) for turn in report.turns if turn.created})
     turns = [{"user": turn.user, "turn": turn.turn, "created": turn.created} for turn in report.turns]
     return Result({"created": report.created, "unchanged": report.unchanged, "turns": turns})

@@ -20,6 +20,7 @@ from panda.cli.index_texts import (
     status_value,
     summary_line,
 )
+from panda.cli.meaning import fill_vectors, opened_meaning
 from panda.cli.option_rules import excludes, requires
 from panda.cli.plain_text import clipped
 from panda.documents.times import parse_time
@@ -56,6 +57,9 @@ def rebuild(
     Reads what was added or changed and drops what is gone, of all users or of the one given with --user. A
     file that cannot be parsed is reported, the rest is indexed, and the command ends with 3.
 
+    Then the vectors that are missing are computed, the newest first; --full also drops those of texts that
+    are nowhere any more. Interrupted, it goes on where it stopped.
+
     With --summaries, saved turns that lack one get a summary first, with the recipe of phase 7. An
     interrupted run goes on where it stopped.
 
@@ -64,11 +68,11 @@ def rebuild(
     settings, layout = invocation.settings, invocation.store()
     user = settings.user if settings.origin("user") != "default" else None
     written = _summarise(invocation, user, limit, max_seconds) if summaries else None
+    index = _index(invocation)
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
-        report = rebuild_index(
-            _index(invocation), layout, settings.clock, user=user, full=full, watch=advance
-        )
+        report = rebuild_index(index, layout, settings.clock, user=user, full=full, watch=advance)
     invocation.reporter.step(rebuild_line(report))
+    fill_vectors(invocation, index, list(report.users), full=full)
     data = rebuild_value(report, full=full, summaries=written)
     problems = [*report.problems, *(written.problems if written else ())]
     if not problems:
@@ -104,9 +108,9 @@ def search(
         raise UsageError("QUERY is missing", where="QUERY", fix="give a query, or a file with --batch")
     settings, bounds = invocation.settings, Bounds(session=session, since=_instant(since))
     invocation.store()
-    hits, report = search_index(
-        _index(invocation), settings.user, query, now=settings.clock(), limit=k, bounds=bounds
-    )
+    index, user, now = _index(invocation), settings.user, settings.clock()
+    with opened_meaning(invocation, index) as meaning:
+        hits, report = search_index(index, user, query, now=now, limit=k, bounds=bounds, meaning=meaning)
     for text in stale_warnings(report):
         invocation.reporter.warn(text)
     data = {
@@ -125,9 +129,12 @@ def status(invocation: Invocation) -> Result:
 
     Example: panda index status --user demo
     """
-    found = index_status(_index(invocation), invocation.store(), invocation.settings.user)
-    data = {"user": invocation.settings.user, **status_value(found)}
-    return Result(data, Table(("what", "value"), status_rows(found)))
+    user, index = invocation.settings.user, _index(invocation)
+    found = index_status(index, invocation.store(), user)
+    with opened_meaning(invocation, index) as meaning:
+        missing = None if meaning is None else meaning.count_missing(user)
+    data = {"user": user, **status_value(found, missing)}
+    return Result(data, Table(("what", "value"), status_rows(found, missing)))
 
 
 def _summarise(
@@ -157,7 +164,9 @@ def _summarise(
 
 def _search_batch(invocation: Invocation, file: Path, limit: int) -> Result:
     invocation.store()
-    answers, reports = answer_questions(_index(invocation), read_questions(file), limit=limit)
+    index, questions = _index(invocation), read_questions(file)
+    with opened_meaning(invocation, index) as meaning:
+        answers, reports = answer_questions(index, questions, limit=limit, meaning=meaning)
     for report in reports.values():
         for text in stale_warnings(report):
             invocation.reporter.warn(text)

@@ -68,16 +68,24 @@ def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
         }
     if why:
         bonuses = {name: round(bonus, 3) for name, bonus in ranked.bonuses.items()}
-        value["why"] = {"bm25": round(ranked.bm25, 4), "columns": dict(hit.columns), "bonuses": bonuses}
+        value["why"] = {
+            "words": round(ranked.words, 4),
+            "meaning": round(ranked.score - ranked.words, 4),
+            "cosine": None if ranked.cosine is None else round(ranked.cosine, 4),
+            "bm25": round(ranked.bm25, 4),
+            "columns": dict(hit.columns),
+            "bonuses": bonuses,
+        }
     return value
 
 
-def status_value(status: IndexStatus) -> dict[str, object]:
-    """The status as a JSON value."""
+def status_value(status: IndexStatus, missing: int | None) -> dict[str, object]:
+    """The status as a JSON value; *missing* rows lack vectors, None without an encoder."""
     return {
         "rows": dict(status.rows),
         "research": status.research,
         "size_bytes": status.size_bytes,
+        "vectors": None if missing is None else {"kept": status.vectors, "rows_missing": missing},
         "fresh": not status.files_behind,
         "turns_behind": status.turns_behind,
         "files_behind": status.files_behind,
@@ -86,17 +94,22 @@ def status_value(status: IndexStatus) -> dict[str, object]:
     }
 
 
-def status_rows(status: IndexStatus) -> list[tuple[str, object]]:
-    """The status as name and value."""
+def status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
+    """The same as name and value."""
     behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
     return [
         *((f"rows: {name}", count) for name, count in status.rows.items()),
         ("research files", status.research),
         ("size", f"{status.size_bytes / 1e6:.1f} MB"),
+        *([] if missing is None else [("vectors", _vectors_text(status.vectors, missing))]),
         ("state", behind if status.files_behind else "fresh"),
         *([("unreadable files", status.unreadable)] if status.unreadable else []),
         ("last rebuild", _time(status.rebuilt_at) or "never"),
     ]
+
+
+def _vectors_text(kept: int, missing: int) -> str:
+    return f"{kept:,}" + (f"; {missing:,} rows lack some: panda index rebuild" if missing else "")
 
 
 def rebuild_line(report: RebuildReport) -> str:
@@ -134,7 +147,10 @@ def _why_text(hit: Hit) -> str:
         for name, bonus in hit.ranked.bonuses.items()
     )
     around = "" if columns or hit.ranked.bm25 <= 0 else "neighbouring turns"
-    return one_line(f"{columns or around} | bm25 {hit.ranked.bm25:.2f} | {bonuses or 'no bonus'}")
+    ranked = hit.ranked
+    cosine = "" if ranked.cosine is None else f" (cosine {ranked.cosine:.2f})"
+    shares = f"words {ranked.words:.2f} + meaning {ranked.score - ranked.words:.2f}{cosine}"
+    return one_line(f"{columns or around} | bm25 {ranked.bm25:.2f} | {bonuses or 'no bonus'} | {shares}")
 
 
 def _state_text(state: ResearchState) -> str:

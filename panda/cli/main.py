@@ -25,6 +25,7 @@ COMMANDS = (
     Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
     Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
     Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),
+    Entry("forget", "panda.cli.forget:forget", "Take out of everything what was told."),
     Entry("validate", "panda.cli.validate:validate", "Check the store, recipes, prompts and models.yaml."),
     Entry(
         "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, contradictions too."

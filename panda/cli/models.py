@@ -1,15 +1,31 @@
 """`panda models list` and `panda models check`."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, fields
 
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError
 from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile
-from panda.models.survey import ModelState, check_models, survey_models
+from panda.models.survey import ModelState, Trial, check_models, survey_models
 from panda.trust import load_models
 
-_COLUMNS = ("model", "layers", "backend", "n_ctx", "writes", "scores", "seconds", "location or error")
+_COLUMNS = (
+    "model",
+    "layers",
+    "backend",
+    "n_ctx",
+    "writes",
+    "scores",
+    "embeds",
+    "seconds",
+    "tokens/s",
+    "replies",
+    "thinks",
+    "logprobs",
+    "location or error",
+)
+_TRIED = tuple(field.name for field in fields(Trial))
 
 
 def list_models(invocation: Invocation) -> Result:
@@ -26,17 +42,14 @@ def list_models(invocation: Invocation) -> Result:
 
 def check(invocation: Invocation) -> Result:
     """
-    Load each model, write or score one token with it, and say how long that took.
+    Use each model once: is it there, how fast, which dialect gives JSON, does it think, does it score.
 
     Example: panda models check
     """
     models_file = load_models(invocation.settings)
     states = []
-    with (
-        _layers(invocation, models_file) as layers,
-        invocation.reporter.progress("models", len(models_file.models)) as advance,
-    ):
-        for state in check_models(models_file, layers):
+    with invocation.reporter.progress("models", len(models_file.models)) as advance:
+        for state in check_models(models_file, lambda: _layers(invocation, models_file)):
             states.append(state)
             advance()
     errors = [state.error for state in states if state.error]
@@ -51,6 +64,15 @@ def _layers(invocation: Invocation, models_file: ModelsFile) -> Layers:
     return Layers(models_file, cache_dir=invocation.settings.cache_dir, environ=invocation.environ)
 
 
+def _trial_cells(trial: Trial | None) -> tuple[object, ...]:
+    """Cells of seconds, tokens a second, dialect, thinks and logprobs."""
+    if trial is None:
+        return (None,) * len(_TRIED)
+    speed = trial.tokens_per_second
+    marks = [None if mark is None else "yes" if mark else "no" for mark in (trial.thinks, trial.logprobs)]
+    return (round(trial.seconds, 1), None if speed is None else round(speed, 1), trial.structured, *marks)
+
+
 def _table(states: Sequence[ModelState]) -> Table:
     rows = [
         (
@@ -60,7 +82,8 @@ def _table(states: Sequence[ModelState]) -> Table:
             state.info.n_ctx if state.info else state.spec.n_ctx,
             "yes" if state.spec.writes else "no",
             "yes" if state.spec.scores else "no",
-            None if state.seconds is None else round(state.seconds, 1),
+            "yes" if state.spec.embeds else "no",
+            *_trial_cells(state.trial),
             f"{state.error.message} ({state.error.where})" if state.error else state.spec.location,
         )
         for state in states
@@ -72,6 +95,7 @@ def _data(models_file: ModelsFile, states: Sequence[ModelState]) -> dict[str, ob
     return {
         "models_file": str(models_file.path),
         "layers": dict(models_file.layers),
+        "encoder": models_file.encoder,
         "models": [
             {
                 "name": state.spec.name,
@@ -80,9 +104,10 @@ def _data(models_file: ModelsFile, states: Sequence[ModelState]) -> dict[str, ob
                 "n_ctx": state.info.n_ctx if state.info else state.spec.n_ctx,
                 "writes": state.spec.writes,
                 "scores": state.spec.scores,
+                "embeds": state.spec.embeds,
                 "digest": state.info.digest if state.info else None,
                 "layers": list(state.layers),
-                "seconds": state.seconds,
+                **(asdict(state.trial) if state.trial else dict.fromkeys(_TRIED)),
                 "error": state.error.message if state.error else None,
             }
             for state in states

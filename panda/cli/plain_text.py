@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from panda.documents.escaping import UNSAFE, escape_path, visible
@@ -38,19 +37,6 @@ def clipped(text: str, width: int) -> str:
     'what does…'
     """
     return shorten(visible(text), width)
-
-
-def display_width(text: str) -> int:
-    """
-    Terminal columns that a line takes.
-
-    >>> display_width("ab"), display_width("漢")
-    (2, 2)
-    """
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
 
 
 def render_error(error: PandaError) -> str:

@@ -11,7 +11,7 @@ from panda.cli.contract import Invocation, Markdown, Result, Table
 from panda.cli.input_text import read_argument
 from panda.cli.option_rules import excludes
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
-from panda.storage.layout import IMAGE_JSON, METRICS_JSON, RESPONSE_MD
+from panda.storage.layout import IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turn_images import load_picture
 
@@ -153,6 +153,9 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
             for item in meta.get("items", ())
             for node_id in item["node_ids"]
         ],
+        "noted": folder.read_json(STAGED_MEMORY_JSON).get("noted", [])
+        if folder.has(STAGED_MEMORY_JSON)
+        else [],
         "changes": file_changes(folder),
         "image": folder.read_json(IMAGE_JSON) if folder.has(IMAGE_JSON) else None,
         "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],

@@ -38,7 +38,8 @@ def validate(
     Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
-    panda trust. Ends with 3 if anything is wrong or not judged.
+    panda trust. Ends with 3 if anything is wrong or not judged; lines of notes that no answer can quote are
+    told as information.
 
     Example: panda validate 813 --user demo
     """
@@ -48,11 +49,14 @@ def validate(
     if is_trusted(settings, "root"):
         problems += _store_problems(Layout(settings.root) if paths else invocation.store(), settings, places)
     problems += _recipe_problems(settings, places)
+    told = [one for one in problems if one.verdict is Verdict.SOUND]
+    problems = [one for one in problems if one.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [asdict(problem) for problem in problems]}
+    data["unquotable"] = [asdict(one) for one in told]
     if not problems:
         invocation.reporter.step("no problems found")
-        return Result(data)
-    return Result(data, "".join(map(_lines, problems)), error=_error(problems))
+        return Result(data, "".join(map(_lines, told)))
+    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems))
 
 
 def _error(problems: Sequence[Problem]) -> CheckError:
@@ -119,5 +123,5 @@ def _below(problem: Problem, place: Path) -> bool:
 
 def _lines(problem: Problem) -> str:
     fix = f"  fix: {one_line(problem.fix)}\n" if problem.fix else ""
-    unjudged = "not judged: " if problem.verdict is Verdict.NOT_JUDGED else ""
-    return f"{one_line(problem.where)}: {unjudged}{one_line(problem.message)}\n{fix}"
+    kind = {Verdict.NOT_JUDGED: "not judged: ", Verdict.SOUND: "information: "}.get(problem.verdict, "")
+    return f"{one_line(problem.where)}: {kind}{one_line(problem.message)}\n{fix}"

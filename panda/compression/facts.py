@@ -10,6 +10,7 @@ from panda.compression.line_pieces import WORDED_DATE
 from panda.compression.pieces import Piece
 from panda.documents.evidence import check_each, find_claims
 from panda.errors import UsageError
+from panda.language.page_text import is_boilerplate
 from panda.language.stemming import split_terms
 
 _ERROR_LINE = re.compile(
@@ -26,13 +27,6 @@ _ERROR_LINE = re.compile(
     re.VERBOSE,
 )
 _ERROR_KEYS = ("error", "errors", "error_message", "exception", "stderr")
-_BOILERPLATE = re.compile(
-    r"\b(?:all rights reserved|cookie(?:s| policy)|privacy policy|terms of (?:service|use)"
-    r"|skip to (?:main )?content|sign (?:in|up)|log ?in|subscribe|newsletter|share (?:on|this)|follow us"
-    r"|back to top|add to (?:cart|wishlist)|advertisement|sponsored|click here"
-    r"|read more|learn more|accept all|table of contents)\b",
-    re.IGNORECASE,
-)
 _CONTENTS_LINE = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])?\s*\[[^\]]*\]\(#[^)]*\)\s*\Z")
 _BOILERPLATE_CHARS = 90
 _ERROR_CHARS = 1_200
@@ -219,7 +213,7 @@ def _drop_first(pieces: Sequence[Piece], kind: ContentType, low: dict[int, str])
     for i, piece in enumerate(pieces):
         confidence = confidences.get(i, 1.0)
         short = len(piece.text) <= _BOILERPLATE_CHARS
-        if short and (_BOILERPLATE.search(piece.text) or _CONTENTS_LINE.match(piece.text)):
+        if short and (is_boilerplate(piece.text) or _CONTENTS_LINE.match(piece.text)):
             low[i] = "boilerplate"
         elif not any(char.isalnum() for char in piece.text) and piece.kind in ("sentence", "code"):
             low[i] = "no words"

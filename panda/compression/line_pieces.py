@@ -4,9 +4,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from panda.documents.sentences import sentence_spans
 from panda.language.dates import DATES
+from panda.language.marks import negation_before
 from panda.language.numbers import CURRENCY_BEFORE, DIGITS
+from panda.language.sentences import sentence_spans
 
 LONG_CHARS = 110
 """A sentence up to here stays whole."""
@@ -32,7 +33,6 @@ _VALUE = re.compile(
     re.VERBOSE,
 )
 _MAY_HAVE_VALUE = re.compile(r"\d|://")
-_NEGATED = re.compile(r"\b(?:not?|never|without|nicht|kein\w*|pas|не|без)\s+(?:\S+\s+){0,2}\Z", re.IGNORECASE)
 _WHOLE_CHARS = 48
 """What is no longer is not cut for the price, URL or date in it."""
 _CRUMB_CHARS = 10
@@ -114,8 +114,8 @@ def _around_values(source: str, start: int, end: int) -> Iterator[tuple[int, int
     for match in _VALUE.finditer(source, start, end):
         left = max((other for _, other in cuts if other <= match.start()), default=start)
         right = min((one for one, _ in cuts if one >= match.end()), default=end)
-        negated = _NEGATED.search(source, max(start, left - 40), left)
-        left = negated.start() if negated else left
+        negated = negation_before(source, max(start, left - 40), left)
+        left = left if negated is None else negated
         left = start if left - start < _CRUMB_CHARS else left
         right = end if end - right < _CRUMB_CHARS else right
         if cores and left - cores[-1][1] < _CRUMB_CHARS:

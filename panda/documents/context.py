@@ -1,5 +1,7 @@
 """The document context.md: front matter, numbered sections, text and `_meta` blocks. Pure, no I/O."""
 
+from functools import lru_cache
+
 from panda.documents.blocks import Block, ContextDocument, FrontMatter, Meta, Section, Text
 from panda.documents.context_scan import FENCE, META_OPEN, ContextScan
 from panda.documents.escaping import escape_text, unescape_text
@@ -71,6 +73,7 @@ def render_context(document: ContextDocument) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+@lru_cache(maxsize=64)
 def parse_context(text: str, *, where: str) -> ContextDocument:
     """
     The document that a context.md holds.

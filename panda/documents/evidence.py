@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from panda.documents.arithmetic import Proof, prove, rounding_step
+from panda.language.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.lexicon import LABELS
 from panda.language.names import unknown_names
@@ -30,7 +30,7 @@ def check_evidence(text: str, sources: Sequence[str], *, about: Sequence[str] = 
     same value in the same currency, a quantity by the same value and unit, what is counted by the same value
     of the same thing, a date by the same day (or, with a time, the same instant), a URL only by itself, a
     name by the same whole word. A number that no source holds is supported if the text states its operands
-    and they are held (panda/documents/arithmetic.py); one that says "about" of itself also by what it
+    and they are held (panda/language/arithmetic.py); one that says "about" of itself also by what it
     rounds.
 
     Args:

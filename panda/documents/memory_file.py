@@ -1,5 +1,6 @@
 """preferences.md and facts.md: current values in the front matter, read as values (design §3)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,9 @@ from panda.documents.yaml_entries import key_lines
 from panda.errors import DocumentError
 
 _FIELDS = {"value", "confidence", "source_turn", "updated_at"}
+
+
+_STATEMENT = re.compile(r"said_t\d+_\d+")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,26 @@ class MemoryEntry:
     def text(self) -> str:
         """The value on one line."""
         return render_value(self.value)
+
+
+def statement_key(turn: int, n: int) -> str:
+    """
+    The key of what the user said word for word, and nothing else is known of.
+
+    >>> statement_key(12, 1)
+    'said_t12_1'
+    """
+    return f"said_t{turn}_{n}"
+
+
+def is_statement(relation: str) -> bool:
+    """
+    Whether a key is one of statement_key.
+
+    >>> is_statement("said_t12_1"), is_statement("said")
+    (True, False)
+    """
+    return _STATEMENT.fullmatch(relation) is not None
 
 
 def render_value(value: object) -> str:

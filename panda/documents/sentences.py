@@ -1,35 +1,7 @@
-"""Running text into sentences, without losing a character inside one."""
+"""Texts as one line, and answers without their marks of sources."""
 
 import re
 
-_NEVER_LAST = frozenset(
-    {"e.g", "i.e", "vs", "cf", "approx", "dr", "mr", "mrs", "ms", "prof", "st", "nos", "vol", "fig", "ca"}
-)
-_MONTHS = frozenset({"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"})
-_SOMETIMES_LAST = frozenset(
-    {
-        "etc",
-        "jr",
-        "sr",
-        "inc",
-        "ltd",
-        "co",
-        "corp",
-        "no",
-        "al",
-        "dept",
-        "est",
-        "u.s",
-        "u.k",
-        "a.m",
-        "p.m",
-        "ph.d",
-    }
-)
-_ABBREVIATIONS = _NEVER_LAST | _MONTHS | _SOMETIMES_LAST
-_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”]*")
-_SPAN_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
-_LOOK_CHARS = 60
 _CITATION = re.compile(
     r"(?:(?<=[.!?,;:)\"”'])|[ \t]+)\[\d{1,3}(?:\s*,\s*\d{1,3})*\](?:[ \t]*\[\d{1,3}\])*(?=[\s.,;:!?)]|$)"
 )
@@ -62,86 +34,6 @@ def shorten(text: str, most_chars: int, mark: str = "…") -> str:
     head = line[: most_chars - len(mark)]
     words = head.rpartition(" ")[0] if line[len(head) : len(head) + 1].strip() else head
     return (words or head).rstrip() + mark
-
-
-def split_sentences(text: str) -> list[str]:
-    """
-    The sentences of running text, in order.
-
-    Args:
-        text: One paragraph; line breaks in it count as spaces.
-
-    Returns:
-        Sentences with their end marks, each one line, none empty. Dots inside numbers, URLs, file names,
-        abbreviations and initials end none.
-
-    >>> split_sentences("It costs $697.00, e.g. at bestbuy.com. Updated 1.2 hours ago! See https://a.io/x.y?z")
-    ['It costs $697.00, e.g. at bestbuy.com.', 'Updated 1.2 hours ago!', 'See https://a.io/x.y?z']
-    >>> split_sentences("Dr. J. Smith lives in the U.S. and likes it. So do I")
-    ['Dr. J. Smith lives in the U.S. and likes it.', 'So do I']
-    >>> split_sentences('He said "no." Then he left.')
-    ['He said "no."', 'Then he left.']
-    >>> split_sentences("  ")
-    []
-    """
-    line = one_line(text)
-    sentences: list[str] = []
-    start = 0
-    for end in _END.finditer(line):
-        if _ends_sentence(line[start : end.start()], end.group(), line[end.end() :].lstrip()):
-            sentences.append(line[start : end.end()].strip())
-            start = end.end()
-    if line[start:].strip():
-        sentences.append(line[start:].strip())
-    return sentences
-
-
-def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """
-    Where the sentences of running text begin and end, for callers that must not change a character.
-
-    Args:
-        text: One paragraph, line breaks as they are; of any length, read in linear time.
-
-    Returns:
-        Start and end of each sentence, white space around it left out.
-
-    >>> text = "It costs $697.00.\\n Why? See a.io"
-    >>> [text[start:end] for start, end in sentence_spans(text)]
-    ['It costs $697.00.', 'Why?', 'See a.io']
-    """
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for end in _SPAN_END.finditer(text):
-        before = text[max(start, end.start() - _LOOK_CHARS) : end.start()]
-        after = text[end.end() : end.end() + _LOOK_CHARS].lstrip()
-        if _ends_sentence(before, end.group(), after):
-            spans.append((start, end.end()))
-            start = end.end()
-    spans.append((start, len(text)))
-    trimmed = []
-    for first, last in spans:
-        inner = text[first:last]
-        if inner.strip():
-            trimmed.append(
-                (first + len(inner) - len(inner.lstrip()), last - len(inner) + len(inner.rstrip()))
-            )
-    return trimmed
-
-
-def _ends_sentence(before: str, mark: str, after: str) -> bool:
-    if not before.strip() or not after:
-        return False
-    if not mark.startswith(".") or mark.startswith(".."):
-        return not after[0].islower() or mark[0] not in ".…"
-    word = re.split(r"[\s(\[\"“]", before)[-1].lower()
-    if word in _NEVER_LAST or (len(word) == 1 and word.isalpha() and word != "i"):
-        return False
-    if word in _ABBREVIATIONS:
-        return after[0].isupper()
-    if word.isdigit() and not before[: -len(word)].strip():
-        return False  # "1. First" is the number of a list item
-    return not after[0].islower()
 
 
 def strip_citations(text: str) -> str:

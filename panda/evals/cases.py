@@ -1,15 +1,17 @@
 """Labelled cases: what is asked, and the right answer. The format is described in tests/evals/README.md."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from panda.documents.times import parse_time
 from panda.errors import FileFormatError, NotFoundError
-from panda.evals.kinds import KINDS
+from panda.evals.kinds import KINDS, Kind
 from panda.storage.files import parse_json, read_text
 
-_KEYS = {"kind", "split", "query", "history", "options", "label"}
+_KEYS = {"kind", "recipe", "choice", "split", "query", "history", "options", "label", "open_question", "now"}
 _SPLITS = ("fit", "test")
 
 
@@ -18,7 +20,7 @@ class Case:
     """One labelled case."""
 
     kind: str
-    """Which choice is asked, a key of KINDS."""
+    """Which choice is asked: a key of KINDS, or "RECIPE PROPERTY" of a case that names both."""
     split: str
     """fit or test."""
     query: str
@@ -29,6 +31,20 @@ class Case:
     """(id, text) of what can be chosen or looked at."""
     label: str | tuple[str, ...]
     """The right answer."""
+    open_question: str = ""
+    """The question to the user that is open."""
+    now: datetime | None = None
+    """From when relative times count."""
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Id of an option → what it stands below; those that stand for themselves are left out."""
+
+    @property
+    def of(self) -> Kind:
+        """What is asked; a recipe's own property goes by its value, or with options by the best of them."""
+        if self.kind in KINDS:
+            return KINDS[self.kind]
+        recipe, _, choice = self.kind.partition(" ")
+        return Kind(None, choice, choice, "first" if self.options else "value", recipe=recipe)
 
 
 def load_cases(path: Path) -> list[Case]:
@@ -62,8 +78,10 @@ def parse_cases(lines: Iterable[tuple[str, str]]) -> list[Case]:
     Raises:
         FileFormatError: A line is no case.
 
-    >>> parse_cases([('{"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting"}', "x:1")])
-    [Case(kind='intent', split='fit', query='Hi', history=(), options=(), label='greeting')]
+    >>> line = '{"kind": "intent", "split": "fit", "query": "Hi", "label": "greeting"}'
+    >>> (case,) = parse_cases([(line, "x:1")])
+    >>> case.query, case.label
+    ('Hi', 'greeting')
     """
     return [_case(parse_json(text, where=where), where) for text, where in lines]
 
@@ -72,23 +90,45 @@ def _case(value: Any, where: str) -> Case:
     if not isinstance(value, dict) or set(value) - _KEYS:
         raise _fault("a case is an object with the keys " + ", ".join(sorted(_KEYS)), where)
     query, label, split = value.get("query"), value.get("label"), value.get("split", "test")
-    if value.get("kind") not in KINDS:
-        raise _fault(f"there is no kind {value.get('kind')!r}; known: {', '.join(KINDS)}", where)
+    if {"recipe", "choice"} <= set(value) and "kind" not in value:
+        value = {**value, "kind": f"{value['recipe']} {value['choice']}"}
+    elif value.get("kind") not in KINDS or "recipe" in value or "choice" in value:
+        raise _fault(
+            f"there is no kind {value.get('kind')!r}; known: {', '.join(KINDS)}; or name recipe and choice",
+            where,
+        )
     if split not in _SPLITS:
         raise _fault("split must be fit or test", where)
     if not isinstance(query, str) or not query.strip():
         raise _fault("query must be a text", where)
     if isinstance(label, list) and all(isinstance(part, str) for part in label):
         label = tuple(label)
-    if isinstance(label, str) == (value["kind"] == "constraint") or not isinstance(label, str | tuple):
-        raise _fault("label must be a text; for constraint, a list of texts", where)
+    lists = [name for name, of in KINDS.items() if of.answers == "rule"]
+    if isinstance(label, str) == (value["kind"] in lists) or not isinstance(label, str | tuple):
+        raise _fault(f"label must be a text; a list of texts for {', '.join(lists)}", where)
     history = value.get("history") or []
     options = value.get("options") or []
     try:
         pairs = tuple((str(option["id"]), str(option["text"])) for option in options)
+        titles = {str(option["id"]): str(option["title"]) for option in options if "title" in option}
     except (KeyError, TypeError) as exc:
         raise _fault("each of the options needs an id and a text", where) from exc
-    return Case(value["kind"], split, query, tuple(map(str, history)), pairs, label)
+    now = value.get("now")
+    try:
+        instant = parse_time(str(now)) if now else None
+    except ValueError as exc:
+        raise _fault(f"now must be a time, as 2026-11-22T10:00:00Z: {exc}", where) from exc
+    return Case(
+        value["kind"],
+        split,
+        query,
+        tuple(map(str, history)),
+        pairs,
+        label,
+        str(value.get("open_question") or ""),
+        instant,
+        titles,
+    )
 
 
 def _fault(message: str, where: str) -> FileFormatError:

@@ -1,7 +1,7 @@
 """Linear heads fitted to labelled values: classes, and options beside each other (needs scikit-learn)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from panda.errors import UsageError
 
-_STRENGTHS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-_RIVAL_STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_OPTION_STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _TEMPERATURES = tuple(round(0.5 * 1.1**n, 4) for n in range(25))
 _FOLDS = 5
 _NEWTON_STEPS = 30
@@ -28,14 +28,14 @@ class Head:
     """(k,)."""
     temperature: float
     """What makes the logits' softmax a probability."""
-    strength: float
-    """Inverse of the regularisation that was chosen."""
+    left_out: Matrix
+    """(cases, k): probabilities by heads that have not seen the case."""
     accuracy: float
-    """In folds that were left out."""
+    """Share of cases that those have right."""
 
 
 @dataclass(frozen=True)
-class RivalGroup:
+class OptionGroup:
     """Options that were read beside each other."""
 
     query: str
@@ -43,83 +43,102 @@ class RivalGroup:
     values: Matrix
     """(n, m): m values of each of n options."""
     right: int | None
-    """Which one answers; None if none does or it is not said."""
+    """Which one answers; None if none does or it is not said, and where each is judged for itself."""
     answered: bool
     """Whether any does."""
 
 
-def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str], weight: Matrix) -> Head:
+def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str]) -> Head:
     """
-    A softmax head.
+    A softmax head; its strength and temperature are those with the least loss in folds.
 
     Args:
         values: (cases, n).
         wanted: (cases,), index of each case's class; every class occurs.
         groups: Cases of one group are never in two folds.
-        weight: (n,): how much less each value is regularised than the others.
 
     Raises:
         UsageError: scikit-learn is missing.
     """
-    folds, classes = _folds(groups), int(wanted.max()) + 1
-    best: tuple[float, float, Matrix] | None = None
+    folds, classes, middle = _folds(groups), int(wanted.max()) + 1, values.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(values - middle, full_matrices=False)  # loses nothing, saves minutes
+    axes = axes[sizes > 1e-6 * sizes[0]]
+    small = (values - middle) @ axes.T
+    found: list[tuple[float, float, float, Matrix]] = []
     for strength in _STRENGTHS:
         logits = np.zeros((len(wanted), classes))
         for fold in range(_FOLDS):
             inside, outside = folds != fold, folds == fold
             if len(set(wanted[inside])) == classes and outside.any():
-                weights, bias = _logistic(values[inside], wanted[inside], weight, strength)
-                logits[outside] = values[outside] @ weights.T + bias
-        loss = min(_loss(logits / t, wanted) for t in _TEMPERATURES)
-        if best is None or loss < best[0]:
-            best = (loss, strength, logits)
-    assert best is not None
-    _, strength, logits = best
-    temperature = min(_TEMPERATURES, key=lambda t: _loss(logits / t, wanted))
-    weights, bias = _logistic(values, wanted, weight, strength)
-    return Head(weights, bias, temperature, strength, float((logits.argmax(axis=1) == wanted).mean()))
+                weights, bias = _logistic(small[inside], wanted[inside], strength)
+                logits[outside] = small[outside] @ weights.T + bias
+        temperature = min(_TEMPERATURES, key=lambda t: _loss(logits / t, wanted))
+        found.append((_loss(logits / temperature, wanted), strength, temperature, logits))
+    _, strength, temperature, logits = min(found, key=lambda one: one[0])
+    weights, bias = _logistic(small, wanted, strength)
+    weights = weights @ axes
+    left_out = np.exp(logits / temperature - _norm(logits / temperature)[:, None])
+    accuracy = float((logits.argmax(axis=1) == wanted).mean())
+    return Head(weights, bias - weights @ middle, temperature, left_out, accuracy)
 
 
-def fit_rivals(groups: Sequence[RivalGroup]) -> tuple[Head, Head]:
+def fit_answers(values: Matrix, answered: Sequence[bool], queries: Sequence[str]) -> Head:
     """
-    The head that orders options, and the one that says by the values of the first whether it answers.
+    The head that says by the values of an option whether it answers: one row, the logit of yes.
 
     Args:
-        groups: At least one with a right option and one without any.
+        values: (n, m).
+        answered: n labels, both kinds.
+        queries: Cases of one query are never in two folds.
 
     Raises:
         UsageError: scikit-learn is missing.
     """
+    spread = values.std(axis=0) + 1e-6
+    head = fit_classes(values / spread, np.array(answered, np.int64), queries)
+    weights = (head.weights[1:] - head.weights[:1]) / spread / head.temperature
+    bias = (head.bias[1:] - head.bias[:1]) / head.temperature
+    return Head(weights, bias, 1.0, head.left_out, head.accuracy)
+
+
+def fit_order(groups: Sequence[OptionGroup], columns: Sequence[int]) -> Head:
+    """
+    The head that orders options: one row, logits of a softmax over those of a group.
+
+    Args:
+        groups: Those with a right option teach.
+        columns: Of the values, those that it reads; the others weigh nothing.
+    """
+    read = list(columns)
+    head = _fit_rank([replace(one, values=one.values[:, read]) for one in groups if one.right is not None])
+    weights = np.zeros((1, groups[0].values.shape[1]))
+    weights[0, read] = head.weights[0] / head.temperature
+    return replace(head, weights=weights, temperature=1.0)
+
+
+def _fit_rank(groups: Sequence[OptionGroup]) -> Head:
     folds = _folds([group.query for group in groups])
-    rank = _fit_rank(groups, folds)
-    best = np.array([group.values[(group.values @ rank.weights[0]).argmax()] for group in groups])
-    answered = np.array([int(group.answered) for group in groups])
-    any_ = fit_classes(best, answered, [group.query for group in groups], np.full(best.shape[1], 10.0))
-    return rank, any_
-
-
-def _fit_rank(groups: Sequence[RivalGroup], folds: NDArray[Any]) -> Head:
     spread = np.vstack([group.values for group in groups]).std(axis=0) + 1e-6
     found: list[tuple[float, float, float, float]] = []
-    for strength in _RIVAL_STRENGTHS:
+    for strength in _OPTION_STRENGTHS:
         scored: list[tuple[Matrix, int]] = []
         for fold in range(_FOLDS):
-            inside = [g for g, own in zip(groups, folds, strict=True) if own != fold and g.right is not None]
+            inside = [group for group, own in zip(groups, folds, strict=True) if own != fold]
             weights = _conditional(inside, spread, strength)
             scored += [
-                (g.values @ weights, g.right)
-                for g, own in zip(groups, folds, strict=True)
-                if own == fold and g.right is not None
+                (group.values @ weights, group.right or 0)
+                for group, own in zip(groups, folds, strict=True)
+                if own == fold
             ]
         for t in _TEMPERATURES:
             loss = sum(_loss(z[None] / t, np.array([right])) for z, right in scored) / len(scored)
             found.append((loss, strength, t, float(np.mean([z.argmax() == right for z, right in scored]))))
     _, strength, temperature, accuracy = min(found)
-    weights = _conditional([g for g in groups if g.right is not None], spread, strength)
-    return Head(weights[None], np.zeros(1), temperature, strength, accuracy)
+    weights = _conditional(groups, spread, strength)
+    return Head(weights[None], np.zeros(1), temperature, np.zeros((0, 1)), accuracy)
 
 
-def _conditional(groups: Sequence[RivalGroup], spread: Matrix, strength: float) -> Matrix:
+def _conditional(groups: Sequence[OptionGroup], spread: Matrix, strength: float) -> Matrix:
     """Weights of a softmax over each group's options, by Newton's method."""
     size = len(spread)
     weights = np.zeros(size)
@@ -145,25 +164,26 @@ def _folds(groups: Sequence[str]) -> NDArray[Any]:
     return np.array([names[group] for group in groups])
 
 
-def _logistic(values: Matrix, wanted: NDArray[Any], weight: Matrix, strength: float) -> tuple[Matrix, Matrix]:
-    """Weights (k, n) and bias (k,) for raw values; the regression sees them standardised and weighted."""
+def _logistic(values: Matrix, wanted: NDArray[Any], strength: float) -> tuple[Matrix, Matrix]:
+    """Weights (k, n) and bias (k,)."""
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as exc:
         raise UsageError(
             "tuning needs scikit-learn", where="panda tune", fix="pip install 'panda-turns[tune]'"
         ) from exc
-    middle, spread = values.mean(axis=0), (values.std(axis=0) + 1e-6) / weight
-    model = LogisticRegression(C=strength, max_iter=2000, class_weight="balanced")
-    model.fit((values - middle) / spread, wanted)
-    weights, bias = model.coef_ / spread, model.intercept_
+    model = LogisticRegression(C=strength, max_iter=2000, class_weight="balanced").fit(values, wanted)
+    weights, bias = model.coef_, model.intercept_
     if len(weights) == 1:  # one row stands for the second class against the first
-        weights, bias = np.vstack([np.zeros_like(weights), weights]), np.array([0.0, bias[0]])
-    return weights, bias - weights @ middle
+        return np.vstack([np.zeros_like(weights), weights]), np.array([0.0, bias[0]])
+    return weights, bias
 
 
 def _loss(logits: Matrix, wanted: NDArray[Any]) -> float:
     """Mean negative log-probability of the right class."""
-    moved = logits - logits.max(axis=1, keepdims=True)
-    chosen = moved[np.arange(len(wanted)), wanted] - np.log(np.exp(moved).sum(axis=1))
-    return float(-chosen.mean())
+    return float((_norm(logits) - logits[np.arange(len(wanted)), wanted]).mean())
+
+
+def _norm(logits: Matrix) -> Matrix:
+    top = logits.max(axis=1)
+    return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))

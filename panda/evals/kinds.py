@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from panda.recipes.choices import Choice
+from panda.choosing.decision import Choice
 
 
 @dataclass(frozen=True)
@@ -14,15 +14,22 @@ class Kind:
     step: str | None
     """Step of the registry whose recipe is asked; None for a rule."""
     choice: str
-    """Property of the recipe's schema; of a kind without a recipe, the function that judges."""
+    """Property of the recipe's schema; of a kind without a recipe, what is judged."""
     over: str | None
     """Name that the case's options go by; None when it has none."""
     answers: Literal["value", "first", "any", "rule"] = "value"
-    """value: the value itself. first: the best option's id. any: whether any option was taken."""
+    """value: itself. rule: a list of texts. first: the best option's id. any: whether one was taken."""
     yes: str = ""
     """For any: the label when an option was taken."""
     no: str = ""
     """For any: the label when none was."""
+    recipe: str | None = None
+    """The recipe itself, of a case that names it; then there is no step."""
+
+    @property
+    def has_recipe(self) -> bool:
+        """Whether a recipe is asked, not a rule."""
+        return self.answers != "rule" and (self.step or self.recipe) is not None
 
 
 KINDS: Mapping[str, Kind] = {
@@ -33,7 +40,14 @@ KINDS: Mapping[str, Kind] = {
     "route": Kind("phase3_planner", "next_step", "evidence"),
     "span": Kind("phase5_synthesizer", "answer", "answer", "first"),
     "nothing": Kind("phase5_synthesizer", "answer", "answer", "any", "answered", "nothing"),
-    "constraint": Kind(None, "find_constraints", None, "rule"),
+    "mood": Kind("phase0_query_analyzer", "mood", None),
+    "quotable": Kind(None, "reading", None),
+    "agreement": Kind("phase0_query_analyzer", "agreement", None),
+    "recap": Kind("phase0_query_analyzer", "looks_back", None),
+    "exclusion": Kind(None, "reading", None, "rule"),
+    "reference": Kind(None, "reading", None, "rule"),
+    "period": Kind(None, "reading", None, "rule"),
+    "constraint": Kind(None, "reading", None, "rule"),
     "evidence": Kind(None, "check_evidence", None, "any", "supported", "unsupported"),
 }
 """Every kind, by the name that cases use."""
@@ -63,12 +77,12 @@ def read_choice(kind: Kind, choice: Choice) -> Said:
     scores, confidence = choice.scores, choice.confidence
     ranked = tuple(sorted(scores, key=lambda option: -scores[option]))
     best = max(scores.values(), default=None)
-    if kind.answers == "first":
-        if choice.fitted and best:  # beside the others, as one of them is known to be right
-            confidence = best / sum(scores.values())
-        return Said(ranked[0] if ranked else "", confidence, None, ranked)
     if kind.answers == "any":
         taken = bool(choice.value)
         sure = confidence if taken or confidence is None else 1 - confidence
         return Said(kind.yes if taken else kind.no, sure, best, ranked)
+    if kind.answers == "first" or isinstance(choice.value, tuple):
+        if choice.fitted and best:  # beside the others, as one of them is known to be right
+            confidence = best / sum(scores.values())
+        return Said(ranked[0] if ranked else "", confidence, None, ranked)
     return Said(str(choice.value), confidence, None, ranked)

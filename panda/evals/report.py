@@ -38,7 +38,8 @@ def build_report(answers: Sequence[Answered]) -> list[dict[str, Any]]:
     Returns:
         Numbers that do not depend on the order of the cases, but for the milliseconds.
     """
-    kinds = [kind for kind in KINDS if any(answer.case.kind == kind for answer in answers)]
+    asked = dict.fromkeys(answer.case.kind for answer in answers)
+    kinds = [*(kind for kind in KINDS if kind in asked), *(kind for kind in asked if kind not in KINDS)]
     return [_of_kind(kind, [answer for answer in answers if answer.case.kind == kind]) for kind in kinds]
 
 
@@ -66,19 +67,20 @@ def _of_kind(kind: str, answers: Sequence[Answered]) -> dict[str, Any]:
     labels, said = [a.label for a in answers], [a.said.label for a in answers]
     commonest, share = commonest_share(labels)
     sure = [(a.said.confidence, a.right) for a in answers if a.said.confidence is not None]
-    is_list = KINDS[kind].answers in ("rule", "first")
+    of = answers[0].case.of
+    is_list = of.answers in ("rule", "first")
     return {
         "kind": kind,
         "recipe": answers[0].recipe,
-        "choice": KINDS[kind].choice,
+        "choice": of.choice,
         "fitted": all(answer.fitted for answer in answers),
         "cases": len(answers),
         "right": right,
         "accuracy": right / len(answers),
         "interval": list(find_interval(right, len(answers))),
         "commonest": None if is_list else commonest,
-        "commonest_share": share if KINDS[kind].answers != "first" else _by_chance(answers),
-        "ranking": _ranking(kind, answers),
+        "commonest_share": share if of.answers != "first" else _by_chance(answers),
+        "ranking": _ranking(answers),
         "confusion": {} if is_list else count_confusion(labels, said),
         "calibration_error": calibration_error([c for c, _ in sure], [ok for _, ok in sure]),
         "milliseconds": 1000 * sum(a.seconds for a in answers) / len(answers),
@@ -89,14 +91,15 @@ def _by_chance(answers: Sequence[Answered]) -> float:
     return sum(1 / max(1, len(a.case.options)) for a in answers) / len(answers)
 
 
-def _ranking(kind: str, answers: Sequence[Answered]) -> dict[str, float | None]:
+def _ranking(answers: Sequence[Answered]) -> dict[str, float | None]:
     """For options, the share of cases whose right one is among the first two; for yes or no, the curve."""
-    if KINDS[kind].answers == "first":
+    of = answers[0].case.of
+    if of.answers == "first":
         return {"top2": sum(a.label in a.said.ranked[:2] for a in answers) / len(answers)}
     scored = [(a, a.said.score) for a in answers if a.said.score is not None]
-    if KINDS[kind].answers != "any" or not scored:
+    if of.answers != "any" or not scored:
         return {}
-    yes = KINDS[kind].yes
+    yes = of.yes
     groups: dict[str, list[tuple[float, bool]]] = {}
     for answer, score in scored:
         groups.setdefault(answer.case.query, []).append((score, answer.label == yes))

@@ -1,22 +1,17 @@
 """Labelled cases through the executor, as the phases ask."""
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
-from panda.documents.constraints import find_constraints
-from panda.documents.evidence import check_evidence
 from panda.evals.cases import Case
-from panda.evals.kinds import KINDS, Kind, Said, read_choice
-from panda.recipes.choices import Option
+from panda.evals.judges import JUDGES, EvalJournal, same_phrases
+from panda.evals.kinds import Kind, Said, read_choice
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.pack import Request
-from panda.recipes.recordings import Recordings
 from panda.retrieval.overlap import share_of_words
-
-_PREPOSITION = re.compile(r"^(?:(?:for|in|with|at|that|which|is|and|a|an) )+")
 
 
 @dataclass(frozen=True)
@@ -42,6 +37,8 @@ class Answered:
     @property
     def right(self) -> bool:
         """Whether what was said is right."""
+        if self.case.kind == "constraint":
+            return same_phrases(self.case.query, tuple(self.case.label), self.said.ranked)
         return self.said.label == self.label
 
     def as_json(self) -> dict[str, object]:
@@ -57,33 +54,11 @@ class Answered:
         }
 
 
-class EvalJournal:
-    """A journal that keeps nothing: what is measured is no turn."""
-
-    user_id = session_id = "eval"
-    turn, phase = 0, None
-
-    def __init__(self) -> None:
-        self.recordings = Recordings([])
-
-    def seed(self, recipe: str, attempt: int) -> int:
-        """Always 0; choices draw nothing."""
-        return 0
-
-    def count_execution(self, recipe: str) -> None:
-        """Evaluations have no limit."""
-
-    def add_call(self, record: Mapping[str, object]) -> None:
-        """Dropped."""
-
-    def knows_prefix(self, digest: str) -> bool:
-        """Nothing is written down, so nothing need be spelt out."""
-        return True
-
-
 def recipe_of(executor: RecipeExecutor, kind: Kind, mode: str = "chat") -> str:
     """The recipe that a kind measures, or the function that judges."""
-    return kind.choice if kind.step is None else executor.book.recipe_for(kind.step, mode).key
+    if kind.step is None:
+        return kind.recipe or kind.choice
+    return executor.book.recipe_for(kind.step, mode).key
 
 
 def run_cases(
@@ -108,49 +83,48 @@ def run_cases(
 
 
 def _answer(executor: RecipeExecutor, case: Case) -> Answered:
-    kind = KINDS[case.kind]
+    kind = case.of
     started = time.monotonic()
-    if kind.step is None:
-        said = Said(_JUDGES[kind.choice](case), None, None)
-        return Answered(case, kind.choice, said, False, time.monotonic() - started)
+    if case.kind in JUDGES:
+        judged = JUDGES[case.kind](case, executor)
+        said = Said(render_label(judged), None, None, judged if isinstance(judged, tuple) else ())
+        return Answered(case, kind.choice, said, kind.has_recipe, time.monotonic() - started)
     recipe = recipe_of(executor, kind)
-    choice = executor.decide(recipe, kind.choice, request_of(case), EvalJournal())
+    request = request_of(case, executor.book.load_recipe(recipe).tools_available)
+    choice = executor.decide(recipe, kind.choice, request, EvalJournal())
     return Answered(case, recipe, read_choice(kind, choice), choice.fitted, time.monotonic() - started)
 
 
-def _label_of_evidence(case: Case) -> str:
-    """Whether the options, as sources, hold what the query, as an answer, claims."""
-    return "unsupported" if check_evidence(case.query, [text for _, text in case.options]) else "supported"
-
-
-_JUDGES: Mapping[str, Callable[[Case], str]] = {
-    "find_constraints": lambda case: render_label(tuple(find_constraints(case.query))),
-    "check_evidence": _label_of_evidence,
-}
-"""How the kinds without a recipe are judged, by the choice that they name."""
-
-
-def request_of(case: Case) -> Request:
+def request_of(case: Case, tools: Sequence[str] = ()) -> Request:
     """
     What the phase would give to the recipe.
+
+    Args:
+        case: The case.
+        tools: What the recipe may use: all of it is on offer where the label is one of them.
 
     >>> request_of(Case("reflection", "fit", "And it?", ("A tent",), (), "PROCEED")).documents[0].text
     'Turn 1: A tent'
     """
-    kind = KINDS[case.kind]
+    kind = case.of
     history = "\n".join(f"Turn {n}: {said}" for n, said in enumerate(case.history, 1))
     documents = [InputDocument("turn_summaries", history)] if history else []
-    options = [Option(i, text, (i,), share_of_words(case.query, text)) for i, text in case.options]
-    return Request(case.query, documents, {kind.over: options} if kind.over else {})
+    options = [
+        Option(id_, text, (id_,), share_of_words(case.query, text), case.titles.get(id_, ""))
+        for id_, text in case.options
+    ]
+    if not options and case.label in tools:
+        options = [Option(name, name) for name in tools]
+    return Request(case.query, documents, {kind.over: options} if kind.over and options else {})
 
 
 def render_label(label: str | tuple[str, ...]) -> str:
     """
-    A label as one text, a list without regard to order, case, a preposition in front and a dot at the end.
+    A label as one text, a list without regard to order and case.
 
-    >>> render_label(("for under $5", "No nuts."))
+    >>> render_label(("under $5", "No nuts"))
     'no nuts; under $5'
     """
     if isinstance(label, str):
         return label
-    return "; ".join(sorted(_PREPOSITION.sub("", part.lower().strip(" .,")) for part in label))
+    return "; ".join(sorted(part.lower() for part in label))

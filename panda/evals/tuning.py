@@ -1,27 +1,28 @@
-"""Fits made from labelled cases: the head of each step whose scorer is `fit` (needs scikit-learn)."""
+"""Fits made from labelled cases: the head of each step that reads one (needs scikit-learn)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from panda.choosing.decision import GAIN, MUTUAL, RANKING, Question
+from panda.choosing.fits import ANY, RANK, Fit, fit_to_json, rivals_of
+from panda.choosing.heads import name_head, read_values
+from panda.choosing.options import OptionReader, name_options
 from panda.errors import UsageError
 from panda.evals.cases import Case
-from panda.evals.heads import RivalGroup, fit_classes, fit_rivals
-from panda.evals.kinds import KINDS
-from panda.evals.running import EvalJournal, recipe_of, request_of
-from panda.recipes.fit_cases import NO, YES, judges_options
-from panda.recipes.fits import ANY, RANK, Fit, fit_to_json
+from panda.evals.heads import Head, OptionGroup, fit_answers, fit_classes, fit_order
+from panda.evals.judges import EvalJournal
+from panda.evals.kinds import Kind
+from panda.evals.running import recipe_of, request_of
 
 if TYPE_CHECKING:
+    from panda.choosing.ask import Ask
     from panda.recipes.executor import RecipeExecutor
 
-_GAIN_WEIGHT = 10.0
-"""How much larger a gain is than one of the hidden state's values, so that it is regularised less."""
-_ANSWERS = "synthesis"
-"""Route of a query that an option answers."""
+_SURE = 0.95
+"""Share of cases beyond a bar that must come out as the bar says."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +39,20 @@ class Tuned:
     """What the file holds."""
 
 
-@dataclass(frozen=True)
-class _Example:
-    """One labelled case, or one option of it."""
-
-    query: str
-    """What was asked."""
-    state: tuple[float, ...]
-    """What the model's final layer holds."""
-    gains: tuple[float, ...]
-    """How much likelier the query becomes."""
-    label: str
-    """Its class."""
-
-
 @dataclass
 class _Fitting:
     """What one fit is made from."""
 
     recipe: str
     choice: str
-    model: str
-    examples: list[_Example] = field(default_factory=list)
-    groups: list[RivalGroup] = field(default_factory=list)
+    encoder: str
+    reads: tuple[str, ...]
+    queries: list[str] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    groups: list[OptionGroup] = field(default_factory=list)
+    readers: list[OptionReader] = field(default_factory=list)
+    """One a group: reads further values of its options."""
 
 
 def tune(
@@ -70,105 +62,142 @@ def tune(
     Make every fit that the recipes asked by the cases read.
 
     Args:
-        executor: Asks the models for likelihoods and hidden states.
+        executor: Asks the models for vectors and likelihoods.
         cases: Labelled cases, of the half that may be seen.
         advance: Told after each case.
 
     Raises:
-        UsageError: scikit-learn is missing, or the cases of a fit have one class.
+        UsageError: There is no encoder, scikit-learn is missing, or the cases of a fit have one class.
     """
     found: dict[str, _Fitting] = {}
     for case in cases:
-        if KINDS[case.kind].step is not None:
-            _add(executor, case, found)
+        kind = case.of
+        if kind.has_recipe:
+            _add(executor, case, kind, found)
         advance()
-    return [_make(name, fitting) for name, fitting in found.items() if fitting.examples or fitting.groups]
+    return [_make(name, fitting) for name, fitting in found.items()]
 
 
-def _add(executor: "RecipeExecutor", case: Case, found: dict[str, _Fitting]) -> None:
+def _add(executor: "RecipeExecutor", case: Case, kind: Kind, found: dict[str, _Fitting]) -> None:
     """What the case says of each fit that its choice reads; a step of one class borrows another's fit."""
-    request, kind = request_of(case), KINDS[case.kind]
     recipe = recipe_of(executor, kind)
-    scorer, spec = executor.scorer(recipe, kind.choice, request, EvalJournal())
-    if kind.answers == "any" and [step.scorer for step in spec.steps] == ["likelihood"]:
-        scores = scorer.choose(spec, request, str, 1).scores
-        label = YES if case.label == kind.yes else NO
-        name = scorer.confidence_name(spec)
-        fitting = found.setdefault(name, _Fitting(recipe, kind.choice, scorer.model_name))
-        fitting.examples.append(_Example(case.query, (), (max(scores.values()),), label))
+    spec, inputs, ask = executor.asking(recipe, kind.choice, request_of(case), EvalJournal())
+    if ask.encoder is None:
+        raise UsageError("tuning needs an encoder", where="models.yaml (encoder)", fix="name one there")
     for step in spec.steps:
-        if step.scorer != "fit" or step.class_ is not None:
+        question = Question(spec, step, inputs.options.get(step.over or spec.name, ()), inputs)
+        is_head = step.scorer == "head" and step.class_ is None
+        if not is_head and not (step.scorer == "options" and question.options and case.label):
             continue
-        fitting = found.setdefault(scorer.fit_name(step), _Fitting(recipe, kind.choice, scorer.model_name))
-        if scorer.reads_rivals(step):
-            for one in _with_twin(case) if request.options.get(step.over or spec.name) else ():
-                values = [gains for _, gains in scorer.states(spec, step, request_of(one))]
-                fitting.groups.append(_group(one, np.array(values)))
-        elif not (judges_options(spec, step) and kind.answers == "value"):
-            fitting.examples += _examples(
-                case, judges_options(spec, step), scorer.states(spec, step, request)
-            )
+        name = name_head(question, ask) if is_head else name_options(question, ask)
+        fitting = found.setdefault(name, _Fitting(recipe, kind.choice, ask.encoder.info.name, step.reads))
+        if is_head:
+            fitting.queries.append(case.query)
+            fitting.values.append(read_values(question, ask))
+            fitting.labels.append(str(case.label))
+        else:
+            _add_group(case, question, ask, fitting)
 
 
-def _with_twin(case: Case) -> list[Case]:
-    """The case, and the same without the option that answers, if that is known; none without options."""
-    kind = KINDS[case.kind]
-    if kind.answers != "first":
-        return [case] if case.options else []
-    others = tuple(option for option in case.options if option[0] != case.label)
-    return [case, replace(case, options=others, label="")] if others else [case]
-
-
-def _group(case: Case, values: NDArray[Any]) -> RivalGroup:
-    ids = [option_id for option_id, _ in case.options]
-    if KINDS[case.kind].answers == "first":
-        right = ids.index(case.label) if case.label in ids else None
-        return RivalGroup(case.query, values, right, right is not None)
-    return RivalGroup(case.query, values, None, case.label in (KINDS[case.kind].yes, _ANSWERS))
-
-
-def _examples(
-    case: Case, is_by_option: bool, states: Sequence[tuple[tuple[float, ...], tuple[float, ...]]]
-) -> list[_Example]:
-    if not is_by_option:
-        return [_Example(case.query, state, gains, str(case.label)) for state, gains in states]
-    label = YES if case.label == KINDS[case.kind].yes else NO
-    return [_Example(case.query, state, gains, label) for state, gains in states]
+def _add_group(case: Case, question: Question, ask: "Ask", fitting: _Fitting) -> None:
+    kind, ids = case.of, [option.id for option in question.options]
+    reader = OptionReader(question, ask)
+    rows = reader.with_gain(reader.read_cheap())
+    right = ids.index(str(case.label)) if kind.answers == "first" and case.label in ids else None
+    answered = right is not None if kind.answers == "first" else case.label == kind.yes
+    fitting.groups.append(OptionGroup(case.query, np.array(rows), right, answered))
+    fitting.readers.append(reader)
 
 
 def _make(name: str, fitting: _Fitting) -> Tuned:
-    fit, about = _make_rivals(fitting) if fitting.groups else _make_classes(fitting)
-    about |= {"recipe": fitting.recipe, "choice": fitting.choice, "model": fitting.model}
+    fit, about = _make_options(fitting) if fitting.groups else _make_classes(fitting)
+    about |= {"recipe": fitting.recipe, "choice": fitting.choice, "encoder": fitting.encoder}
+    about["reads"] = list(fitting.reads)
     return Tuned(fitting.recipe, fitting.choice, name, fit_to_json(fit, about))
 
 
 def _make_classes(fitting: _Fitting) -> tuple[Fit, dict[str, Any]]:
-    examples = fitting.examples
-    labels = sorted({example.label for example in examples})
+    labels = sorted(set(fitting.labels))
     if len(labels) < 2:
         raise UsageError(
             f"all cases of {fitting.recipe} {fitting.choice} have the label {labels[0]}", where="--cases"
         )
-    values = np.array([(*example.state, *example.gains) for example in examples], np.float64)
-    weight = np.ones(values.shape[1])
-    weight[len(examples[0].state) :] = _GAIN_WEIGHT
-    wanted = np.array([labels.index(example.label) for example in examples])
-    head = fit_classes(values, wanted, [example.query for example in examples], weight)
+    wanted = np.array([labels.index(label) for label in fitting.labels])
+    head = fit_classes(np.array(fitting.values, np.float64), wanted, fitting.queries)
     weights, bias = head.weights.astype(np.float32), head.bias.astype(np.float32)
-    fit = Fit(tuple(labels), weights, bias, head.temperature, "", len(examples))
-    return fit, {"strength": head.strength, "accuracy_in_folds": round(head.accuracy, 4)}
+    fit = Fit(tuple(labels), weights, bias, head.temperature, "", len(wanted))
+    return fit, {"accuracy_in_folds": round(head.accuracy, 4)}
 
 
-def _make_rivals(fitting: _Fitting) -> tuple[Fit, dict[str, Any]]:
-    groups = fitting.groups
-    if all(group.answered for group in groups) or all(group.right is None for group in groups):
+def _make_options(fitting: _Fitting) -> tuple[Fit, dict[str, Any]]:
+    groups, reads = fitting.groups, fitting.reads
+    ranks = any(len(group.values) > 1 for group in groups)
+    unsaid = [group for group in groups if group.right is None]
+    if len({group.answered for group in unsaid}) < 2 or (ranks and len(unsaid) == len(groups)):
         raise UsageError(
-            f"{fitting.recipe} {fitting.choice} needs cases that an option answers, and cases that none does",
+            f"{fitting.recipe} {fitting.choice} needs cases that say which option answers, and cases that "
+            "say whether any does, of both labels",
             where="--cases",
         )
-    rank, any_ = fit_rivals(groups)
-    weights = np.vstack([rank.weights / rank.temperature, any_.weights[1:] / any_.temperature])
-    bias = np.array([0.0, any_.bias[1] / any_.temperature])
-    fit = Fit((RANK, ANY), weights.astype(np.float32), bias.astype(np.float32), 1.0, "", len(groups))
-    about = {"strength": [rank.strength, any_.strength]}
-    return fit, {**about, "accuracy_in_folds": [round(rank.accuracy, 4), round(any_.accuracy, 4)]}
+    cheap = reads[: reads.index(GAIN)] if GAIN in reads else ()
+    fit, about, _ = _fit_of(groups, reads, fitting.readers, ranks=ranks)
+    if cheap:
+        few = [replace(group, values=group.values[:, : len(cheap)]) for group in groups]
+        first, accuracy, left_out = _fit_of(few, cheap, None, ranks=ranks)
+        bars = _find_bars(left_out, np.array([group.answered for group in unsaid]))
+        fit = replace(fit, first=first, bars=bars)
+        about["accuracy_in_folds_without_gain"] = accuracy["accuracy_in_folds"]
+    return fit, about
+
+
+def _fit_of(
+    groups: Sequence[OptionGroup],
+    reads: Sequence[str],
+    readers: Sequence[OptionReader] | None,
+    *,
+    ranks: bool,
+) -> tuple[Fit, dict[str, Any], Any]:
+    """The fit, what is said of it, and how probably something answers each group that it has not seen."""
+    found, heads, kinds = [group.values for group in groups], list[Head](), list[str]()
+    best = [0] * len(groups)
+    if ranks:
+        columns = [reads.index(name) for name in RANKING if name in reads]
+        if readers and MUTUAL in reads:
+            draft = fit_order(groups, columns[: columns.index(reads.index(MUTUAL))]).weights[0]
+            rivals = [rivals_of(group.values @ draft) for group in groups]
+            found = [
+                np.array(reader.with_mutual(group.values.tolist(), close))
+                for group, reader, close in zip(groups, readers, rivals, strict=True)
+            ]
+            groups = [replace(group, values=values) for group, values in zip(groups, found, strict=True)]
+        heads.append(fit_order(groups, columns))
+        best = [int((values @ heads[0].weights[0]).argmax()) for values in found]
+        kinds.append(RANK)
+    asked = [n for n, group in enumerate(groups) if group.right is None]
+    rows = [
+        readers[n].with_best(found[n].tolist(), best[n])[best[n]] if readers else found[n][best[n]]
+        for n in asked
+    ]
+    kept = [n for n, name in enumerate(reads) if name != MUTUAL]
+    answers = [groups[n].answered for n in asked]
+    any_ = fit_answers(np.array(rows)[:, kept], answers, [groups[n].query for n in asked])
+    heads.append(any_)
+    weights = np.zeros((len(heads), len(reads)))
+    weights[-1, kept] = any_.weights[0]
+    if ranks:
+        weights[0, : heads[0].weights.shape[1]] = heads[0].weights[0]
+    bias = np.concatenate([head.bias for head in heads])
+    fit = Fit((*kinds, ANY), weights.astype(np.float32), bias.astype(np.float32), 1.0, "", len(groups))
+    return fit, {"accuracy_in_folds": [round(head.accuracy, 4) for head in heads]}, any_.left_out[:, 1]
+
+
+def _find_bars(probable: Any, answered: Any) -> tuple[float, float]:
+    """The narrowest bars beyond which the cheap values alone are right often enough."""
+    order = np.argsort(probable)
+    sorted_, answers = probable[order], answered[order]
+    count = np.arange(1, len(order) + 1)
+    low = np.flatnonzero((~answers).cumsum() / count >= _SURE)
+    high = np.flatnonzero(answers[::-1].cumsum() / count >= _SURE)
+    bottom = float(sorted_[low[-1]]) if len(low) else 0.0
+    top = float(sorted_[::-1][high[-1]]) if len(high) else 1.0
+    return (round(bottom, 4), round(top, 4)) if bottom < top else (0.0, 1.0)

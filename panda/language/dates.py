@@ -19,20 +19,7 @@ _CLOCK = (
     rf"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?!\d)(?:[ ]?{_HALF_DAY})?"
     rf"|(?:0?[1-9]|1[0-2])(?:\.[0-5]\d)?[ ]?{_HALF_DAY}"
 )
-_CLOCK_HOURS = (
-    "twelve",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-)
+_CLOCK_HOURS = tuple("twelve one two three four five six seven eight nine ten eleven".split())  # noqa: SIM905
 _HOUR_WORD = rf"(?:{'|'.join(_CLOCK_HOURS)}|1[0-2]|[1-9])"
 _TOLD_CLOCK = (
     rf"(?i:(?:half[ -]past|quarter[ -](?:past|to))[ ]{_HOUR_WORD}|{_HOUR_WORD}[ ]o'clock)"
@@ -43,19 +30,10 @@ _AT = rf"(?:,?[ ](?:at[ ])?(?P<{{0}}>{_CLOCK})(?:[ ](?:UTC|GMT)\b)?)?"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _TO = r"(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or)[ ])"
 
-DATE_FORMS = (
-    "iso",
-    "iso_month",
-    "year_first",
-    "slashed",
-    "dotted",
-    "day_first",
-    "month_first",
-    "month_year",
-    "clock",
-    "told_clock",
-    "month",
-    "weekday",
+DATE_FORMS = tuple(
+    """
+    iso iso_month year_first slashed dotted day_first month_first month_year clock told_clock month weekday
+    """.split()  # noqa: SIM905
 )
 """Names of the groups of DATES and TOLD_DATES, one a written form."""
 DATES = rf"""
@@ -83,6 +61,7 @@ TOLD_DATES = rf"""
 """
 """Times, months and weekdays in words alone, as a verbose pattern."""
 
+_DAYS = re.compile(DATES, re.VERBOSE)
 _DOT_TIME = re.compile(r"(?:[01]?\d|2[0-3])\.[0-5]\d")
 _BEFORE_TIME = re.compile(
     r"\b(?:at|by|from|between|before|after|since|until|till|um|ab|von|bis)[ ]"
@@ -167,6 +146,32 @@ def read_date(match: re.Match[str]) -> list[ReadDate]:
         return [_month(match["y3"], month)]
     days = [day for day in (match["d0"], match["d1"], match["d2"], match["d3"]) if day]
     return [_day(match["y1"] or match["y2"], month, int(day), match["t1"] or match["t2"]) for day in days]
+
+
+def find_days(text: str) -> list[str]:
+    """
+    The days and months that a text writes with digits, in normal form.
+
+    Args:
+        text: A line, heading or file name.
+
+    >>> find_days("2026-05-12 vet"), find_days("May 12, at 9:30"), find_days("12.05.2026_minutes")
+    (['2026-05-12'], ['--05-12'], ['2026-05-12'])
+    """
+    return [read_date(match)[0].value for match in _DAYS.finditer(text) if match.lastgroup != "clock"]
+
+
+def day_of(text: str) -> datetime | None:
+    """
+    The first whole day that a file name or heading names, at its beginning in UTC; None if there is none.
+
+    >>> day_of("2026-05-12 vet").isoformat(), day_of("May 2026")
+    ('2026-05-12T00:00:00+00:00', None)
+    """
+    for day in find_days(text):
+        with suppress(ValueError):
+            return datetime.fromisoformat(day[: len("2026-01-04")]).replace(tzinfo=UTC)
+    return None
 
 
 def dot_time(text: str, start: int, end: int) -> ReadDate | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from panda.language.claims import scan
 from panda.language.lexicon import LABELS, NOT_COUNTED, is_acronym, is_honorific, is_ordinary
 from panda.language.text_front import fold_name
+from panda.language.word_lists import read_words
 
 _CASELESS = (
     "\u0590-\u08ff\u0900-\u109f\u10a0-\u10ff\u1100-\u11ff\u1200-\u139f\u1780-\u17ff\u3040-\u30ff\u3130-\u318f"
@@ -32,17 +33,13 @@ _ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'
 _ARTICLE = re.compile(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
 _ELIDED = re.compile(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
 """How "O'Brien" and "D'Angelo" begin."""
-_LETTERED = frozenset(
-    """
-    annex appendix bed block door group hall hepatitis option plan team terminal vitamin wing
-    """.split()  # noqa: SIM905
-)
+_LETTERED = read_words("english_words.txt", "lettered")
 """Words that a single letter tells apart, as it does LABELS."""
 _ALONE = re.compile(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
 _PARTS = re.compile(r"[^\W\d_]+(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+")
 """Names within a word: of "RTX4050", "14D" and "l'Oréal"."""
 _LOOK_CHARS = 40
-_NEVER_LAST = frozenset("e.g i.e vs cf approx vol fig ca".split())  # noqa: SIM905
+_NEVER_LAST = read_words("abbreviations.txt", "never_last")
 
 
 @dataclass(frozen=True)

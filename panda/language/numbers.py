@@ -3,215 +3,11 @@
 import re
 from fractions import Fraction
 
+from panda.language.word_lists import read_groups, read_words
+
 DIGITS = r"\d+(?:[.,'’]\d+)*|\.\d+"
 """What may be one number: digits with separators inside, never one at the end."""
 
-_SYMBOLS_OF: dict[str, str] = {
-    "%": "% pct",
-    "‰": "‰",
-    "pp": "pp",
-    "bit": "bit",
-    "kbit": "Kb kbit Kbit",
-    "mbit": "Mb mbit Mbit",
-    "gbit": "Gb gbit Gbit",
-    "tbit": "Tb Tbit",
-    "kbit/s": "kbps Kbps",
-    "mbit/s": "Mbps mbps MBit/s",
-    "gbit/s": "Gbps gbps",
-    "b": "B",
-    "kb": "KB kB kb",
-    "mb": "MB mb",
-    "gb": "GB gb",
-    "tb": "TB tb",
-    "pb": "PB",
-    "mb/s": "MBps",
-    "kib": "KiB",
-    "mib": "MiB",
-    "gib": "GiB",
-    "tib": "TiB",
-    "hz": "Hz",
-    "khz": "kHz",
-    "mhz": "MHz",
-    "ghz": "GHz",
-    "thz": "THz",
-    "rpm": "rpm",
-    "ns": "ns",
-    "µs": "µs μs us",
-    "ms": "ms",
-    "s": "s sec secs",
-    "min": "min mins",
-    "h": "h hr hrs",
-    "week": "wk wks",
-    "month": "mo mos",
-    "year": "yr yrs",
-    "µg": "µg μg mcg",
-    "mg": "mg",
-    "g": "g gr",
-    "kg": "kg kgs",
-    "t": "t",
-    "lb": "lb lbs",
-    "oz": "oz",
-    "nm": "nm",
-    "µm": "µm μm",
-    "mm": "mm",
-    "cm": "cm",
-    "m": "m",
-    "km": "km kms",
-    "in": "in ″",
-    "ft": "ft",
-    "yd": "yd yds",
-    "mi": "mi",
-    "m2": "m2 m^2 sqm qm",
-    "cm2": "cm2 cm^2",
-    "km2": "km2 km^2",
-    "ft2": "ft2 sqft",
-    "ha": "ha",
-    "m3": "m3 m^3 cbm",
-    "cm3": "cm3 cm^3 ccm",
-    "km/h": "kmh kph",
-    "mi/h": "mph",
-    "mi/gal": "mpg",
-    "kn": "kn kt kts",
-    "ml": "ml mL",
-    "cl": "cl",
-    "dl": "dl",
-    "l": "l L",
-    "gal": "gal",
-    "tbsp": "tbsp",
-    "tsp": "tsp",
-    "mw": "mW",
-    "w": "W",
-    "kw": "kW KW",
-    "megawatt": "MW",
-    "gigawatt": "GW",
-    "mwh": "mWh",
-    "wh": "Wh",
-    "kwh": "kWh KWh",
-    "megawatt-hour": "MWh",
-    "va": "VA",
-    "ma": "mA",
-    "a": "A",
-    "mah": "mAh",
-    "ah": "Ah",
-    "mv": "mV",
-    "v": "V",
-    "kv": "kV",
-    "ohm": "Ω",
-    "lm": "lm",
-    "lx": "lx",
-    "nit": "nits",
-    "db": "dB",
-    "dba": "dBA dB(A)",
-    "°c": "°C ℃ ºC degC",
-    "°f": "°F ℉ ºF degF",
-    "k": "K",
-    "°": "° º deg",
-    "bar": "bar",
-    "hpa": "hPa mbar",
-    "kpa": "kPa",
-    "mpa": "MPa",
-    "pa": "Pa",
-    "psi": "psi",
-    "j": "J",
-    "kj": "kJ",
-    "kcal": "kcal",
-    "cal": "cal",
-    "hp": "hp bhp",
-    "nm torque": "Nm N·m",
-    "n": "N",
-    "px": "px",
-    "mp": "MP Mpx",
-    "fps": "fps FPS",
-    "dpi": "dpi DPI",
-    "ppi": "ppi PPI",
-    "ppm": "ppm",
-    "x": "x × X",
-    "cent": "¢ ct",
-}
-"""Units by their signs, as written; where no other unit differs from it by capitals alone, in any case."""
-_WORDS_OF: dict[str, str] = {
-    "%": "percent",
-    "bit": "bits",
-    "b": "byte bytes",
-    "kb": "kilobyte kilobytes",
-    "mb": "megabyte megabytes",
-    "gb": "gigabyte gigabytes gig gigs",
-    "tb": "terabyte terabytes",
-    "mbit": "megabit megabits",
-    "gbit": "gigabit gigabits",
-    "hz": "hertz",
-    "khz": "kilohertz",
-    "mhz": "megahertz",
-    "ghz": "gigahertz",
-    "µs": "microsecond microseconds",
-    "ms": "millisecond milliseconds",
-    "s": "second seconds",
-    "min": "minute minutes",
-    "h": "hour hours",
-    "d": "day days",
-    "week": "week weeks",
-    "month": "month months",
-    "year": "year years",
-    "µg": "microgram micrograms",
-    "mg": "milligram milligrams",
-    "g": "gram grams gramme grammes",
-    "kg": "kilo kilos kilogram kilograms kilogramme kilogrammes",
-    "t": "tonne tonnes",
-    "ton": "ton tons",
-    "st": "stone",
-    "lb": "pound pounds",
-    "oz": "ounce ounces",
-    "mm": "millimetre millimetres millimeter millimeters",
-    "cm": "centimetre centimetres centimeter centimeters",
-    "m": "metre metres meter meters",
-    "km": "kilometre kilometres kilometer kilometers",
-    "in": "inch inches",
-    "ft": "foot feet",
-    "yd": "yard yards",
-    "mi": "mile miles",
-    "acre": "acre acres",
-    "ha": "hectare hectares",
-    "kn": "knot knots",
-    "ml": "millilitre millilitres milliliter milliliters",
-    "cl": "centilitre centilitres centiliter centiliters",
-    "dl": "decilitre decilitres deciliter deciliters",
-    "l": "litre litres liter liters",
-    "gal": "gallon gallons",
-    "pint": "pint pints",
-    "quart": "quart quarts",
-    "tbsp": "tablespoon tablespoons",
-    "tsp": "teaspoon teaspoons",
-    "mw": "milliwatt milliwatts",
-    "w": "watt watts",
-    "kw": "kilowatt kilowatts",
-    "megawatt": "megawatt megawatts",
-    "gigawatt": "gigawatt gigawatts",
-    "ma": "milliamp milliamps milliampere milliamperes",
-    "a": "amp amps ampere amperes",
-    "mv": "millivolt millivolts",
-    "v": "volt volts",
-    "kv": "kilovolt kilovolts",
-    "ohm": "ohm ohms",
-    "lm": "lumen lumens",
-    "lx": "lux",
-    "nit": "nit",
-    "db": "decibel decibels",
-    "°": "degree degrees",
-    "°c": "celsius",
-    "°f": "fahrenheit",
-    "k": "kelvin kelvins",
-    "j": "joule joules",
-    "kj": "kilojoule kilojoules",
-    "cal": "calorie calories",
-    "kcal": "kilocalorie kilocalories",
-    "hp": "horsepower",
-    "px": "pixel pixels",
-    "mp": "megapixel megapixels",
-    "x": "times",
-    "cent": "cent cents",
-    "dozen": "dozen",
-}
-"""Units by their names, in any case."""
 _PHRASES: tuple[tuple[str, str], ...] = (
     (r"per[ -]cent", "%"),
     (r"percentage points?", "pp"),
@@ -231,61 +27,23 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     (r"frames per second", "fps"),
     (r"(?:revolutions|rounds) per minute", "rpm"),
 )
-_CURRENCY_NAMES: dict[str, str] = {
-    "USD": "$ US$ USD dollar dollars bucks",
-    "CAD": "CA$ C$ CAD",
-    "AUD": "AU$ A$ AUD",
-    "EUR": "€ EUR euro euros",
-    "GBP": "£ GBP quid",
-    "JPY": "¥ JPY yen 円",
-    "INR": "₹ INR Rs Rs. rupee rupees",
-    "CHF": "CHF Fr. francs",
-    "PLN": "PLN zł złoty zloty",
-    "CZK": "CZK Kč",
-    "HUF": "HUF Ft forint",
-    "RON": "RON lei",
-    "BGN": "BGN",
-    "BRL": "R$ BRL reais",
-    "HKD": "HK$ HKD",
-    "SGD": "S$ SGD",
-    "TWD": "NT$ TWD",
-    "NZD": "NZ$ NZD",
-    "MXN": "MX$ MXN pesos",
-    "ARS": "ARS",
-    "CLP": "CLP",
-    "COP": "COP",
-    "SEK": "SEK",
-    "NOK": "NOK",
-    "DKK": "DKK",
-    "ISK": "ISK",
-    "kr": "kr kr.",
-    "CNY": "CNY RMB yuan 元",
-    "KRW": "₩ KRW won",
-    "THB": "฿ THB baht",
-    "VND": "₫ VND dong",
-    "IDR": "IDR Rp rupiah",
-    "MYR": "MYR RM ringgit",
-    "PHP": "₱ PHP",
-    "TRY": "₺ TRY lira",
-    "ILS": "₪ ILS shekel shekels",
-    "AED": "AED dirhams",
-    "SAR": "SAR riyals",
-    "EGP": "EGP",
-    "MAD": "MAD",
-    "NGN": "₦ NGN naira",
-    "KES": "KES",
-    "ZAR": "ZAR rand",
-    "UAH": "₴ UAH hryvnia",
-    "RUB": "₽ RUB rouble roubles ruble rubles руб руб.",
-    "BTC": "₿ BTC bitcoin bitcoins",
-}
-COMMA_DECIMALS = frozenset(
-    "EUR PLN CZK HUF RON BGN BRL ARS CLP COP SEK NOK DKK ISK kr VND IDR TRY UAH RUB".split()  # noqa: SIM905
-)
+COMMA_DECIMALS = read_words("currencies.txt", "comma_decimals")
 """Currencies of places where "1.299" is a thousand and more; elsewhere it is a little over 1."""
-_CURRENCIES = {name: code for code, names in _CURRENCY_NAMES.items() for name in names.split()}
-_SIGNS = {name: unit for unit, names in _SYMBOLS_OF.items() for name in names.split()}
-_NAMES = {name: unit for unit, names in _WORDS_OF.items() for name in names.split()}
+_CURRENCIES = {
+    name: code
+    for code, names in read_groups("currencies.txt").items()
+    for name in names.split()
+    if code != "comma_decimals"
+}
+
+
+def _read_units(column: int) -> dict[str, str]:
+    """The units by their signs (column 0) or their names (1)."""
+    rows = ((unit, row.split("|")) for unit, row in read_groups("units.txt").items())
+    return {word: unit for unit, row in rows if column < len(row) for word in row[column].split()}
+
+
+_SIGNS, _NAMES = _read_units(0), _read_units(1)
 _FOLDED: dict[str, set[str]] = {}
 for _name, _unit in _SIGNS.items():
     _FOLDED.setdefault(_name.lower(), set()).add(_unit)
@@ -307,9 +65,7 @@ _RATES = {
     "dai": "d",
     "annual": "year",
     "annum": "year",
-    "head": "person",
-    "capita": "person",
-    "people": "person",
+    **dict.fromkeys(("head", "capita", "people"), "person"),
 }
 _COMPOSED = frozenset(("s", "min", "h", "gal", "l", "m2", "m3"))
 """What makes one unit of another: km/h, mg/l."""
@@ -332,18 +88,8 @@ CURRENCY_BEFORE = (
     rf"(?:(?:US|CA?|AU?|HK|NZ|NT|MX|R|S)?\$|{_SYMBOLS}|(?:{_CURRENCY_CODES}|Rs\.?|Rp|RM|kr\.?|Fr\.)[ \t]?)"
 )
 """A currency in front of a number, as a pattern."""
-_SCALES = {
-    "k": 3,
-    "thousand": 3,
-    "m": 6,
-    "mn": 6,
-    "mio": 6,
-    "million": 6,
-    "b": 9,
-    "bn": 9,
-    "billion": 9,
-    "trillion": 12,
-}
+_SCALES = dict.fromkeys(("k", "thousand"), 3) | dict.fromkeys(("m", "mn", "mio", "million"), 6)
+_SCALES |= dict.fromkeys(("b", "bn", "billion"), 9) | {"trillion": 12}
 _SCALE = re.compile(
     rf"[ \t-]?(?P<scale>thousand|million|billion|trillion|mn|mio|bn)(?!{_LETTER})\.?", re.IGNORECASE
 )
@@ -370,18 +116,9 @@ _ORDINALS = (
 ORDINAL_WORDS = {word: number for number, word in enumerate(_ORDINALS.split(), start=1)}
 ORDINAL_WORDS |= {f"{word[:-1]}ieth": 10 * number for number, word in enumerate(_TENS.split(), start=2)}
 """Ordinals by their words."""
-FRACTION_WORDS = {
-    "half": Fraction(1, 2),
-    "halves": Fraction(1, 2),
-    "third": Fraction(1, 3),
-    "thirds": Fraction(1, 3),
-    "quarter": Fraction(1, 4),
-    "quarters": Fraction(1, 4),
-    "fifth": Fraction(1, 5),
-    "fifths": Fraction(1, 5),
-    "tenth": Fraction(1, 10),
-    "tenths": Fraction(1, 10),
-}
+_PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "tenth": 10}
+FRACTION_WORDS = {word: Fraction(1, n) for part, n in _PARTS.items() for word in (part, f"{part}s")}
+FRACTION_WORDS["halves"] = FRACTION_WORDS["half"]
 """Parts of one by their words."""
 
 

@@ -62,6 +62,34 @@ def plain_text(text: str) -> str:
     return _EMPHASIS.sub("", text)
 
 
+def plain_signs(text: str) -> str:
+    """
+    A text in plain apostrophes, quotation marks, hyphens and blanks, each character in its place.
+
+    Whatever reads what a text means begins with it, so that what it finds can be quoted as it stands.
+
+    >>> plain_signs("I’m\\u00a0here – in June")
+    "I'm here – in June"
+    """
+    if text.isascii():
+        return text
+    return text.translate(_PLAIN_SIGNS)
+
+
+class _PlainSigns(dict[int, str]):
+    """For str.translate: each character as plain_signs writes it, made when it is first asked for."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code).translate(_SIGNS)
+        usual = unicodedata.normalize("NFKC", char)
+        is_raised = unicodedata.category(char) == "No"  # a footnote's mark is no digit of a number
+        self[code] = _plain_sign(usual) if len(usual) == 1 and not is_raised else char
+        return self[code]
+
+
+_PLAIN_SIGNS = _PlainSigns()
+
+
 def fold_name(name: str) -> str:
     """
     A name as names are compared: without regard to capitals, composed.

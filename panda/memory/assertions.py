@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError
 from panda.memory.scope_facts import Fact, parse_fact
-from panda.memory.staging import Kind
+from panda.memory.staging import SaidKind
 from panda.memory.values import FactValue
 
 _OWN_SOURCES = frozenset({"turn", "user", "file"})
@@ -22,7 +22,7 @@ class Assertion:
 
     fact: Fact
     """What is said, by whom, in which scope."""
-    kind: Kind
+    kind: SaidKind
     """Which file shows it."""
     source_turn: int | None
     """Turn in which it was said."""
@@ -85,13 +85,13 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
     assert isinstance(raw, Mapping)  # parse_fact looks
     kind: Any = raw.get("kind", "fact")
     turn, content_type = raw.get("source_turn"), raw.get("content_type", "general_fact")
-    if kind not in ("preference", "fact"):
-        raise _error(f"{kind!r} is no kind: preference or fact", where, "kind")
+    if kind not in get_args(SaidKind):
+        raise _error(f"{kind!r} is no kind: {', '.join(get_args(SaidKind))}", where, "kind")
     if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
         raise _error(f"{turn!r} is no turn number", where, "source_turn")
     if content_type is not None and not isinstance(content_type, str):
         raise _error(f"{content_type!r} is no content type", where, "content_type")
-    return Assertion(fact, cast(Kind, kind), turn, _asserted_at(raw, fact, where), content_type)
+    return Assertion(fact, cast(SaidKind, kind), turn, _asserted_at(raw, fact, where), content_type)
 
 
 def _asserted_at(raw: Mapping[str, Any], fact: Fact, where: str) -> datetime:
@@ -114,7 +114,7 @@ def _error(message: str, where: str, key: str) -> FileFormatError:
 class Statement:
     """What is to be asserted, before it has an id and a clock reading."""
 
-    kind: Kind
+    kind: SaidKind
     """Which file shows it."""
     entity: str
     """Normalised."""

@@ -12,15 +12,20 @@ from panda.documents.escaping import escape_path
 from panda.documents.front_matter import split_front_matter
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.memory_list import MemoryList
+from panda.documents.passages import split_passages
 from panda.documents.problems import Problem, Verdict
+from panda.documents.wikilinks import is_only_wikilinks
 from panda.documents.yaml_entries import split_entries
 from panda.errors import PandaError
 from panda.memory.assertions import id_of
 from panda.memory.keys import canonical_key, file_value
+from panda.memory.loading import unquotable_for
+from panda.memory.node import Node
 from panda.memory.notes import load_note
 from panda.memory.projection import KINDS, Projection
 from panda.memory.staging import Kind
 from panda.storage.checking_files import problem_of
+from panda.storage.files import read_text
 from panda.storage.index_scan import list_notes
 from panda.storage.layout import (
     CONFLICTS_JSONL,
@@ -77,7 +82,8 @@ def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
 
 def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
     """
-    Notes that no turn and no index can read, and folders of them that cannot be listed.
+    Notes that no turn and no index can read, folders of them that cannot be listed, and, as sound, lines of
+    the other notes that cannot be quoted.
 
     Args:
         layout: The store.
@@ -99,9 +105,22 @@ def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime
         if not (may_be_read and name and _within(path, places)):
             continue  # a link that may not be followed is a finding of its own
         try:
-            load_note(knowledge, escape_path(name), now)
+            yield from _unquotable_lines(path, load_note(knowledge, escape_path(name), now))
         except PandaError as exc:
             yield problem_of(exc, path)
+
+
+def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
+    """The lines of a note that no answer can quote, which is no fault of theirs."""
+    text = read_text(path)
+    body = split_front_matter(text, where=str(path)).body
+    above = text.count("\n") - body.count("\n")
+    reasons = [(item.line or 0, unquotable_for(item)) for item in note.items]
+    links = [one for one in split_passages(body) if one.form != "item" and is_only_wikilinks(one.text)]
+    reasons += [(one.line, "it holds nothing but links") for one in links]
+    for line, reason in sorted(reasons):
+        if reason:
+            yield Problem(str(path), f"cannot be quoted: {reason}", above + line, verdict=Verdict.SOUND)
 
 
 def _within(path: Path, places: Sequence[Path]) -> bool:

@@ -6,26 +6,22 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panda.documents.memory_file import render_value
-from panda.documents.passages import Passage, split_passages
+from panda.documents.passages import Form, Passage, split_passages
 from panda.documents.sentences import one_line, strip_citations
 from panda.documents.wikilinks import is_only_wikilinks, spell_out_wikilinks
+from panda.language.dates import day_of, find_days
+from panda.language.lexicon import NOT_COUNTED
+from panda.language.moods import plain_mood
+from panda.language.stemming import split_terms, split_words
+from panda.language.topics import claim_type, field_type, states_price
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
 from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
 
-_PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?(?:[€£¥₹]|USD|EUR|GBP)\b")
-_STOCK = re.compile(r"\b(?:in stock|out of stock|sold out|available|availability)\b", re.IGNORECASE)
-_PRICE_FIELDS = re.compile(r"price|cost|discount|sale|msrp", re.IGNORECASE)
-_STOCK_FIELDS = re.compile(r"availab|stock|inventory|deliver|pickup", re.IGNORECASE)
-_VENDOR_FIELDS = re.compile(
-    r"vendor|seller|store|merchant|shipping|return|retailer|rating|review", re.IGNORECASE
-)
-_SITE_FIELDS = re.compile(r"^(?:url|link|site|page.*)$", re.IGNORECASE)
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")
 """At most three words called out, perhaps behind the name of who says them."""
-_SHORT_ITEM_WORDS = 4
-MOST_LISTED = 12
-"""Items of one list that are taken along."""
+_SHORT_WORDS = 4
+_CARRYING = ("sentence", "line", "item")
 _SHORT_LINE_WORDS = 6
 _ROW_FIELDS = frozenset({"products", "offers", "tables"})
 
@@ -46,25 +42,54 @@ class Item:
     """The list or table of its node that it belongs to; None if it belongs to none."""
     heads: str | None = None
     """The list or table that it introduces; None if it introduces none."""
+    heading: str = ""
+    """What it stands under within its node: the headings, and the line that introduces its list."""
+    form: Form = "sentence"
+    """What it is in its document."""
+    number: int | None = None
+    """Its number in a numbered list."""
+    line: int | None = None
+    """Line of the text of its node where it begins, from 1; None if that has no lines."""
+    carried: str = ""
+    """What its text has in front, "Ingredients: ", and its document has not there."""
+    origin: str | None = None
+    """The node that says it, where this line only repeats that: then this line is no evidence."""
 
-    def whole_list(self, items: Sequence["Item"], *, as_member: bool) -> list["Item"]:
-        """
-        The list that it introduces.
 
-        Args:
-            items: All of its node.
-            as_member: Whether also the list that it belongs to.
+def wanted_list(line: Item, lines: Sequence[Item], title: str, query: str, *, all_: bool) -> list[Item]:
+    """
+    The list that a query wants with a line.
 
-        Returns:
-            The items of the list in order, at most MOST_LISTED; [] if there is none.
-        """
-        wanted = self.heads or (self.list_id if as_member else None)
-        return [one for one in items if wanted and one.list_id == wanted][:MOST_LISTED]
+    Args:
+        line: A line that is quoted.
+        lines: All of its node.
+        title: Title of the node.
+        query: What the user means.
+        all_: Whether the whole of a list is wanted.
+
+    Returns:
+        What introduces the list and its lines in order, where the line introduces it, or belongs to it and
+        the query wants the whole: names what introduces it, as "ingredients", or nothing but where it stands;
+        but not where it names the line's number. Else [].
+    """
+    name = line.heads or line.list_id
+    if name is None:
+        return []
+    head = [one for one in lines if one.heads == name]
+    listed = [one for one in lines if one.list_id == name]
+    asked = set(split_terms(query))
+    if not all_ and any(str(one.number) in asked for one in (listed if line.heads else [line])):
+        return []
+    words = " ".join(word for word in split_words(query) if word.lower() not in NOT_COUNTED)
+    is_named = any(set(split_terms(one.text)) <= asked for one in head)
+    above = set(split_terms(f"{title} {line.heading}"))
+    is_all = bool(words) and above.issuperset(split_terms(words))
+    return head + listed if line.heads or all_ or is_named or is_all else []
 
 
 def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
     """
-    The summary, the sentences of the query and those of the answer.
+    What was said in a turn: the sentences that the user told, and of the answer what no other node says.
 
     Args:
         turn: A saved turn.
@@ -72,24 +97,56 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
 
     Returns:
         Items without repeats; citation marks, the list of sources and short exclamations ("Thanks!") are left
-        out. A turn that found no answer gives only what the user said.
+        out. Of a turn that found no answer only what the user told. What repeats another node, or sums up
+        what is recorded, names its origin.
     """
     confidence = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
-    found: dict[str, Item] = {}
-    texts = [one_line(turn.summary)] if turn.summary.strip() and turn.answered else []
-    texts += [passage.text for passage in split_passages(turn.query)] or [one_line(turn.query)]
-    said = split_passages(strip_citations(turn.response)) if turn.answered else []
-    for text in filter(None, texts):
-        found.setdefault(text, Item(text, "general_fact", confidence, turn.at))
+    found = {
+        one_line(text): Item(one_line(text), "general_fact", confidence, turn.at, origin=node_id)
+        for text, node_id in turn.quotes
+    }
+    own = turn.own_answer if turn.answered else ""
+    if turn.summary.strip() and turn.answered:
+        origin = None if own == turn.response else f"turn:{turn.number}"
+        text = one_line(turn.summary)
+        found.setdefault(text, Item(text, "general_fact", confidence, turn.at, origin=origin))
+    for statement in turn.statements:
+        for text in [one.text for one in split_passages(statement)] or [one_line(statement)]:
+            if text and not any(text in one_line(kept) for kept, _ in turn.quotes):
+                ordered = f"turn:{turn.number}" if plain_mood(text) == "orders" else None
+                found.setdefault(text, Item(text, "general_fact", confidence, turn.at, origin=ordered))
+    said = split_passages(strip_citations(own))
+    introduced = _introductions(said)
     for passage in said:
         if passage.text not in found or passage.list_line is not None or passage.heads_line is not None:
-            found[passage.text] = _passage_item(passage, passage.text, confidence, turn.at)
+            above = introduced.get(passage.list_line or 0, "")
+            found[passage.text] = _passage_item(passage, passage.text, confidence, turn.at, above)
     return tuple(item for item in found.values() if not _EXCLAMATION.match(item.text))
 
 
-def _passage_item(passage: Passage, text: str, confidence: float, at: datetime | None) -> Item:
-    lists = [str(line) if line else None for line in (passage.list_line, passage.heads_line)]
-    return Item(text, "general_fact", confidence, at, *lists)
+def _passage_item(
+    passage: Passage,
+    text: str,
+    confidence: float,
+    at: datetime | None,
+    introduced: str = "",
+    carried: str = "",
+) -> Item:
+    list_id, heads = (str(line) if line else None for line in (passage.list_line, passage.heads_line))
+    heading = ". ".join(filter(None, [*map(one_line, passage.headings), introduced]))
+    if passage.number is not None:
+        heading = f"{heading} {passage.number}".strip()
+    return Item(
+        *(carried + text, "general_fact", confidence, at, list_id, heads, heading),
+        *(passage.form, passage.number, passage.line, carried),
+    )
+
+
+def _introductions(passages: Sequence[Passage]) -> dict[int, str]:
+    """The line that introduces each list or table, by the line where that begins."""
+    return {
+        one.heads_line: one.text.rstrip(":").strip("*_: ") for one in passages if one.heads_line is not None
+    }
 
 
 def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
@@ -128,18 +185,6 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def claim_type(text: str) -> str:
-    """
-    How a claim of a research file ages.
-
-    >>> claim_type("Lenovo LOQ 15 @ $697"), claim_type("sold out"), claim_type("has a thin bezel")
-    ('price', 'availability', 'product_spec')
-    """
-    if _PRICE.search(text):
-        return "price"
-    return "availability" if _STOCK.search(text) else "product_spec"
-
-
 def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
     """
     One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
@@ -157,7 +202,7 @@ def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
         fields.append((("url",), visit.url))
     items = []
     for path, value in fields:
-        content_type = field_type(path)
+        content_type = "product_spec" if path[0].lower() in _UNNAMED_FIELDS else field_type(path[-1])
         body = one_line(" ".join([*(part for part in path if part.lower() not in _UNNAMED_FIELDS), value]))
         text = f"{title}: {body}" if title else body
         items.append(
@@ -190,7 +235,7 @@ def _rows(fields: Mapping[str, object], title: str) -> Iterator[tuple[str, str, 
             named = zip(columns or [""] * len(row), row, strict=False)
             cells = [f"{column} {cell}".strip() for column, cell in named if cell]
             text = one_line(f"{table.get('caption') or title}: {', '.join(cells)}")
-            yield text, claim_type(text) if _PRICE.search(text) else "general_fact", 1.0
+            yield text, claim_type(text) if states_price(text) else "general_fact", 1.0
 
 
 def _zone_lines(visit: VisitRecord, title: str, said: str) -> Iterator[tuple[str, str, float]]:
@@ -202,24 +247,6 @@ def _zone_lines(visit: VisitRecord, title: str, said: str) -> Iterator[tuple[str
                 is_short = len(line.split()) < _SHORT_LINE_WORDS or visit.page_type == "product"
                 content_type = claim_type(line) if zone.type == "pricing" else "general_fact"
                 yield (f"{title}: {line}" if title and is_short else line), content_type, zone.confidence
-
-
-def field_type(path: tuple[str, ...]) -> str:
-    """
-    How an extracted field ages, by its name.
-
-    >>> field_type(("price",)), field_type(("availability",)), field_type(("specs", "gpu"))
-    ('price', 'availability', 'product_spec')
-    """
-    for pattern, content_type in (
-        (_PRICE_FIELDS, "price"),
-        (_STOCK_FIELDS, "availability"),
-        (_VENDOR_FIELDS, "vendor_info"),
-        (_SITE_FIELDS, "site_pattern"),
-    ):
-        if path[0].lower() not in _UNNAMED_FIELDS and pattern.search(path[-1]):
-            return content_type
-    return "product_spec"
 
 
 def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -236,25 +263,38 @@ def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
 
 
 def knowledge_items(
-    passages: Sequence[Passage], start: float, at: datetime | None, now: datetime
+    passages: Sequence[Passage], title: str, start: float, at: datetime | None, now: datetime
 ) -> tuple[Item, ...]:
     """
-    One item a sentence or list item, links between notes as a reader sees them; the nearest heading stands in
-    front of a list item too short to be understood alone. A paragraph of nothing but links is left out.
+    One item a sentence, line or list item, links between notes as a reader sees them. A paragraph of nothing
+    but links is left out.
+
+    What it stands under, or else the title of the note, stands in front of an item that is too short to be
+    understood alone, or that has no date where they have one.
 
     Args:
         passages: Passages of a knowledge document, all or those of a section.
+        title: Title of the document.
         start: Confidence of the document when it was written.
         at: When it was written; None if unknown.
         now: The instant that confidence is computed for.
     """
-    confidence = confidence_at(start, "general_fact", at, now)
-    items = []
+    items, introduced = [], _introductions(passages)
     for passage in passages:
-        if is_only_wikilinks(passage.text) and not passage.is_list_item:
+        if is_only_wikilinks(passage.text) and passage.form != "item":
             continue
         text = spell_out_wikilinks(passage.text)
-        if passage.is_list_item and passage.headings and len(text.split()) < _SHORT_ITEM_WORDS:
-            text = f"{passage.headings[-1]}: {text}"
-        items.append(_passage_item(passage, text, confidence, at))
+        above = introduced.get(passage.list_line or 0, "")
+        places = [one for one in (title, *map(one_line, passage.headings), above) if one]
+        dated = [one for one in places if find_days(one)]
+        when = next((day for one in reversed(dated) if (day := day_of(one))), at)
+        is_short = len(text.split()) < _SHORT_WORDS and ": " not in text and passage.form in _CARRYING
+        carried = ""
+        if dated and not find_days(text) and passage.form != "code":
+            carried = dated[-1]
+        elif is_short and not passage.heads_line:
+            carried = places[-1]
+        carried = f"{carried}: " if carried and not text.startswith(carried) else ""
+        confidence = confidence_at(start, "general_fact", when, now)
+        items.append(_passage_item(passage, text, confidence, when, above, carried))
     return tuple(items)

@@ -90,7 +90,10 @@ def judge_turn(directory: Path) -> list[Problem]:
         section = document.section(_GATHERING)
         if section is None:
             return []
-        query = str(load_object(directory / METADATA_JSON).get("query") or "")
+        metadata = load_object(directory / METADATA_JSON)
+        if metadata.get("forgotten_at"):
+            return []  # its lines and those of its nodes are not what they were
+        query = str(metadata.get("query") or "")
         gathered = _gathered(directory / GATHERED_CONTEXT_JSON)
         at = _instant(gathered.get("gathered_at")) or document.front.created_at
         snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
@@ -128,7 +131,7 @@ def _quotes(directory: Path) -> bool:
         for call in (read_json_lines(path) if path.exists() else ())
         if isinstance(call, Mapping) and _SYNTHESIS in str(call.get("recipe"))
     }
-    return kinds == {"choose"}
+    return path.exists() and "generate" not in kinds
 
 
 def _plain(text: str) -> str:

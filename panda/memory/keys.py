@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from panda.documents.memory_file import render_value
 from panda.documents.yaml_entries import as_read
-from panda.memory.staging import Kind
+from panda.memory.staging import Kind, SaidKind
 from panda.memory.values import FactValue, entity_name, parse_value
 
 
@@ -51,7 +51,7 @@ def is_system(name: str) -> bool:
     return name.startswith("panda:") and not name.startswith("panda://")
 
 
-def shown_in(kind: Kind, entity: str, user: str) -> Kind:
+def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
     """Which file shows an assertion: preferences.md holds the user's own preferences only."""
     return "preference" if kind == "preference" and entity == f"user:{user}" else "fact"
 

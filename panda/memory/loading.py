@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from panda.documents.questions import is_question
+from panda.errors import MemoryNodeError
+from panda.language.questions import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Item, Node, NodeReader
 from panda.memory.notes import NOTE
@@ -42,7 +43,8 @@ class LoadedDocument:
 
 def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     """
-    Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to.
+    Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to,
+    and what a turn quoted that states nothing itself.
 
     Args:
         reader: Loads them.
@@ -53,19 +55,27 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
         not those of notes that nobody asked for.
 
     Raises:
-        MemoryNodeError: One is missing or corrupt.
+        MemoryNodeError: One is missing or corrupt; what was quoted may be gone.
 
     Source:
         S1 §4.2, §6.2, §9.
     """
     nodes: dict[str, Node] = {}
-    waiting = list(node_ids)
+    waiting, quoted = list(node_ids), set[str]()
     while waiting:
         node_id = waiting.pop(0)
         if node_id not in nodes:
-            nodes[node_id] = reader.load(node_id)
+            try:
+                nodes[node_id] = node = reader.load(node_id)
+            except MemoryNodeError:
+                if node_id not in quoted:
+                    raise
+                continue
             if node_id in node_ids or not node_id.startswith(NOTE):
-                waiting += nodes[node_id].links
+                waiting += node.links
+            if not any(map(is_usable, node.items)):
+                waiting += node.origins
+                quoted |= set(node.origins) - set(node_ids)
     return list(nodes.values())
 
 
@@ -121,9 +131,17 @@ def _rank(node: Node) -> tuple[int, int]:
 
 
 def is_usable(item: Item) -> bool:
-    """Whether a line may be quoted: not expired, not too long, no question."""
-    fresh = item.confidence >= EXPIRED_BELOW and len(item.text) <= LONGEST_LINE_CHARS
-    return fresh and not is_question(item.text)
+    """Whether a line may be quoted."""
+    return item.origin is None and not unquotable_for(item)
+
+
+def unquotable_for(item: Item) -> str:
+    """Why a line can't be quoted: too long, a question or expired; "" if it can."""
+    if len(item.text) > LONGEST_LINE_CHARS:
+        return f"it has {len(item.text):,} characters, at most {LONGEST_LINE_CHARS:,} can be quoted"
+    if item.confidence < EXPIRED_BELOW:
+        return f"its confidence is {item.confidence:.2f}, below {EXPIRED_BELOW:.2f}"
+    return "it is a question" if is_question(item.text) else ""
 
 
 def _usable(node: Node, count: Callable[[str], int]) -> LoadedDocument:

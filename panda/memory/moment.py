@@ -66,6 +66,11 @@ class Moment:
         self._memory = memory or Projection(self._layout, self._user)
         self._is_still = memory is not None
 
+    @property
+    def turn(self) -> int | None:
+        """The running turn; None before it begins."""
+        return self._turn
+
     def holds(self, number: int) -> bool:
         """Whether what lies in a turn counts: saved by then, or the turn's own."""
         if self._turn is None or number == self._turn:

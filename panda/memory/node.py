@@ -31,10 +31,17 @@ class Node:
     """When its maker wanted it refreshed; None if never said."""
     warnings: tuple[str, ...] = ()
     """What was assumed while loading, as a missing confidence."""
+    changed_at: datetime | None = None
+    """Of a note, when its file was last written."""
     url: str | None = None
     """Of a visit, its page."""
     source_turn: int | None = None
     """Turn in which a preference or fact was said."""
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The nodes that its lines repeat, each once."""
+        return tuple(dict.fromkeys(item.origin for item in self.items if item.origin not in (None, self.id)))
 
     @property
     def confidence(self) -> float:

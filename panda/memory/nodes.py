@@ -1,14 +1,15 @@
 """Memory nodes: whatever a claim can rest on, loaded by its id from the user's files (design §4)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from panda.documents.escaping import escape_path
+from panda.documents.memory_file import is_statement
 from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
-from panda.errors import FileFormatError, MemoryNodeError, NotFoundError, StoreError
+from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.memory.confidence import MISSING
 from panda.memory.items import Item, research_items, turn_items, visit_items
 from panda.memory.moment import Moment
@@ -17,6 +18,7 @@ from panda.memory.notes import load_note
 from panda.memory.remembered import Remembered, load_remembered
 from panda.memory.staging import Kind
 from panda.storage.files import read_bytes
+from panda.storage.index import Index, IndexView
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,
@@ -28,9 +30,11 @@ from panda.storage.records import (
     turn_directories,
     visit_directories,
 )
+from panda.storage.visits import Visit, find_visits, visit_slug, visited_page
 
 __all__ = ["Item", "Node", "NodeReader", "SourceType"]
 
+_Turns = Sequence[tuple[int, Path]]
 _TITLE_CHARS = 80
 _PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
 
@@ -44,10 +48,19 @@ class NodeReader:
         user: Whose memory.
         clock: Gives the instant that confidences are computed for.
         moment: What counts of turns and memory; None for all, as it is.
+        index: Knows which turns hold a research or visit; None looks into all of them.
     """
 
-    def __init__(self, layout: Layout, user: str, clock: Clock, moment: Moment | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        user: str,
+        clock: Clock,
+        moment: Moment | None = None,
+        index: Index | None = None,
+    ) -> None:
         self._layout = layout
+        self._index = index
         self._moment = moment or Moment(layout, user)
         self._user = user
         self._clock = clock
@@ -77,9 +90,9 @@ class NodeReader:
                 case "fact" if name:
                     return self._memory(node_id, name, self.facts())
                 case "research" if name:
-                    return self._research(node_id, name)
+                    return self._anywhere(self._research, node_id, name)
                 case "visit" if name:
-                    return self._visit(node_id, name)
+                    return self._anywhere(self._visit, node_id, name)
                 case "knowledge" if name:
                     return load_note(self._layout.knowledge(self._user), name, self._clock())
         raise MemoryNodeError(
@@ -108,6 +121,10 @@ class NodeReader:
         """
         return self._memory_nodes("fact")
 
+    def statements(self) -> list[Node]:
+        """What the user said word for word, in file order: the entries of facts.md that are statements."""
+        return [node for node in self.facts() if is_statement(node.title)]
+
     def _memory_nodes(self, kind: Kind) -> list[Node]:
         """The nodes of one memory file; the files are read again, but only worked through if they changed."""
         with _as_node_error(f"{_PREFIXES[kind]}:*"):
@@ -122,6 +139,7 @@ class NodeReader:
     def _memory_node(self, one: Remembered, now: datetime) -> Node:
         node_id = f"{_PREFIXES[one.kind]}:{one.key}"
         key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
+        text = one.statement if is_statement(one.relation) else f"{key}: {one.statement}"
         warning = f"{node_id} has no confidence; {MISSING:.2f} assumed"
         path = self._memory_path(one.kind)
         return Node(
@@ -130,7 +148,7 @@ class NodeReader:
             title=key,
             provenance=self._relative(path),
             at=one.at,
-            items=(Item(f"{key}: {one.statement}", one.content_type, confidence, one.at),),
+            items=(Item(text, one.content_type, confidence, one.at, heading=one.corrects),),
             expires_at=one.fact.valid_until if one.fact else None,
             warnings=(warning,) if one.start is None else (),
             source_turn=one.source_turn,
@@ -156,20 +174,49 @@ class NodeReader:
             )
         items = turn_items(record, self._clock())
         links = (f"research:{record.research_topic}",) if record.research_topic else ()
-        title = items[0].text if items else ""
         return Node(
             id=node_id,
             source_type="turn_summary",
-            title=shorten(title, _TITLE_CHARS),
+            title=shorten(one_line(record.summary) or one_line(record.query), _TITLE_CHARS),
             provenance=self._relative(paths / CONTEXT_MD),
             at=record.at,
             items=items,
             links=links,
         )
 
-    def _research(self, node_id: str, topic: str) -> Node:
+    def visits(self, urls: Collection[str]) -> dict[str, Visit]:
+        """The newest whole visit of each page that has one, by URL."""
+        pages = {visit_slug(url) for url in urls}
+        turns = self._turns_by(lambda view: [n for n, name in view.visits() if visited_page(name) in pages])
+        turns = self._all_turns() if turns is None else turns
+        return find_visits([turn for n, turn in reversed(turns) if self._moment.holds(n)], urls)
+
+    def _anywhere(self, load: Callable[[str, str, _Turns], Node], node_id: str, name: str) -> Node:
+        """Load from the turns that the index names and the running one; from all if it is in none of them."""
+        turns = self._turns_by(lambda view: view.turns_holding(node_id))
+        if turns is not None:
+            with suppress(NotFoundError, StoreError):
+                return load(node_id, name, turns)
+        return load(node_id, name, self._all_turns())
+
+    def _all_turns(self) -> _Turns:
+        return turn_directories(self._layout.turns(self._user))
+
+    def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
+        """The running turn and those that the index names; None if there is no index to ask."""
+        if self._index is None:
+            return None
+        try:
+            holding = self._index.read(self._user, numbers)
+        except (LockHeldError, StoreError):
+            return None
+        own = [self._moment.turn] if self._moment.turn is not None else []
+        places = ((n, self._layout.turn(self._user, n).directory) for n in sorted({*holding, *own}))
+        return [place for place in places if place[1].is_dir()]
+
+    def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
         newest: ResearchRecord | None = None
-        for number, directory in turn_directories(self._layout.turns(self._user)):
+        for number, directory in turns:
             path = directory / RESEARCH_JSON
             if self._moment.holds(number) and path.exists() and _may_name(path, topic):
                 record = load_research(path)
@@ -190,9 +237,9 @@ class NodeReader:
             warnings=(f"{node_id} has no quality_score; {MISSING:.2f} assumed",) if lacks_quality else (),
         )
 
-    def _visit(self, node_id: str, visit_id: str) -> Node:
+    def _visit(self, node_id: str, visit_id: str, turns: _Turns) -> Node:
         found: list[Path] = []
-        for number, turn in turn_directories(self._layout.turns(self._user)):
+        for number, turn in turns:
             for directory in visit_directories(turn) if self._moment.holds(number) else ():
                 path = directory / MANIFEST_JSON
                 may = path.exists() and _may_name(path, visit_id)

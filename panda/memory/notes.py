@@ -1,7 +1,7 @@
 """Notes of the knowledge directory as nodes, whole or by section, and the notes that they link to."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
@@ -12,6 +12,7 @@ from panda.documents.sentences import one_line
 from panda.documents.times import parse_time
 from panda.documents.wikilinks import find_wikilinks
 from panda.errors import FileFormatError, NotFoundError
+from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE
 from panda.memory.items import knowledge_items
 from panda.memory.node import Node
@@ -50,14 +51,14 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         name, _, anchor = name.rpartition("#")
         path = _path(knowledge, name)
     document = split_front_matter(read_text(path), where=str(path))
-    at = _date(document.values, path)
+    title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
+    at = _date(document.values, path) or day_of(title)
     sections = split_knowledge(document.body)
     if anchor is not None:
         section = section_named(sections, anchor)
         if section is None:
             raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
         sections = [section]
-    title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title
     passages = [passage for section in sections for passage in section.passages]
     return Node(
@@ -66,9 +67,15 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         title=title if heading == title else f"{title}: {heading}",
         provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
-        items=knowledge_items(passages, _confidence(document.values, path), at, now),
+        items=knowledge_items(passages, title, _confidence(document.values, path), at, now),
         links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
+        changed_at=_changed_at(path),
     )
+
+
+def _changed_at(path: Path) -> datetime:
+    with store_errors(path, "read"):
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 
 def _path(knowledge: Path, name: str) -> Path:

@@ -1,11 +1,17 @@
 """What a user's memory says now, edits by hand included, whether or not they are in the log yet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from panda.documents.memory_file import render_value
+from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.memory.confidence import confidence_at
-from panda.memory.keys import file_value, is_system, memory_key, split_key, typed_value
+from panda.memory.keys import (
+    file_value,
+    is_system,
+    memory_key,
+    split_key,
+    typed_value,
+)
 from panda.memory.projection import Projection
 from panda.memory.scope_facts import Fact
 from panda.memory.shown import Comparison, Standing
@@ -46,6 +52,8 @@ class Remembered:
     """The fact in the log; None if it is typed by hand and not taken in yet."""
     alternative: Fact | None
     """The best live fact that says otherwise; None if nothing contradicts."""
+    corrects: str = ""
+    """What the user had said before, if this is a statement that replaced it."""
 
     @property
     def text(self) -> str:
@@ -92,13 +100,26 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
         DocumentError: A memory file is corrupt.
     """
     found = [_of_file(state, one) for one in state.compare(now) if one.verdict != "deleted"]
+    corrected = _corrected(state)
+    found = [one and replace(one, corrects=corrected.get((one.source, one.relation), "")) for one in found]
     for triple in state.log.triples():
         if triple[0] != "local" and not (is_system(triple[1]) or is_system(triple[2])):
             standing = state.standing(triple, now)
             if standing.winner is not None:
                 key = memory_key(triple[1], triple[2], state.user)
-                found.append(_of_log(standing, standing.winner.kind, key))
+                kind: Kind = "preference" if standing.winner.kind == "preference" else "fact"
+                found.append(_of_log(standing, kind, key))
     return [one for one in found if one is not None]
+
+
+def _corrected(state: Projection) -> dict[tuple[str | None, str], str]:
+    """What each statement took back of what the user had said before, by source and key."""
+    found: dict[tuple[str | None, str], str] = {}
+    for one in state.log.assertions:
+        if not one.fact.confidence and is_statement(one.fact.relation) and one.source_turn is not None:
+            key = statement_key(one.source_turn, 1)
+            found.setdefault((one.fact.source, key), str(one.fact.value.v))
+    return found
 
 
 def _of_file(state: Projection, one: Comparison) -> Remembered | None:

@@ -147,6 +147,9 @@ class Memory:
         replaces: Callable[[Assertion], bool] = lambda other: other.is_own,
     ) -> None:
         """Queue a statement, after a retraction of what it replaces if that says something else."""
+        if not statement.confidence:
+            self._append(new, statement)
+            return
         now = self._clock()
         standing = self._state.log.contenders(statement.triple, now=now, include_expired=True, more=new)
         former = [one for one in standing if replaces(one) and not _is_same(one, statement)]

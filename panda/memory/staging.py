@@ -10,6 +10,10 @@ from panda.errors import UsageError
 from panda.memory.values import entity_name
 
 Kind = Literal["preference", "fact"]
+SaidKind = Literal["preference", "fact", "statement"]
+"""What the user said word for word is a statement; facts.md shows it."""
+Action = Literal["sets", "adds", "removes", "retracts"]
+"""sets: the value holds. adds, removes: of a list. retracts: what was said holds no longer."""
 Value = str | bool | int | float | None | tuple["Value", ...]
 
 
@@ -17,7 +21,7 @@ Value = str | bool | int | float | None | tuple["Value", ...]
 class StagedValue:
     """A value that a turn wants remembered; nothing is written before the turn is approved."""
 
-    kind: Kind
+    kind: SaidKind
     """Which file shows it."""
     entity: str
     """Normalised, as "user:ann"."""
@@ -31,6 +35,10 @@ class StagedValue:
     """Turn in which it was said."""
     text: str
     """The user's own words."""
+    action: Action = "sets"
+    """What it does to what was said before."""
+    told: bool = False
+    """Whether code noted it, so that it counts however the turn ends."""
 
     def to_json(self) -> dict[str, object]:
         """As in staged_memory.json."""
@@ -42,6 +50,8 @@ class StagedValue:
             "content_type": self.content_type,
             "source_turn": self.source_turn,
             "text": self.text,
+            **({"action": self.action} if self.action != "sets" else {}),
+            **({"told": True} if self.told else {}),
         }
 
     @classmethod
@@ -55,6 +65,8 @@ class StagedValue:
             content_type=raw["content_type"],
             source_turn=raw["source_turn"],
             text=raw["text"],
+            action=raw.get("action", "sets"),
+            told=raw.get("told", False),
         )
 
 
@@ -114,12 +126,14 @@ def untag_value(raw: Mapping[str, Any]) -> Value:
 def stage_value(
     *,
     user: str,
-    kind: Kind,
+    kind: SaidKind,
     relation: str,
     value: Value,
     text: str,
     source_turn: int,
     entity: str | None = None,
+    action: Action = "sets",
+    told: bool = False,
 ) -> StagedValue:
     """
     A value to be remembered, checked and normalised; writes nothing.
@@ -132,6 +146,8 @@ def stage_value(
         text: The user's words.
         source_turn: The turn.
         entity: Whom or what it is about; None for the user.
+        action: What it does to what was said before.
+        told: Whether code noted it.
 
     Raises:
         UsageError: A blank relation, entity or value.
@@ -149,4 +165,6 @@ def stage_value(
         content_type="preference" if kind == "preference" else "general_fact",
         source_turn=source_turn,
         text=one_line(text),
+        action=action,
+        told=told,
     )

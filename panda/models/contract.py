@@ -2,9 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from panda.documents.pictures import Picture
+
+if TYPE_CHECKING:  # numpy waits until a model is asked for
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]  # texts: shape (n, width), each of length 1
 
 Role = Literal["system", "user", "assistant"]
 
@@ -31,6 +37,23 @@ class Usage:
     """How many of them were not computed again."""
     output: int | None
     """Tokens written, or scored as options."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """
+        Tokens of both together; what is unknown in one is unknown in the sum.
+
+        >>> Usage(1, None, 2) + Usage(1, 0, 0)
+        Usage(prompt=2, reused=None, output=2)
+        """
+
+        def plus(a: int | None, b: int | None) -> int | None:
+            return None if a is None or b is None else a + b
+
+        return Usage(
+            plus(self.prompt, other.prompt),
+            plus(self.reused, other.reused),
+            plus(self.output, other.output),
+        )
 
 
 @dataclass(frozen=True)
@@ -61,6 +84,8 @@ class Completion:
     """Tokens of this call."""
     seconds: float
     """Wall clock."""
+    reasoning: str = ""
+    """What a model that thinks wrote before the text; kept in calls.jsonl, never shown."""
 
 
 @dataclass(frozen=True)
@@ -114,20 +139,6 @@ class TokenScores:
 
 
 @dataclass(frozen=True)
-class HiddenState:
-    """What a model's final layer holds of one text, after a prefix."""
-
-    mean: tuple[float, ...]
-    """Mean over the text's tokens."""
-    last: tuple[float, ...]
-    """At the last token."""
-    usage: Usage
-    """Tokens of this call."""
-    seconds: float
-    """Wall clock."""
-
-
-@dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
@@ -144,9 +155,33 @@ class ModelInfo:
     extra: Mapping[str, object] = field(default_factory=dict)
     """Backend-specific facts for `panda models list`."""
     embeds: bool = False
-    """Whether it gives hidden states, which fits of choices read."""
+    """Whether it is an encoder."""
     sees: bool = False
     """Whether messages may hold pictures."""
+    thinking_tokens: int = 0
+    """How much of n_ctx is for reasoning, which counts against no recipe's budget."""
+
+
+class Encoder(Protocol):
+    """Texts as vectors whose cosine tells how near they are in meaning. Loaded when first asked."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def encode(self, texts: Sequence[str]) -> "Vectors":
+        """
+        One vector of length 1 for each text, each computed alone; of a long text the beginning counts.
+
+        Args:
+            texts: n texts.
+
+        Returns:
+            Shape (n, width).
+
+        Raises:
+            ModelFileError: The model cannot be loaded or is no encoder.
+        """
+        ...
 
 
 class Model(Protocol):
@@ -196,20 +231,5 @@ class Model(Protocol):
         Raises:
             ModelTimeoutError: It took longer than params.timeout_seconds.
             HaltError: Both do not fit the context window together, or info.scores is false.
-        """
-        ...
-
-    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
-        """
-        The hidden state of a text after a prefix, computed alone so that it depends on nothing else.
-
-        Args:
-            prefix: The same for every text of its kind, such as worked examples; computed once.
-            text: Not empty. Of a long one the end counts.
-            params: Time allowed.
-
-        Raises:
-            ModelTimeoutError: It took longer than params.timeout_seconds.
-            HaltError: info.embeds is false, or the prefix does not fit the context window.
         """
         ...

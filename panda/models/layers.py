@@ -5,11 +5,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from panda.models.contract import Model, ModelInfo
+from panda.models.contract import Encoder, Model, ModelInfo
 from panda.models.models_file import LAYERS, ModelsFile, ModelSpec
 
 if TYPE_CHECKING:  # numpy and llama.cpp wait until a model is asked for
     from panda.models.llama.loaded import LoadedGgufs
+    from panda.models.openai import OpenAiModel
 
 EYES = "EYES"
 """The layer that sees; loaded on demand, freed after use."""
@@ -21,7 +22,7 @@ class Layers:
 
     Args:
         models_file: What models.yaml says.
-        cache_dir: For what can be computed again: requantised models, prompt prefixes.
+        cache_dir: For what can be computed again: requantised models, prompt prefixes, dialects of servers.
         environ: Where API keys are looked up by the name given in models.yaml.
     """
 
@@ -30,6 +31,8 @@ class Layers:
 
         self._file = models_file
         self._environ = environ
+        self._cache_dir = cache_dir
+        self._servers: list[OpenAiModel] = []
         self._ggufs = LoadedGgufs(cache_dir)
         self._seeing_ggufs = LoadedGgufs(cache_dir)
         self._models: dict[str, Model] = {}
@@ -73,6 +76,32 @@ class Layers:
             self._models[name] = self._build(self._file.models[name])
         return self._models[name]
 
+    def encoder(self) -> Encoder | None:
+        """
+        The model that turns texts into vectors; None if models.yaml sets none.
+
+        Raises:
+            ModelFileError: Its file is missing or no GGUF.
+        """
+        name = self._file.encoder
+        return None if name is None else self.encoder_named(name)
+
+    def encoder_named(self, name: str) -> Encoder:
+        """
+        The encoder of that key in models.yaml.
+
+        Raises:
+            ModelFileError: Its file is missing or no GGUF.
+        """
+        spec = self._file.models[name]
+        return self._ggufs.encoder(
+            spec.name,
+            spec.location,
+            relative_to=self._file.path.parent,
+            n_ctx=spec.n_ctx,
+            requantize=spec.requantize,
+        )
+
     def infos(self) -> tuple[ModelInfo, ...]:
         """
         What is known of every model, in the order of models.yaml, without loading one.
@@ -80,10 +109,16 @@ class Layers:
         Raises:
             ModelFileError: A file is missing or no GGUF, or an API key is not set.
         """
-        return tuple(self.named(name).info for name in self._file.models)
+        return tuple(
+            self.encoder_named(spec.name).info if spec.embeds else self.named(spec.name).info
+            for spec in self._file.models.values()
+        )
 
     def close(self) -> None:
         """Free all models. None of those given out may be used any more."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
         self._models.clear()
         self._seeing = None
         self._seeing_ggufs.close()
@@ -124,21 +159,16 @@ class Layers:
     def _server(self, spec: ModelSpec) -> Model:
         from panda.models.openai import OpenAiModel
 
-        key = None if spec.api_key_env is None else self._environ.get(spec.api_key_env)
+        key = None if spec.api_key_env is None else self._environ.get(spec.api_key_env, "").strip()
         if spec.api_key_env is not None and not key:
             raise self._file.error(
                 f"models.{spec.name}.api_key_env",
                 f"the environment variable {spec.api_key_env} is not set",
                 f"export {spec.api_key_env} with the server's key",
             )
-        return OpenAiModel(
-            spec.name,
-            url=spec.location,
-            model=str(spec.model),
-            n_ctx=spec.n_ctx,
-            writes=spec.writes,
-            api_key=key,
-        )
+        server = OpenAiModel(spec, api_key=key, cache_dir=self._cache_dir)
+        self._servers.append(server)
+        return server
 
     def _gguf(self, spec: ModelSpec, ggufs: "LoadedGgufs") -> Model:
         return ggufs.model(

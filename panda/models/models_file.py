@@ -1,5 +1,7 @@
 """models.yaml: which models there are, and which one each layer uses."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -14,10 +16,15 @@ LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 
 _BACKENDS = ("llama_cpp", "openai")
 _QUANTISATIONS = ("q8_0",)
+DIALECTS = ("json_schema", "json_object", "prompt")
+"""How a reply under a schema is asked for: as response_format of one kind or the other, or in words alone."""
 _COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores")
+_SERVER_KEYS = ("model", "api_key_env", "thinking_tokens", "timeout_seconds", "structured", "max_tokens_key")
+_HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
+_ENCODER = "minilm-l6"
 _BACKEND_KEYS = {
-    "llama_cpp": (*_COMMON_KEYS, "requantize", "projector"),
-    "openai": (*_COMMON_KEYS, "model", "api_key_env"),
+    "llama_cpp": (*_COMMON_KEYS, "requantize", "projector", "embeds"),
+    "openai": (*_COMMON_KEYS, *_SERVER_KEYS, "extra_body", "headers"),
 }
 
 
@@ -37,14 +44,31 @@ class ModelSpec:
     """Whether it is trusted with free text."""
     scores: bool
     """Whether it gives log-probabilities of options."""
-    requantize: str | None
+    requantize: str | None = None
     """llama_cpp: quantisation to run it in; None for the file as it is."""
-    model: str | None
+    model: str | None = None
     """openai: the server's name for the model."""
-    api_key_env: str | None
+    api_key_env: str | None = None
     """openai: environment variable that holds the key; None if the server wants none."""
     projector: str | None = None
     """llama_cpp: path of the GGUF that turns pictures into what the model reads (mmproj), if it has one."""
+    embeds: bool = False
+    """llama_cpp: whether it is an encoder, which turns texts into vectors and does nothing else."""
+    thinking_tokens: int = 0
+    """openai: room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
+    timeout_seconds: float | None = None
+    """openai: wall clock of one call; None leaves it to the recipe."""
+    structured: str | None = None
+    """openai: one of DIALECTS; None finds out which of them the server knows."""
+    max_tokens_key: str = "max_tokens"
+    """openai: what the server calls the most tokens to write."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """openai: further keys of each request, over ours; null leaves a key out."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """openai: further headers of each request."""
+
+
+_PACKAGED_ENCODER = ModelSpec(_ENCODER, "llama_cpp", f"builtin:{_ENCODER}", 256, False, False, embeds=True)
 
 
 @dataclass(frozen=True)
@@ -57,6 +81,8 @@ class ModelsFile:
     """Every model by name."""
     layers: Mapping[str, str | None]
     """Model name of each of LAYERS; None if the layer is unset."""
+    encoder: str | None = None
+    """Name of the model that turns texts into vectors; None if there is none."""
     text: str = field(default="", repr=False)
     """The file as it was read."""
 
@@ -92,7 +118,7 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     Read the text of a models.yaml.
 
     Args:
-        text: YAML with the maps `models` and `layers`.
+        text: YAML with the maps `models` and `layers`, and the key `encoder`; without it the packaged one.
         path: For messages and relative locations.
 
     Raises:
@@ -104,7 +130,7 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
         where = f"{path}:{exc.line}" if exc.line is not None else str(path)
         raise ModelFileError(f"{path.name}: {exc}", where=where, fix="correct that line") from exc
     top = _mapping(path, "(top)", raw)
-    _check_names(path, "", top, ("models", "layers"), "key")
+    _check_names(path, "", top, ("models", "layers", "encoder"), "key")
     models = {
         name: _parse_spec(path, name, _mapping(path, f"models.{name}", value))
         for name, value in _mapping(path, "models", top.get("models")).items()
@@ -114,7 +140,20 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     for layer, name in layers.items():
         if name is not None and name not in models:
             raise _unknown(path, f"layers.{layer}", str(name), tuple(models), "model")
-    return ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS}, text)
+        if name is not None and models[name].embeds:
+            fix = "name it for `encoder`, and a language model here"
+            raise _error(
+                path, f"layers.{layer}", f"the model {name} is an encoder, not a language model", fix
+            )
+    if "encoder" not in top:
+        models.setdefault(_ENCODER, _PACKAGED_ENCODER)
+    encoder = top.get("encoder", _ENCODER)
+    if encoder is not None and encoder not in models:
+        raise _unknown(path, "encoder", str(encoder), tuple(models), "model")
+    if encoder is not None and not models[encoder].embeds:
+        fix = f"set models.{encoder}.embeds: true if it is one, name another model, or set encoder: null"
+        raise _error(path, "encoder", f"the model {encoder} is no encoder", fix)
+    return ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS}, encoder, text)
 
 
 def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
@@ -142,18 +181,51 @@ def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
     if quantisation is not None and quantisation not in _QUANTISATIONS:
         raise _unknown(path, f"{at}.requantize", str(quantisation), _QUANTISATIONS, "quantisation")
     key_name, projector = raw.get("api_key_env"), raw.get("projector")
+    embeds = _flag(path, f"{at}.embeds", raw.get("embeds", False))
+    for name_, given in (
+        ("writes", raw.get("writes")),
+        ("scores", raw.get("scores")),
+        ("projector", projector),
+    ):
+        if embeds and given:
+            raise _error(path, f"{at}.{name_}", f"an encoder has no {name_}", f"leave {name_} out")
     return ModelSpec(
         name=name,
         backend=str(backend),
         location=location,
         n_ctx=n_ctx,
         writes=_flag(path, f"{at}.writes", raw.get("writes", False)),
-        scores=scores,
+        scores=scores and not embeds,
         requantize=quantisation,
         model=_text(path, f"{at}.model", raw.get("model")) if is_server else None,
         api_key_env=None if key_name is None else _text(path, f"{at}.api_key_env", key_name),
         projector=None if projector is None else _text(path, f"{at}.projector", projector),
+        embeds=embeds,
+        **_server_keys(path, at, raw, n_ctx),
     )
+
+
+def _server_keys(path: Path, at: str, raw: Mapping[str, Any], n_ctx: int) -> dict[str, Any]:
+    """What of a server's dialect is given."""
+    found = {key: raw[key] for key in (*_SERVER_KEYS[2:], "extra_body", "headers") if key in raw}
+
+    def fail(key: str, fix: str) -> ModelFileError:
+        return _error(path, f"{at}.{key}", f"{key} is {found[key]!r:.60}", fix)
+
+    thinking, seconds = found.get("thinking_tokens", 0), found.get("timeout_seconds", 1)
+    if not isinstance(thinking, int) or isinstance(thinking, bool) or not 0 <= thinking < n_ctx:
+        raise fail("thinking_tokens", f"give model tokens, less than n_ctx ({n_ctx})")
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
+        raise fail("timeout_seconds", "give seconds, such as 300")
+    if found.get("structured", DIALECTS[0]) not in DIALECTS:
+        raise _unknown(path, f"{at}.structured", str(found["structured"]), DIALECTS, "dialect")
+    if "max_tokens_key" in found:
+        _text(path, f"{at}.max_tokens_key", found["max_tokens_key"])
+    _mapping(path, f"{at}.extra_body", found.get("extra_body", {}))
+    for name, value in _mapping(path, f"{at}.headers", found.get("headers", {})).items():
+        if not _HEADER.fullmatch(f"{name}: {value}") or not isinstance(value, str):
+            raise fail("headers", f"{name!r} is no header with a text of printable ASCII characters")
+    return found
 
 
 def _mapping(path: Path, key: str, value: object) -> dict[str, Any]:

@@ -1,21 +1,20 @@
-"""The model contract on a server that speaks the OpenAI chat completions protocol."""
+"""The model contract on a server that speaks the OpenAI chat completions protocol, in its dialect."""
 
 import base64
 import hashlib
+import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import httpx
 
 from panda.documents.json_text import load_json
-from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, PandaError
+from panda.errors import HaltError, ModelFileError, PandaError, ReplyError
 from panda.models.cl100k import count_cl100k
 from panda.models.contract import (
     Completion,
     GenerateParams,
-    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -25,11 +24,17 @@ from panda.models.contract import (
     Usage,
 )
 from panda.models.grammar import compile_schema, strip_schema
+from panda.models.llama.gguf import write_cache_file
+from panda.models.model_server import PASSING, Answer, ModelServer
+from panda.models.models_file import DIALECTS, ModelSpec
+from panda.models.replies import allows_strict, bare_object, is_of, split_reasoning
 
+_PATH = "/chat/completions"
 _MESSAGE_TOKENS = 4
-_CONNECT_SECONDS = 10.0
-_MOST_REPLY_BYTES = 16 * 2**20
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MORE_TOKENS = 4096
+"""By how much the room of a reply grows at least when thinking has used it up."""
+_REFUSING = frozenset({400, 415, 422, 500, 501})
+"""Statuses of servers that do not know a response_format."""
 
 
 class OpenAiModel:
@@ -37,23 +42,42 @@ class OpenAiModel:
     A model behind an OpenAI-compatible URL. It writes; it cannot score options.
 
     Args:
-        name: Its key in models.yaml.
-        url: Base URL, such as http://127.0.0.1:8080/v1.
-        model: The server's name for it.
-        n_ctx: Window in model tokens, as the server runs it.
-        writes: Whether it is trusted with free text.
+        spec: Its entry in models.yaml.
         api_key: Sent as bearer token; None sends none.
+        cache_dir: Where the dialect that was found out is remembered; None forgets it with the process.
+        sleep: Waits for so many seconds.
     """
 
     def __init__(
-        self, name: str, *, url: str, model: str, n_ctx: int, writes: bool, api_key: str | None = None
+        self,
+        spec: ModelSpec,
+        *,
+        api_key: str | None = None,
+        cache_dir: Path | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._url = url.rstrip("/") + "/chat/completions"
-        self._model = model
-        self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        digest = hashlib.sha256(f"{self._url} {model}".encode()).hexdigest()
-        extra = {"backend": "openai", "location": url, "model": model}
-        self._info = ModelInfo(name, digest, n_ctx, writes, False, extra, sees=True)
+        self._spec = spec
+        self._key = api_key
+        bearer = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        self._server = ModelServer(spec.name, spec.location, headers={**bearer, **spec.headers}, sleep=sleep)
+        url = self._server.url + _PATH
+        named = f"{url} {spec.model}" + (
+            json.dumps(spec.extra_body, sort_keys=True) if spec.extra_body else ""
+        )
+        digest = hashlib.sha256(named.encode()).hexdigest()
+        extra = {"backend": "openai", "location": spec.location, "model": spec.model}
+        self._info = ModelInfo(
+            spec.name,
+            digest,
+            spec.n_ctx,
+            spec.writes,
+            False,
+            extra,
+            sees=True,
+            thinking_tokens=spec.thinking_tokens,
+        )
+        self._note = cache_dir / "dialects" / f"{digest[:32]}.json" if cache_dir else None
+        self._dialect = spec.structured or _read_dialect(self._note)
 
     @property
     def info(self) -> ModelInfo:
@@ -67,34 +91,55 @@ class OpenAiModel:
         """The messages in a plain form of about the length that the server's own template gives them."""
         return "".join(f"<|{m.role}|>\n{m.content}\n" for m in messages) + "<|assistant|>\n"
 
+    @property
+    def dialect(self) -> str | None:
+        """How replies under a schema are asked for, as set or found out; None if neither."""
+        return self._dialect
+
+    def check_alive(self, *, within_seconds: float) -> None:
+        """Raise ModelAwayError if the server does not answer at once; then find the dialect out anew."""
+        self._server.check_alive(within_seconds=within_seconds)
+        self._dialect = self._spec.structured
+
+    def gives_logprobs(self, messages: Sequence[Message], *, timeout_seconds: float) -> bool:
+        """Whether the server tells how probable the tokens of a reply are."""
+        body = {**self._body(messages, None, None), "logprobs": True, self._spec.max_tokens_key: 1}
+        answer = self._server.post(_PATH, body, timeout_seconds=timeout_seconds)
+        try:
+            return answer.status == 200 and bool(load_json(answer.data)["choices"][0]["logprobs"])
+        except (ValueError, KeyError, IndexError, TypeError):
+            return False
+
+    def close(self) -> None:
+        """Give the connection up."""
+        self._server.close()
+
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
-        Write one completion on the server.
+        Write one completion on the server, under a schema in the dialect set or remembered, else in the
+        first that works.
 
         Raises:
-            ModelTimeoutError: It took longer than params.timeout_seconds.
-            ModelAwayError: No connection, or the server says it is overloaded or broken.
+            ModelTimeoutError: It took longer than the model or params.timeout_seconds allow.
+            ModelAwayError: No connection, or the server says it is overloaded or broken, several times.
             ModelFileError: It refuses the key, or does not know the model.
             RecipeSchemaError: params.schema does not compile to a grammar.
+            ReplyError: The model thinks and writes nothing, with more room too.
             HaltError: The prompt does not fit, or the reply is not one.
         """
-        started = time.monotonic()
-        self._check_room(messages, params.max_tokens)
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": m.role, "content": _content(m)} for m in messages],
-            "temperature": params.temperature,
-            "max_tokens": params.max_tokens,
-            "seed": params.seed,
-        }
-        if params.schema is not None:
+        end = time.monotonic() + (self._spec.timeout_seconds or params.timeout_seconds)
+        found: Completion | Answer | None
+        if params.schema is None:
+            found = self._write(messages, params, None, end)
+        else:
             compile_schema(params.schema)
-            schema = {"name": "reply", "strict": True, "schema": strip_schema(params.schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        status, data = self._post(body, params.timeout_seconds, started)
-        if status != 200:
-            raise self._refused(status, data)
-        return self._parse(data, seconds=time.monotonic() - started)
+            found = self._write(messages, params, self._dialect, end) if self._dialect else None
+            is_refused = isinstance(found, Answer) and found.status in _REFUSING
+            if found is None or (is_refused and self._spec.structured is None):
+                found = self._find_dialect(messages, params, end)
+        if isinstance(found, Answer):
+            raise self._refused(found)
+        return found
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
         """Always refused: the protocol gives no log-probabilities of given text."""
@@ -104,10 +149,6 @@ class OpenAiModel:
         """Always refused, as score is."""
         raise self._cannot_score()
 
-    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
-        """Always refused: the protocol gives no hidden states."""
-        raise self._cannot_score()
-
     def _cannot_score(self) -> HaltError:
         return HaltError(
             f"the model {self._info.name} cannot score options",
@@ -115,44 +156,103 @@ class OpenAiModel:
             fix="choose by constrained generation, or give the layer a llama_cpp model",
         )
 
-    def _post(self, body: Mapping[str, Any], timeout_seconds: float, started: float) -> tuple[int, bytes]:
-        timeout = httpx.Timeout(timeout_seconds, connect=min(_CONNECT_SECONDS, timeout_seconds))
-        is_local = urlsplit(self._url).hostname in _LOOPBACK
-        try:
-            with (
-                httpx.Client(timeout=timeout, trust_env=not is_local) as client,  # no proxy to this machine
-                client.stream("POST", self._url, json=body, headers=self._headers) as response,
-            ):
-                data = bytearray()
-                for chunk in response.iter_bytes():
-                    data += chunk
-                    if time.monotonic() - started > timeout_seconds:
-                        raise self._timed_out(timeout_seconds)
-                    if len(data) > _MOST_REPLY_BYTES:
-                        raise HaltError(
-                            f"the reply of {self._info.name} is longer than {_MOST_REPLY_BYTES:,} bytes",
-                            where=self._url,
-                            fix="check that the URL is that of a model server",
-                        )
-                return response.status_code, bytes(data)
-        except (httpx.ReadTimeout, httpx.WriteTimeout) as exc:
-            raise self._timed_out(timeout_seconds) from exc
-        except httpx.TransportError as exc:
-            raise self._away(str(exc) or type(exc).__name__) from exc
-        except httpx.InvalidURL as exc:
-            raise ModelFileError(
-                f"the URL is not valid: {exc}", where=self._url, fix="correct models.yaml"
-            ) from exc
+    def _find_dialect(
+        self, messages: Sequence[Message], params: GenerateParams, end: float
+    ) -> Completion | Answer:
+        """What comes of the first dialect that gives a reply of the schema; that one is remembered."""
+        tried: list[Completion | Answer] = []
+        for dialect in DIALECTS:
+            found = self._write(messages, params, dialect, end)
+            tried.append(found)
+            if isinstance(found, Answer):
+                if found.status not in _REFUSING:
+                    break
+            elif found.finish_reason == "length":
+                break
+            elif is_of({**(params.schema or {}), "required": []}, found.text):  # for the caller to judge
+                self._remember(dialect)
+                return found
+        return next((found for found in tried if isinstance(found, Completion)), tried[0])
 
-    def _parse(self, data: bytes, *, seconds: float) -> Completion:
+    def _remember(self, dialect: str) -> None:
+        self._dialect = dialect
+        if self._note is not None:
+            write_cache_file(self._note, json.dumps({"structured": dialect}).encode())
+
+    def _write(
+        self, messages: Sequence[Message], params: GenerateParams, dialect: str | None, end: float
+    ) -> Completion | Answer:
+        """One completion, with more room if thinking has taken that of the reply; or the refusal."""
+        started = time.monotonic()
+        if dialect in ("json_object", "prompt"):
+            asked = "Reply with one JSON object of this schema, and nothing else:\n"
+            asked += json.dumps(strip_schema(params.schema or {}), ensure_ascii=False)
+            messages = [*messages[:-1], replace(messages[-1], content=f"{messages[-1].content}\n\n{asked}")]
+        body = self._body(messages, params, dialect)
+        room = params.max_tokens + self._spec.thinking_tokens
+        most = self._check_room(messages, room)
+        answer = self._post(body, room, dialect, params, end)
+        if answer.status != 200:
+            return answer
+        completion = self._parse(answer, params)
+        more = min(most, room + max(room, _MORE_TOKENS))
+        if more > room and _is_cut_by_thinking(completion, params):
+            answer = self._post(body, more, dialect, params, end)
+            if answer.status != 200:
+                return answer
+            first, completion = completion, self._parse(answer, params)
+            thoughts = "\n\n".join(filter(None, [first.reasoning, completion.reasoning]))
+            completion = replace(completion, usage=first.usage + completion.usage, reasoning=thoughts)
+        if not completion.text:
+            raise self._wrote_nothing(completion)
+        return replace(completion, seconds=time.monotonic() - started)
+
+    def _body(
+        self, messages: Sequence[Message], params: GenerateParams | None, dialect: str | None
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self._spec.model,
+            "messages": [{"role": m.role, "content": _content(m)} for m in messages],
+        }
+        if params is not None:
+            body |= {"temperature": params.temperature, "seed": params.seed}
+        if params is not None and params.schema is not None and dialect != "prompt":
+            schema = strip_schema(params.schema)
+            named = {"name": "reply", **({"strict": True} if allows_strict(schema) else {}), "schema": schema}
+            body["response_format"] = {
+                "type": dialect,
+                **({"json_schema": named} if dialect == "json_schema" else {"schema": schema}),
+            }
+        return {
+            key: value for key, value in (body | dict(self._spec.extra_body)).items() if value is not None
+        }
+
+    def _post(
+        self, body: Mapping[str, Any], room: int, dialect: str | None, params: GenerateParams, end: float
+    ) -> Answer:
+        """The server's answer. A 500 may say that it does not know a dialect that has not worked before."""
+        passing = PASSING if dialect in (None, self._dialect) else PASSING - {500}
+        body = {**body, self._spec.max_tokens_key: room}
+        seconds = self._spec.timeout_seconds or params.timeout_seconds
+        answer = self._server.post(_PATH, body, timeout_seconds=seconds, end=end, passing=passing)
+        if answer.status == 500 and 500 not in passing:
+            answer = self._server.post(_PATH, body, timeout_seconds=seconds, end=end, passing=passing)
+        return answer
+
+    def _parse(self, answer: Answer, params: GenerateParams) -> Completion:
         try:
-            reply = load_json(data)
+            reply = load_json(answer.data)
             choice = reply["choices"][0]
-            text, reason = choice["message"]["content"], choice["finish_reason"]
-        except (ValueError, KeyError, IndexError, TypeError) as exc:
-            raise self._no_reply("the server's answer is not a chat completion", data) from exc
-        if reason not in ("stop", "length") or not isinstance(text, str):
-            raise self._no_reply(f"the server ended the reply with {reason!r}", data)
+            message, reason = choice["message"], choice["finish_reason"]
+            text, refusal = message.get("content") or "", message.get("refusal")
+            thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
+            raise self._no_reply("the server's answer is not a chat completion", answer.words) from exc
+        if refusal or reason not in ("stop", "length") or not isinstance(text, str):
+            raise self._no_reply(f"the server ended the reply with {reason!r}", str(refusal or reason))
+        inner, text = split_reasoning(text, is_open=self._spec.thinking_tokens > 0)
+        if params.schema is not None:
+            text = bare_object(text, params.schema)
         usage = reply.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
         return Completion(
@@ -163,53 +263,58 @@ class OpenAiModel:
                 reused=details.get("cached_tokens"),
                 output=usage.get("completion_tokens"),
             ),
-            seconds=seconds,
+            seconds=0.0,
+            reasoning=str(thoughts) or inner,
         )
 
-    def _refused(self, status: int, data: bytes) -> PandaError:
-        said = " ".join(data[:300].decode("utf-8", "replace").split())
-        if status == 429 or status >= 500:
-            return self._away(f"HTTP {status}: {said}")
-        if status in (401, 403):
+    def _refused(self, answer: Answer) -> PandaError:
+        said = f"HTTP {answer.status}: {answer.words}"
+        if self._key:
+            said = said.replace(self._key, "[key]")
+        where = f"models.{self._info.name}"
+        if answer.status == 429 or answer.status >= 500:
+            pause = answer.wait_seconds
+            return self._server.away(said + (f" (it asks to wait {pause:,.0f} seconds)" if pause else ""))
+        if answer.status in (401, 403):
             return ModelFileError(
-                f"the model server refuses the key (HTTP {status})",
-                where=f"models.{self._info.name}.api_key_env",
+                f"the model server refuses the key ({said})",
+                where=f"{where}.api_key_env",
                 fix="name the environment variable that holds a valid key",
             )
-        if status in (404, 405):
+        if answer.status in (404, 405):
             return ModelFileError(
-                f"the server does not know the URL or the model {self._model!r} (HTTP {status}): {said}",
-                where=f"models.{self._info.name}",
+                f"the server does not know the URL or the model {self._spec.model!r} ({said})",
+                where=where,
                 fix="correct location or model in models.yaml",
             )
-        return self._no_reply(f"the model server refuses the request (HTTP {status})", data)
+        if "max_completion_tokens" in said:
+            fix = "set max_tokens_key: max_completion_tokens"
+            return ModelFileError(f"the model server refuses max_tokens ({said})", where=where, fix=fix)
+        return self._no_reply(f"the model server refuses the request ({said})", said)
 
-    def _no_reply(self, message: str, data: bytes) -> HaltError:
+    def _no_reply(self, message: str, received: str) -> HaltError:
         return HaltError(
             message,
-            where=self._url,
+            where=self._server.url + _PATH,
             fix="check the server's log, and that it speaks the chat completions protocol",
             expected="a chat completion with finish_reason stop or length",
-            received=data[:2000].decode("utf-8", "replace"),
+            received=received,
         )
 
-    def _away(self, reason: str) -> ModelAwayError:
-        return ModelAwayError(
-            f"the model server of {self._info.name} does not answer: {reason}",
-            where=self._url,
-            fix="start the server, or correct location in models.yaml",
+    def _wrote_nothing(self, completion: Completion) -> ReplyError:
+        name, tokens = self._info.name, completion.usage.output
+        thought = f"{len(completion.reasoning):,} characters of reasoning"
+        return ReplyError(
+            f"the model {name} wrote no reply, but {thought}"
+            + (f" ({tokens:,} tokens)" if tokens is not None else ""),
+            where=f"models.{name}.thinking_tokens",
+            fix="raise thinking_tokens (and n_ctx), or turn its thinking off with extra_body",
+            expected="a reply after the reasoning",
+            received=f"no text, finish_reason {completion.finish_reason}",
         )
 
-    def _timed_out(self, timeout_seconds: float) -> ModelTimeoutError:
-        return ModelTimeoutError(
-            f"the model {self._info.name} took longer than {timeout_seconds:g} seconds",
-            where=self._url,
-            fix="raise timeout_ms in the recipe, or use a faster model",
-            expected=f"a reply within {timeout_seconds:g} seconds",
-            received="nothing complete",
-        )
-
-    def _check_room(self, messages: Sequence[Message], output: int) -> None:
+    def _check_room(self, messages: Sequence[Message], output: int) -> int:
+        """Tokens that the window leaves behind the messages, at least *output*."""
         n_ctx = self._info.n_ctx
         prompt = sum(self.count_model_tokens(m.content) + _MESSAGE_TOKENS for m in messages)
         if prompt + output > n_ctx:
@@ -221,6 +326,24 @@ class OpenAiModel:
                 expected=f"at most {n_ctx:,} model tokens",
                 received=f"about {prompt + output:,} model tokens",
             )
+        return n_ctx - prompt
+
+
+def _read_dialect(note: Path | None) -> str | None:
+    """The dialect that was remembered."""
+    try:
+        found = load_json(note.read_bytes())["structured"] if note else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if found in DIALECTS else None
+
+
+def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:
+    """Whether there is no reply, or one that was cut before it had the room that it was given."""
+    if not completion.text:
+        return True
+    is_cut = completion.finish_reason == "length" and bool(completion.reasoning)
+    return is_cut and count_cl100k(completion.text) < params.max_tokens
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:

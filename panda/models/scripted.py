@@ -4,12 +4,14 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from panda.errors import HaltError
 from panda.models.contract import (
     Completion,
     GenerateParams,
-    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -20,6 +22,10 @@ from panda.models.contract import (
 )
 from panda.models.grammar import compile_schema
 
+if TYPE_CHECKING:
+    from panda.models.contract import Vectors
+
+_WIDTH = 256
 _WORD = re.compile(r"\s*\S+\s*|\s+")
 
 
@@ -162,10 +168,6 @@ class ScriptedModel:
         ends = tuple(sum(len(word) for word in words[: n + 1]) for n in range(len(words)))
         return TokenScores(scores.logprobs, ends, scores.usage, scores.seconds)
 
-    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
-        """Always refused: nothing is scripted for hidden states."""
-        raise HaltError(f"the model {self._info.name} gives no hidden states")
-
     def _reply(self, asked: Asked) -> str | Completion | Scores | Sequence[float]:
         self.asked.append(asked)
         reply = self._answer(asked)
@@ -183,6 +185,40 @@ class ScriptedModel:
                 expected=f"at most {self._info.n_ctx:,} model tokens",
                 received=f"{tokens:,} model tokens",
             )
+
+
+class ScriptedEncoder:
+    """
+    An encoder for which texts mean the same as far as they have the same words.
+
+    The cosine of two texts is about the number of words in both by the root of the product of their numbers.
+
+    Args:
+        same: Word → word that it means: "price" for "cost" makes texts with either equal.
+    """
+
+    def __init__(self, same: Mapping[str, str] | None = None) -> None:
+        self._same = same or {}
+        digest = hashlib.sha256(f"scripted encoder {sorted(self._same.items())}".encode()).hexdigest()
+        self.info = ModelInfo("scripted", digest, 256, False, False, {"backend": "scripted"}, embeds=True)
+        self.asked: list[str] = []
+        """Every text so far."""
+
+    def encode(self, texts: Sequence[str]) -> "Vectors":
+        """
+        The sum of fixed directions, one for each different word.
+
+        Returns:
+            Shape (n, 256); zeros for a text without words.
+        """
+        self.asked += texts
+        found = np.zeros((len(texts), _WIDTH), np.float32)
+        for row, text in enumerate(texts):
+            for word in {self._same.get(word, word) for word in re.findall(r"\w+", text.casefold())}:
+                bits = np.unpackbits(np.frombuffer(hashlib.sha256(word.encode()).digest(), np.uint8))
+                found[row] += bits * np.float32(2) - 1
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+        return (found / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 def _words(text: str) -> list[str]:

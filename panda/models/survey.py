@@ -1,15 +1,26 @@
 """Whether the models of models.yaml are there and work."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from time import monotonic
 
-from panda.errors import PandaError
-from panda.models.contract import GenerateParams, Message, Model, ModelInfo, ScoreCase, ScoreParams
+from panda.errors import PandaError, ReplyError
+from panda.models.contract import GenerateParams, Message, ModelInfo, ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile, ModelSpec
+from panda.models.replies import is_of
 
 _TIMEOUT_SECONDS = 120.0
+_ALIVE_SECONDS = 5.0
+_MESSAGES = (Message("user", "Which colour does the sky have on a clear day? Tell why."),)
+_SCHEMA = {
+    "type": "object",
+    "properties": {"colour": {"enum": ["red", "green", "blue"]}},
+    "required": ["colour"],
+    "additionalProperties": False,
+}
+_MEASURED_TOKENS = 48
+"""So many tokens at least tell how fast a model writes."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +35,24 @@ class ModelState:
     """What its file says; None if that cannot be told."""
     error: PandaError | None
     """Why it cannot be used."""
-    seconds: float | None = None
-    """How long loading it and one token took; None if it was not tried or failed."""
+    trial: "Trial | None" = None
+    """What came of using it; None if it was not tried or failed."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one small request to a model showed."""
+
+    seconds: float
+    """Wall clock of all, loading included."""
+    tokens_per_second: float | None = None
+    """Tokens written a second; None if it wrote nothing or the server does not count them."""
+    structured: str | None = None
+    """Dialect in which a server gives replies of a schema."""
+    thinks: bool | None = None
+    """Whether it wrote reasoning; None if it wrote nothing."""
+    logprobs: bool | None = None
+    """Whether it tells how probable options or, on a server, its own tokens are."""
 
 
 def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:
@@ -38,41 +65,76 @@ def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:
     return [_look(models_file, layers, spec) for spec in models_file.models.values()]
 
 
-def check_models(models_file: ModelsFile, layers: Layers) -> Iterator[ModelState]:
+def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> Iterator[ModelState]:
     """
-    Load every model and run one token through it.
+    Use every model for one small request, and free it before the next one.
+
+    Args:
+        models_file: Which models there are.
+        open_layers: Gives them, none loaded.
 
     Yields:
         One state a model, in the order of models.yaml, as soon as it is known.
     """
     for spec in models_file.models.values():
-        started = monotonic()
-        try:
-            model = layers.named(spec.name)
-            _run_one_token(model)
-        except PandaError as exc:
-            yield ModelState(spec, _used_by(models_file, spec), None, exc)
-        else:
-            yield ModelState(spec, _used_by(models_file, spec), model.info, None, monotonic() - started)
+        with open_layers() as layers:
+            state = _look(models_file, layers, spec)
+            if state.error is None:
+                try:
+                    state = replace(state, trial=_try_out(layers, spec))
+                except PandaError as exc:
+                    state = replace(state, info=None, error=exc)
+        yield state
 
 
 def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelState:
     try:
-        info = layers.named(spec.name).info
+        info = (layers.encoder_named if spec.embeds else layers.named)(spec.name).info
     except PandaError as exc:
         return ModelState(spec, _used_by(models_file, spec), None, exc)
     return ModelState(spec, _used_by(models_file, spec), info, None)
 
 
 def _used_by(models_file: ModelsFile, spec: ModelSpec) -> tuple[str, ...]:
-    return tuple(layer for layer, name in models_file.layers.items() if name == spec.name)
+    used = tuple(layer for layer, name in models_file.layers.items() if name == spec.name)
+    return (*used, "encoder") if models_file.encoder == spec.name else used
 
 
-def _run_one_token(model: Model) -> None:
-    messages = [Message("user", "Say yes.")]
-    model.generate(
-        messages, GenerateParams(temperature=0, max_tokens=1, seed=0, timeout_seconds=_TIMEOUT_SECONDS)
+def _try_out(layers: Layers, spec: ModelSpec) -> Trial:
+    from panda.models.openai import OpenAiModel  # httpx takes half a second to import
+
+    started = monotonic()
+    if spec.embeds:
+        layers.encoder_named(spec.name).encode(["yes"])
+        return Trial(monotonic() - started)
+    model = layers.named(spec.name)
+    seconds = spec.timeout_seconds or _TIMEOUT_SECONDS
+    if isinstance(model, OpenAiModel):
+        model.check_alive(within_seconds=_ALIVE_SECONDS)
+    logprobs: bool | None = None
+    if spec.scores:  # a base model has no chat template, and needs none for this
+        model.score("Are you there? Say", [ScoreCase("", " yes")], ScoreParams(timeout_seconds=seconds))
+        logprobs = True
+    if spec.scores and not spec.writes:
+        return Trial(monotonic() - started, logprobs=logprobs)
+    params = GenerateParams(temperature=0, max_tokens=100, seed=0, timeout_seconds=seconds, schema=_SCHEMA)
+    completion = model.generate(_MESSAGES, params)
+    if not is_of(_SCHEMA, completion.text):
+        raise ReplyError(
+            f"the model {spec.name} does not reply as the schema asks, but {completion.text!r:.80}",
+            where=f"models.{spec.name}",
+            fix="set structured to json_object or prompt, thinking_tokens if it thinks, or another model",
+        )
+    thinks, dialect = bool(completion.reasoning), None
+    if (completion.usage.output or 0) < _MEASURED_TOKENS:
+        completion = model.generate(_MESSAGES, replace(params, schema=None, max_tokens=_MEASURED_TOKENS))
+    output = completion.usage.output
+    if isinstance(model, OpenAiModel):
+        dialect, logprobs = model.dialect, model.gives_logprobs(_MESSAGES, timeout_seconds=seconds)
+    return Trial(
+        monotonic() - started,
+        tokens_per_second=output / completion.seconds if output and completion.seconds else None,
+        structured=dialect,
+        thinks=thinks or bool(completion.reasoning),
+        logprobs=logprobs,
     )
-    if model.info.scores:
-        prefix = model.render_chat(messages)
-        model.score(prefix, [ScoreCase("", "yes")], ScoreParams(timeout_seconds=_TIMEOUT_SECONDS))

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.documents.pictures import Picture
 from panda.documents.sentences import shorten
 from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.recipes.pack import Request
+from panda.recipes.pack import Request, fill
 from panda.recipes.steps import CARRY, IMAGE
 
 _QUOTED_CHARS = 80
+_QUESTION = "What exactly do you mean by “{{quoted}}”?"
 
 
 def recipe_asker(executor: RecipeExecutor, turn: Turn) -> Callable[..., Mapping[str, Any]]:
@@ -74,6 +75,16 @@ def _image_document(turn: Turn) -> str:
         return ""
     said = f"{image['file']}, as the model {image['model']} ({image['layer']}) describes it in its own words,"
     return f"{said} which nobody has checked:\n\n{image['description']}"
+
+
+def question_of(reply: Reply, turn: Turn) -> str:
+    """The question that a reply asks the user; without one that of the recipe's template, or a plain one."""
+    written = str(reply.values.get("question") or "").strip()
+    template = reply.recipe.templates.get("question")
+    text = template if isinstance(template, str) and template.strip() else _QUESTION
+    given = {"query": turn.query, "mode": turn.mode, "session_id": turn.session_id}
+    variables = {**given, "quoted": quote(turn.query)}
+    return written or fill(text, variables, where=f"{reply.recipe.path} (templates.question)")
 
 
 def quote(query: str) -> str:

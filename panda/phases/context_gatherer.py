@@ -7,12 +7,14 @@ quotes; what one that writes words anew must hold in the nodes that it cites.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from panda.documents.constraints import find_constraints
+from panda.choosing.decision import Option
 from panda.documents.context import Section
-from panda.documents.questions import named_turns
+from panda.documents.memory_file import is_statement
+from panda.documents.sentences import shorten
 from panda.documents.times import Clock
 from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
 from panda.memory.gathered import (
@@ -20,21 +22,23 @@ from panda.memory.gathered import (
     GatheredSection,
     build_sections,
     render_gathered,
+    sections_to_json,
     with_own_confidence,
 )
 from panda.memory.gathered_checks import check_sections
-from panda.memory.loading import LONGEST_LINE_CHARS, LoadedDocument, fit_nodes, load_nodes
+from panda.memory.loading import LONGEST_LINE_CHARS, LoadedDocument, fit_nodes, is_usable, load_nodes
 from panda.memory.nodes import Node, NodeReader
 from panda.memory.source_groups import group_documents
-from panda.phases.asking import ask, quote
+from panda.phases.asking import ask, question_of
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.drafting import Draft, draft_of, evidence_of, line_options
+from panda.phases.drafting import draft_of, line_options
+from panda.phases.evidence_spans import ClosestLines, evidence_of
 from panda.phases.gathering_record import gathered_values
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.candidates import Candidate, Retriever
+from panda.retrieval.closeness import measure_closeness
 from panda.retrieval.offers import offered_candidates
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.plan import build_plan, further_nodes, planned_nodes
@@ -47,6 +51,7 @@ from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RET
 _MOST_CANDIDATES = 30
 _WIDER = 4
 _SESSION_TURNS = 20
+_CHARS = 240
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class ContextGatherer:
         executor: Asks the recipes.
         retriever: Ranks candidates.
         reader: Loads nodes.
+        closest: Orders lines by how close they are to the query.
         clock: The present.
         count: Maps a text to budget tokens.
     """
@@ -86,12 +92,14 @@ class ContextGatherer:
         executor: RecipeExecutor,
         retriever: Retriever,
         reader: NodeReader,
+        closest: ClosestLines,
         clock: Clock,
         count: Callable[[str], int],
     ) -> None:
         self._executor = executor
         self._retriever = retriever
         self._reader = reader
+        self._closest = closest
         self._clock = clock
         self._count = count
 
@@ -109,24 +117,32 @@ class ContextGatherer:
         if turn.folder.has(RETRIEVAL_PLAN_JSON):
             turn.count_execution(self._executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
             return turn.read(RETRIEVAL_PLAN_JSON)
-        candidates, previous = self._candidates(turn)
+        found, previous = self._candidates(turn)
+        nodes: dict[str, Node] = {}
+        candidates, origins = self._followed(turn, found, nodes)
         offered = offered_candidates(candidates, count=self._count)
-        options = [Option(c.node_id, c.text, (c.node_id,), max(0.0, c.score)) for c in offered]
+        best = self._closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
+        lines = [best.get(one.node_id, Option(one.node_id, one.text)) for one in offered]
+        shares = measure_closeness(turn.meant, [line.near for line in lines], None)
+        options = [
+            replace(line, prior=share, shown=c.text)
+            for c, share, line in zip(offered, shares, lines, strict=True)
+        ]
         reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})
         relevant = reply.choices.get("relevant")
-        ids = [candidate.node_id for candidate in candidates]
+        ids = [candidate.node_id for candidate in found]
+        ruled = ruled_nodes(turn.reading, turn.read(QUERY_ANALYSIS_JSON), ids, previous)
         judged = judge_candidates(
             candidates,
-            query=turn.meant,
-            likelihoods=relevant.scores if relevant else {},
-            written=reply.values["relevant"],
+            scores=relevant.scores if relevant else {},
+            chosen=reply.values["relevant"],
             by_rule=[
-                *ruled_nodes(turn.query, turn.read(QUERY_ANALYSIS_JSON), ids, previous),
+                *(one for node_id in ruled for one in origins.get(node_id, (node_id,))),
                 *(one for number in recalled_turns(turn) if (one := f"turn:{number}") in ids),
             ],
         )
         chosen = [one.candidate.node_id for one in judged if one.chosen]
-        if not chosen:
+        if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
         research = next((self._reader.load(one) for one in chosen if one.startswith("research:")), None)
         plan = build_plan(judged, research, self._clock(), reasoning=reply.values.get("reasoning"))
@@ -149,14 +165,14 @@ class ContextGatherer:
             documents = self._load(turn, [*planned_nodes(plan), *further])
             nodes = {one.node.id: one.node for one in documents}
             try:
-                draft = self._draft(turn, documents, plan, guidance, further)
+                draft = self._draft(turn, documents, plan, guidance)
                 sections = self._build(turn, draft, nodes, plan)
                 issues = check_sections(sections, nodes, self._clock(), query=turn.query)
                 if issues and valid is None:
                     guidance = "; ".join(issues)
                     continue
                 sections = with_own_confidence(sections, nodes, self._clock())
-                reply = self._judge(turn, sections, draft, guidance) if not issues else None
+                reply = self._judge(turn, sections, guidance) if not issues else None
             except (ReplyError, GateError) as exc:
                 if valid is None:
                     raise
@@ -166,7 +182,7 @@ class ContextGatherer:
                 turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
                 return valid
             further = [one for one in further_nodes(plan) if one not in nodes][:_WIDER]
-            if reply.values["verdict"] != "retry" or round_ == 1 or not further:
+            if reply.asks_back or reply.values["verdict"] != "retry" or round_ == 1 or not further:
                 return self._gathered(turn, plan, documents, sections, reply)
             valid = self._gathered(turn, plan, documents, sections, reply)
             guidance = str(reply.values.get("guidance") or "Look at further sources.")
@@ -180,8 +196,10 @@ class ContextGatherer:
 
     def _candidates(self, turn: Turn) -> tuple[list[Candidate], str | None]:
         """The ranked candidates, and the session's previous turn."""
+        if turn.reading.mood == "tells" and not self._writes(turn):
+            return [], None  # nothing is asked
         analysis = turn.read(QUERY_ANALYSIS_JSON)
-        named = [f"turn:{number}" for number in named_turns(turn.query)]
+        named = turn.reading.turns
         recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=1)
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
@@ -201,10 +219,57 @@ class ContextGatherer:
             turn.warn(
                 f"the index lacks {self._retriever.behind} changed files: another process is writing it"
             )
+        if reference and is_statement(reference["node_id"].removeprefix("fact:")):
+            known = (reference["node_id"], f"turn:{reference['source_turn']}")
+            found = [one for one in found if one.node_id not in known]  # what is asked goes on from there
         missing = [node_id for node_id in named if node_id not in {c.node_id for c in found}]
         if missing:
             turn.warn(f"the query names {', '.join(missing)}, which does not exist")
         return found, previous
+
+    def _followed(
+        self, turn: Turn, candidates: Sequence[Candidate], nodes: dict[str, Node]
+    ) -> tuple[list[Candidate], dict[str, tuple[str, ...]]]:
+        """
+        The candidates, with what a turn quoted instead of a turn that states nothing itself.
+
+        Args:
+            turn: The running turn.
+            candidates: As the retriever found them.
+            nodes: Those that were loaded, to which it adds.
+
+        Returns:
+            The candidates, and what stands for each turn that was left out. A turn that the query names
+            stays, and one that cannot be read, so that this is told once it is chosen.
+        """
+        named = {*turn.reading.turns, *(f"turn:{number}" for number in recalled_turns(turn))}
+        found: dict[str, Candidate] = {}
+        replaced: dict[str, tuple[str, ...]] = {}
+        for one in candidates:
+            is_turn = one.node_id.startswith("turn:") and one.node_id not in named
+            node = next(iter(self._known([one.node_id] if is_turn else [], nodes)), None)
+            for origin in self._known(node.origins if node else (), nodes):
+                text = shorten(f"{origin.title}: {origin.text}", _CHARS)
+                found.setdefault(origin.id, replace(one, node_id=origin.id, text=text))
+            if node is None or any(map(is_usable, node.items)):
+                found.setdefault(one.node_id, one)
+            else:
+                replaced[one.node_id] = tuple(id_ for id_ in node.origins if id_ in found)
+        return list(found.values()), replaced
+
+    def _writes(self, turn: Turn) -> bool:
+        return self._executor.writes(self._executor.book.recipe_for("phase2_2_synthesis", turn.mode).key)
+
+    def _known(self, node_ids: Sequence[str], nodes: dict[str, Node]) -> list[Node]:
+        """
+        The nodes that can be read, loaded into *nodes* if they are not there; that another cannot be read
+        matters only once it is chosen.
+        """
+        for node_id in node_ids:
+            if node_id not in nodes:
+                with suppress(MemoryNodeError):
+                    nodes[node_id] = self._reader.load(node_id)
+        return [nodes[node_id] for node_id in node_ids if node_id in nodes]
 
     def _load(self, turn: Turn, chosen: Sequence[str]) -> list[LoadedDocument]:
         try:
@@ -235,12 +300,11 @@ class ContextGatherer:
         documents: Sequence[LoadedDocument],
         plan: Mapping[str, Any],
         guidance: str | None,
-        further: Sequence[str],
-    ) -> Draft:
+    ) -> tuple[DraftSection, ...]:
         session = recent_turns(
             turn.layout, turn.user_id, turn.earlier, limit=_SESSION_TURNS
         )  # fmt: skip
-        lines = line_options(turn.meant, documents)
+        lines = line_options(documents, lambda plain: self._closest.rate(turn.meant, plain))
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
             self._executor,
@@ -250,26 +314,27 @@ class ContextGatherer:
             extra={**group_documents(documents, self._clock(), [number for number, _ in session])},
             guidance=guidance,
         )
-        scores = reply.choices["lines"].scores if "lines" in reply.choices else {}
-        return draft_of(turn.meant, reply.values, lines, plan, scores, further)
+        return draft_of(turn.meant, reply.values, lines, plan, turn.reading)
 
     def _build(
-        self, turn: Turn, draft: Draft, nodes: Mapping[str, Node], plan: Mapping[str, Any]
+        self,
+        turn: Turn,
+        draft: Sequence[DraftSection],
+        nodes: Mapping[str, Node],
+        plan: Mapping[str, Any],
     ) -> list[GatheredSection]:
         ruled = [one["node_id"] for one in plan["candidates"] if one["by"] == "always_include"]
-        sections: Sequence[DraftSection] = draft.sections
-        stated = find_constraints(turn.query)
-        return build_sections(sections, nodes, stated, self._clock(), by_rule=ruled)
+        return build_sections(
+            draft, nodes, [one.text for one in turn.reading.limits], self._clock(), by_rule=ruled
+        )
 
-    def _judge(
-        self, turn: Turn, sections: Sequence[GatheredSection], draft: Draft, guidance: str | None
-    ) -> Reply:
+    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], guidance: str | None) -> Reply:
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         return ask(
             self._executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": evidence_of(turn.meant, draft)},
+            options={"evidence": self._closest.closest(turn.meant, evidence_of(sections_to_json(sections)))},
             extra={"gathered_context": text},
             guidance=guidance,
         )
@@ -285,11 +350,10 @@ class ContextGatherer:
         now = self._clock()
         nodes = {one.node.id: one.node for one in documents}
         section = render_gathered(sections, nodes, now)
-        verdict = str(reply.values["verdict"])
+        verdict = "clarify" if reply.asks_back else str(reply.values["verdict"])
         values = gathered_values(sections, documents, now, verdict=verdict, confidence=reply.confidence)
         files = {GATHERED_CONTEXT_JSON: values}
         outcome: Outcome = Advance(section, files)
         if verdict == "clarify":
-            question = reply.values.get("question") or f"What exactly do you mean by “{quote(turn.query)}”?"
-            outcome = Stop("clarify", None, files, question=str(question))
+            outcome = Stop("clarify", None, files, question=question_of(reply, turn))
         return Gathered(plan, tuple(documents), section, values, outcome)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.compression.sections import fit_section
 from panda.compression.tokens import count_tokens
 from panda.phases.asking import ask, recipe_asker
@@ -15,14 +16,12 @@ from panda.phases.pages import live_pages
 from panda.phases.reusing import reused_step, reused_steps
 from panda.phases.tool_section import render_results, render_section
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.session.curating import uses_excluded
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
 from panda.tools.changes import settle_change
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.filling import fill_arguments
-from panda.tools.lasting import lasting_statements
 from panda.tools.table import REACHING_OUT, TOOLS, describe_tools, run_tool
 
 MOST_ROUNDS = 10
@@ -95,8 +94,6 @@ class _Loop:
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
         self._writes = executor.writes(self._recipe.key)
-        stated = lasting_statements(turn.query, None if self._writes else self._context.ask)
-        self._context = replace(self._context, statements=tuple(stated))
         self._carry = present_carry(turn)
         self._query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
         on_disk = turn.steps()

@@ -2,28 +2,103 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
-from panda.documents.antecedents import parts_about_one_thing
-from panda.documents.last_seen import last_seen
-from panda.documents.questions import named_turns
+from panda.choosing.decision import Option
+from panda.documents.last_seen import last_seen, without_last_seen
 from panda.errors import MemoryNodeError
+from panda.language.antecedents import parts_about_one_thing
+from panda.language.conversation import named_turns
 from panda.language.stemming import split_words
-from panda.memory.items import claim_type
+from panda.language.topics import claim_type
+from panda.memory.gathered import CONSTRAINTS
+from panda.memory.line_texts import line_title
+from panda.memory.loading import is_usable
 from panda.memory.nodes import Node
+from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
+from panda.retrieval.closeness import measure_closeness
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.query_words import find_capitalised
+from panda.retrieval.query_words import folded_names
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 TOLD = ("turn:", "research:")
 """Nodes that tell of things what was so then."""
 LEAST_SHARE = 0.5
 """How many of its words a line shares with what it is about."""
-_LOOKING_UP = ("memory.query", "doc.search")
+_MOST_READ = 4
+_WITHIN = 0.25
+"""The answer is among the four closest of ten lines, no further below the first, in 98 of 100 cases."""
+LOOKING_UP = ("memory.query", "doc.search")
+"""Tools that only look into the store."""
 _ADDRESS = re.compile(r"\burl https?://\S+\Z")
+
+
+class ClosestLines:
+    """
+    Orders lines by how close they are to a query, each with what it stands below.
+
+    Args:
+        reader: Loads the nodes that they come from.
+        encoder: Gives vectors; None leaves words alone to decide.
+    """
+
+    def __init__(self, reader: "NodeLoader", encoder: Encoder | None) -> None:
+        self._reader = reader
+        self._encoder = encoder
+
+    def best_lines(self, query: str, nodes: Sequence[Node]) -> dict[str, Option]:
+        """The line of each node that is closest to a query, rated beside those of all, by node id."""
+        lines = [
+            Option(node.id, item.text, (node.id,), 0.0, line_title(node, item))
+            for node in nodes
+            for item in node.items
+            if is_usable(item)
+        ]
+        ranked = sorted(self._rated(query, lines), key=lambda line: line.prior)
+        return {line.id: line for line in ranked}
+
+    def rate(self, query: str, lines: Sequence[Option]) -> list[Option]:
+        """
+        The lines with their closeness as prior and what they stand below as title, in the same order.
+
+        Args:
+            query: What the user means.
+            lines: n lines, of whatever nodes; one whose node cannot be read stands for itself.
+        """
+        nodes: dict[str, Node | None] = {}
+        titled = []
+        for line in lines:
+            node_id = line.node_ids[0] if line.node_ids else ""
+            if node_id not in nodes:
+                nodes[node_id] = self._load(node_id)
+            titled.append(replace(line, title=_title_of(line.text, node_id, nodes[node_id], query)))
+        return self._rated(query, titled)
+
+    def closest(self, query: str, lines: Sequence[Option]) -> list[Option]:
+        """The few lines that the language model reads: those closest to a query, the closest first."""
+        ranked = sorted(self.rate(query, lines), key=lambda line: -line.prior)
+        return [line for line in ranked[:_MOST_READ] if line.prior >= ranked[0].prior - _WITHIN]
+
+    def _rated(self, query: str, lines: Sequence[Option]) -> list[Option]:
+        found = measure_closeness(query, [one.near for one in lines], self._encoder)
+        return [replace(one, prior=value) for one, value in zip(lines, found, strict=True)]
+
+    def _load(self, node_id: str) -> Node | None:
+        try:
+            return self._reader.load(node_id)
+        except MemoryNodeError:
+            return None
+
+
+def _title_of(text: str, node_id: str, node: Node | None, query: str) -> str:
+    """What a scorer is told of where a line comes from; of a turn its number, if the query names turns."""
+    if node_id.startswith("turn:") and named_turns(query):
+        return f"Turn {node_id.removeprefix('turn:')}"
+    item = next((one for one in node.items if one.text == without_last_seen(text)), None) if node else None
+    return line_title(node, item) if node and item else ""
 
 
 def gathered_spans(turn: Turn) -> list[Option]:
@@ -35,19 +110,23 @@ def gathered_spans(turn: Turn) -> list[Option]:
     is about stays. The address of another page says
     nothing to a query that names one.
     """
-    names_page = bool(named_pages(turn.query))
-    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    meant = turn.meant
-    anew = _Anew(turn.steps(), meant)
-    lines = [
-        item
-        for section in sections
-        if section["title"] != "Constraints"
-        for item in section["items"]
-        if not anew.outdates(item["text"], item["node_ids"])
-        and not (names_page and _ADDRESS.search(item["text"]))
+    names_page, anew = bool(named_pages(turn)), _Anew(turn.steps(), turn.meant)
+    return [
+        span
+        for span in evidence_of(turn.read(GATHERED_CONTEXT_JSON)["sections"])
+        if not anew.outdates(span.text, span.node_ids) and not (names_page and _ADDRESS.search(span.text))
     ]
-    return [_span(f"g{n}", item["text"], tuple(item["node_ids"]), meant) for n, item in enumerate(lines, 1)]
+
+
+def evidence_of(sections: Sequence[Mapping[str, Any]]) -> list[Option]:
+    """The lines of §2's parts, as gathered_context.json holds them, but for the constraints; each once."""
+    items = {
+        item["text"]: tuple(item["node_ids"])
+        for section in reversed(sections)
+        if section["title"] != CONSTRAINTS
+        for item in reversed(section["items"])
+    }
+    return [Option(f"g{n}", text, node_ids) for n, (text, node_ids) in enumerate(reversed(items.items()), 1)]
 
 
 class _Anew:
@@ -63,7 +142,7 @@ class _Anew:
         self._node_ids = read_anew(steps)
         labels = " ".join(entity["label"] for step in steps for entity in step["entities"])
         self._query = query
-        self._others = find_capitalised(query) - set(map(str.lower, split_words(labels)))
+        self._others = folded_names(query) - set(map(str.lower, split_words(labels)))
 
     def outdates(self, text: str, node_ids: Sequence[str]) -> bool:
         """Whether a line is of an earlier visit, or tells the price or stock of the same thing."""
@@ -103,15 +182,16 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     """
     found: list[Option] = []
     meant, made = turn.meant, turn.steps() if steps is None else steps
-    anew, names_page = _Anew(made, meant), bool(named_pages(turn.query))
+    anew, names_page = _Anew(made, meant), bool(named_pages(turn))
     for step in made:
         own = f"turn:{turn.turn}" if step["tool"] == "memory.create" else f"step:{step['step']}"
         for claim in step["claims"]:
             node_ids = (claim["node_id"] or own,)
             says_nothing = names_page and _ADDRESS.search(claim["text"])
-            stale = step["tool"] in _LOOKING_UP and anew.outdates(claim["text"], node_ids)
+            stale = step["tool"] in LOOKING_UP and anew.outdates(claim["text"], node_ids)
             if not says_nothing and not stale:
-                found.append(_span(f"t{len(found) + 1}", claim["text"], node_ids, meant))
+                prior = share_of_words(meant, claim["text"])
+                found.append(Option(f"t{len(found) + 1}", claim["text"], node_ids, prior))
     return found
 
 
@@ -170,14 +250,3 @@ def _strings(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for part in value for text in _strings(part)]
     return [] if value is None or isinstance(value, bool) else [str(value)]
-
-
-def title_of(node_id: str, query: str) -> str:
-    """What a scorer is told of where a line comes from: the turn's number, if the query names turns."""
-    number = node_id.removeprefix("turn:")
-    return f"Turn {number}" if node_id.startswith("turn:") and named_turns(query) else ""
-
-
-def _span(id_: str, text: str, node_ids: tuple[str, ...], query: str) -> Option:
-    title = title_of(node_ids[0], query)
-    return Option(id_, text, node_ids, share_of_words(query, text), title)

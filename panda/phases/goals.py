@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from panda.documents.antecedents import parts_about_one_thing
-from panda.documents.sentences import one_line, split_sentences
+from panda.documents.sentences import one_line
+from panda.language.antecedents import parts_about_one_thing
+from panda.language.sentences import split_sentences
 from panda.memory.gathered import GatheredItem
 from panda.retrieval.overlap import share_of_words
 

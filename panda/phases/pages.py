@@ -3,17 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.errors import MemoryNodeError
 from panda.language.stemming import split_words
 from panda.memory.nodes import Node, NodeReader
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.query_words import find_capitalised
+from panda.retrieval.query_words import folded_names
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
 from panda.storage.visits import visit_ids
-from panda.tools.statements import find_statements
 
 _MOST_PAGES = 2
 _LEAST_SHARE = 0.25
@@ -33,9 +32,7 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
         Those that this turn has asked for already are left out.
     """
     asked = {step["arguments"].get("url") for step in turn.steps() if step["tool"] == "web.fetch"}
-    named = [
-        Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn.query), 1) if url not in asked
-    ]
+    named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
     if named or not turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"]:
         return named
     newest: dict[str, Node] = {}
@@ -55,16 +52,11 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     ]
 
 
-def named_pages(query: str) -> list[str]:
-    """
-    Addresses that a query asks about; one in something that the user states about himself is none.
-
-    >>> named_pages("What does http://a.example/x say?"), named_pages("My blog is http://a.example/x")
-    (['http://a.example/x'], [])
-    """
-    if find_statements(query):
-        return []
-    return list(dict.fromkeys(c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text))
+def named_pages(turn: Turn) -> list[str]:
+    """Addresses that a query asks about; one in what is told is none."""
+    told = " ".join(one.text for one in turn.reading.statements)
+    urls = (c.text for c in find_claims(turn.query) if c.kind == "url" and "://" in c.text)
+    return [url for url in dict.fromkeys(urls) if url not in told]
 
 
 def speaks_of(query: str, text: str) -> bool:
@@ -76,7 +68,7 @@ def speaks_of(query: str, text: str) -> bool:
     >>> speaks_of("Is it cheaper than the Lenovo?", "Lenovo LOQ 15"), speaks_of("is it in stock", "Tents")
     (True, True)
     """
-    names = find_capitalised(query)
+    names = folded_names(query)
     return not names or not names.isdisjoint(map(str.lower, split_words(text)))
 
 

@@ -4,24 +4,23 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.sentences import one_line
 from panda.errors import ReplyError
-from panda.phases.asking import ask, quote
+from panda.phases.asking import ask, question_of, quote
 from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.evidence_spans import gathered_spans
+from panda.phases.evidence_spans import ClosestLines, gathered_spans
 from panda.phases.goals import plan_goals
+from panda.phases.list_follow_ups import recalled
 from panda.phases.pages import live_pages, named_pages
-from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
 from panda.session.curating import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
-from panda.tools.statements import find_statements
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
 _AFTER_TOOLS = 5
@@ -35,14 +34,18 @@ class Planner:
     Args:
         executor: Asks the recipe.
         context_of: Gives what the tools of a turn may touch.
+        closest: Orders lines by how close they are to the query.
     """
 
     number = 3
     name = "planner"
     layer = "MIND"
 
-    def __init__(self, executor: RecipeExecutor, context_of: Callable[[Turn], ToolContext]) -> None:
+    def __init__(
+        self, executor: RecipeExecutor, context_of: Callable[[Turn], ToolContext], closest: ClosestLines
+    ) -> None:
         self._executor = executor
+        self._closest = closest
         self._context_of = context_of
 
     def run(self, turn: Turn) -> Outcome:
@@ -83,19 +86,22 @@ class Planner:
             turn,
             options={
                 "tools": [Option(name, name) for name in names],
-                "evidence": gathered_spans(turn),
+                "evidence": self._closest.closest(turn.meant, gathered_spans(turn)),
                 "pages": live_pages(turn, context.reader),
-                "statements": _statements(turn.query),
-                "recalled": [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)],
+                "told": _told(turn),
+                "recalled": recalled(turn, context.reader, self._executor.writes(recipe.key)),
             },
             variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
-        values = reply.values
-        if not self._executor.writes(recipe.key) and "web.fetch" in names and named_pages(turn.query):
+        values = {"tools": names, **reply.values}
+        if not self._executor.writes(recipe.key) and "web.fetch" in names and named_pages(turn):
             values = {**values, "tools": list(dict.fromkeys(["web.fetch", *values["tools"]]))}
-        return _plan(turn, values, reply.confidence, failures)
+        if reply.asks_back:
+            values = {**values, "next_step": "clarify"}
+        question = question_of(reply, turn) if values["next_step"] == "clarify" else None
+        return _plan(turn, values, question, reply.confidence, failures)
 
 
 def _excluded(turn: Turn, plan: Mapping[str, Any]) -> list[str]:
@@ -131,17 +137,22 @@ def _check_excluded(turn: Turn, plan: Mapping[str, Any]) -> None:
         )
 
 
-def _statements(query: str) -> list[Option]:
-    """What the user states: to be remembered, which only phase 4 can do."""
-    return [Option(one.relation, f"{one.relation}: {one.value}", (), 1.0) for one in find_statements(query)]
+def _told(turn: Turn) -> list[Option]:
+    """What a message tells that only tells: it is noted, and nothing is looked up."""
+    if turn.reading.mood != "tells":
+        return []
+    return [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(turn.reading.statements, 1)]
 
 
 def _plan(
-    turn: Turn, values: Mapping[str, Any], confidence: float | None, failures: Sequence[str]
+    turn: Turn,
+    values: Mapping[str, Any],
+    question: str | None,
+    confidence: float | None,
+    failures: Sequence[str],
 ) -> dict[str, Any]:
     """The content of plan.json; what a model that does not write leaves out comes from the query."""
     query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
-    clarify = values["next_step"] == "clarify"
     return {
         "next_step": values["next_step"],
         "goal": values.get("goal"),
@@ -149,12 +160,10 @@ def _plan(
         "approach": values.get("approach"),
         "success_criteria": list(values.get("success_criteria") or ()),
         "constraints": list(values.get("constraints") or _stated_constraints(turn)),
-        "tasks": list(values.get("tasks") or ()),
+        "tasks": [str(task) for task in values.get("tasks") or ()],
         "tools": list(values["tools"]) if values["next_step"] == "coordinator" else [],
-        "question": (values.get("question") or f"What exactly do you mean by “{quote(turn.query)}”?")
-        if clarify
-        else None,
-        "question_kind": values.get("question_kind", "question") if clarify else None,
+        "question": question,
+        "question_kind": values.get("question_kind", "question") if question else None,
         "confidence": confidence,
         "reason": turn.reason,
         "failed": list(failures),

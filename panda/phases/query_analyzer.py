@@ -1,33 +1,36 @@
 """Phase 0: what the query is, what it refers to, what it needs (S1 §3.1, S3 §16.1)."""
 
-import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from panda.documents.antecedents import has_antecedent
+from panda.choosing.clauses import clause_options
+from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.language.lexicon import FUNCTION_WORDS
+from panda.language.antecedents import words_reaching_back
+from panda.language.reading import Reading
 from panda.language.stemming import split_words, stem
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
 from panda.phases.image_document import describe_image
-from panda.phases.session_references import References, kept_content, nodes_of, references_of, target_of
+from panda.phases.query_reading import entity_options, read_query, written_reading
+from panda.phases.session_references import (
+    References,
+    kept_content,
+    nodes_of,
+    references_of,
+    references_read,
+    subject_of,
+    target_of,
+)
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.query_words import find_names, find_query_words
 from panda.retrieval.recent import recent_turns
-from panda.retrieval.rules import asks_only_for_details
-from panda.session.limits_said import find_limits
+from panda.session.limits_said import kept_limits
 from panda.session.questions_open import agreed_query, answer_of
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
 
-_REFERENCES = re.compile(
-    r"\b(?:it|its|they|them|their|this one|that one|these|those|this [a-z]+|that (?P<noun>[a-z]+)|"
-    r"the (?:first|second|third|last|other|cheaper|same) one|one of them)\b",
-    re.IGNORECASE,
-)
 _RECENT = 3
 
 
@@ -52,17 +55,28 @@ class QueryAnalyzer:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
         describe_image(self._executor, turn)
         recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
+        recipe = self._executor.book.recipe_for("phase0_query_analyzer", turn.mode)
         references = references_of(turn)
         known = {stem(word) for _, said in recent for word in split_words(said)}
-        words = references.words or _words_reaching_back(turn.query, known)
+        words = references.words or words_reaching_back(turn.query, known)
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
+        clauses = clause_options(turn.query)
         reply = ask(
             self._executor,
             "phase0_query_analyzer",
             turn,
-            options={"content_reference": targets},
-            variables={"names": ", ".join(find_names(turn.query))},
+            options={
+                "content_reference": targets,
+                "entities": entity_options(turn.carry) if self._executor.writes(recipe.key) else [],
+                "orders": clauses,
+                "asks": clauses,
+                "tells": clauses,
+            },
+            variables={
+                "names": ", ".join(find_names(turn.query)),
+                "today": f"{turn.context.front.created_at:%A, %Y-%m-%d}",
+            },
             extra={
                 "raw_query": turn.query,
                 "turn_summaries": "\n".join(f"Turn {n}: {said}" for n, said in recent),
@@ -70,15 +84,27 @@ class QueryAnalyzer:
         )
         values = reply.values
         target = next((option for option in targets if option.id == values.get("content_reference")), None)
-        if target in named and target is not None:
+        written = written_reading(turn, reply)
+        if written is not None:
+            references = references_read(written, turn)
+            words = references.words or ([target.text] if target else [])
+        elif target in named and target is not None:
             references = references.chosen(target.id)
-        content = self._content(references, target)
+        subject = subject_of(turn, self._reader) if written is None else None
+        content = subject.content if subject else self._content(references, target)
         status = "not_needed" if not words else "resolved" if content else "failed"
-        pending = answer_of(turn.carry.pending_clarification, turn.query)
-        resolved = references.resolved_query(turn.query, values["resolved_query"])
+        reading = written or read_query(turn, references, reply)
+        pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
+        resolved = agreed_query(turn.carry, pending, turn.query)
+        if written is not None and values["resolved_query"].strip() not in ("", turn.query.strip()):
+            resolved = values["resolved_query"]
+        elif subject is not None:
+            resolved = resolved or subject.query
+        prices = values["needs_current_prices"]
+        live = values["needs_live_data"] and (written is not None or prices or not reading.details)
         analysis = {
             "original_query": turn.query,
-            "resolved_query": agreed_query(turn.carry, pending, turn.query) or resolved,
+            "resolved_query": resolved or references.resolved_query(turn.query, values["resolved_query"]),
             "reference_resolution": {
                 "status": status,
                 "original_references": words,
@@ -89,15 +115,16 @@ class QueryAnalyzer:
             "entities": find_names(turn.query),
             "user_purpose": values.get("user_purpose"),
             "data_requirements": {
-                "needs_current_prices": values["needs_current_prices"],
-                "needs_live_data": values["needs_live_data"] and not asks_only_for_details(turn.query),
+                "needs_current_prices": prices,
+                "needs_live_data": live,
                 "freshness": None,
             },
             "content_reference": content,
             "reasoning": values.get("reasoning"),
-            **self._session_part(turn, references, pending),
+            **self._session_part(turn, references, pending, reading),
+            "reading": reading.as_json(),
         }
-        meta = {key: value for key, value in analysis.items() if key != "original_query"}
+        meta = {key: value for key, value in analysis.items() if key not in ("original_query", "reading")}
         if analysis["resolved_query"] == turn.query:
             meta["resolved_query"] = None  # §0 holds a long query once
         places = ["§0.raw_query", *([IMAGE_JSON] if turn.image else [])]
@@ -115,14 +142,14 @@ class QueryAnalyzer:
         return {"title": target.text, "node_id": target.id, "source_turn": None} if target else None
 
     def _session_part(
-        self, turn: Turn, references: References, pending: dict[str, Any] | None
+        self, turn: Turn, references: References, pending: dict[str, Any] | None, reading: Reading
     ) -> dict[str, object]:
         """What the session learns from the query; nothing where there is nothing."""
         terms = [word.lower() for word in find_query_words(turn.query)]
         found = {
             "references": list(references.refs),
             "reference_nodes": nodes_of(references, self._reader),
-            "constraints": find_limits(turn.query, turn.carry.constraints),
+            "constraints": kept_limits(reading.limits),
             "pending": pending,
             "kept_content": kept_content(turn.query, turn.carry, terms),
         }
@@ -139,27 +166,3 @@ class QueryAnalyzer:
                 if node_id.startswith("visit:"):
                     found.setdefault(node_id, Option(node_id, node.title, (node_id,)))
         return list(found.values())
-
-
-def _words_reaching_back(query: str, known: Collection[str]) -> list[str]:
-    """
-    Words that refer to something earlier, but not what the query itself has named before them.
-
-    Args:
-        query: The user's words.
-        known: Stems of the words that were said lately.
-    """
-    found = []
-    for match in _REFERENCES.finditer(query):
-        before = query[: match.start()]
-        if not has_antecedent(before) and not (
-            match["noun"] and stem(match["noun"].lower()) not in known and _ends_in_thing(before)
-        ):
-            found.append(match[0])
-    return found
-
-
-def _ends_in_thing(before: str) -> bool:
-    """Whether a "that" behind these words can tell which one is meant, as in "the best laptop that …"."""
-    last = re.search(r"([\w'’-]+)\s*$", before)
-    return last is not None and last[1].lower() not in FUNCTION_WORDS

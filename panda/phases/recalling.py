@@ -5,7 +5,6 @@ from panda.errors import FileFormatError, StoreError
 from panda.memory.gathered import GatheredItem
 from panda.phases.turn import Turn
 from panda.session.clipping import clip
-from panda.session.words import recaps
 from panda.storage.records import load_turn
 
 _MOST_TURNS = 8
@@ -14,7 +13,7 @@ _ASKED_CHARS, _SAID_CHARS = 120, 240
 
 def recalled_turns(turn: Turn) -> tuple[int, ...]:
     """The first and the last turns of the session if the query asks for all that it was about; else ()."""
-    numbers = turn.earlier if recaps(turn.query) else ()
+    numbers = turn.earlier if turn.reading.recap else ()
     return (*numbers[:1], *numbers[1:][1 - _MOST_TURNS :])
 
 

@@ -4,20 +4,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.documents.questions import is_command
-from panda.phases.asking import ask, quote
+from panda.memory.nodes import NodeReader
+from panda.phases.asking import ask, question_of, quote
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.recalling import recalled_turns
+from panda.phases.list_follow_ups import recalled
+from panda.phases.query_reading import curation_of_reading
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor, Reply
+from panda.retrieval.query_words import find_query_words
 from panda.retrieval.recent import recent_turns
-from panda.session.curating import curate, with_written
+from panda.session.curating import with_written
 from panda.session.decoding import encode
 from panda.session.values import Curation
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
-from panda.tools.statements import find_statements
 
 _RECENT, _OFFERED = 3, 24
 
@@ -28,17 +29,24 @@ class Reflection:
 
     Args:
         executor: Asks the recipe.
+        reader: Loads the lists that the session has shown.
     """
 
     number = 1
     name = "reflection"
     layer = "REFLEX"
 
-    def __init__(self, executor: RecipeExecutor) -> None:
+    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
         self._executor = executor
+        self._reader = reader
 
     def run(self, turn: Turn) -> Outcome:
-        """Decide PROCEED or CLARIFY; a CLARIFY below the recipe's threshold proceeds and says so."""
+        """
+        Decide PROCEED or CLARIFY.
+
+        A CLARIFY below the recipe's threshold proceeds and says so; with `below_threshold: clarify` anything
+        below it asks back. What a model that writes decides is not overruled, but nothing is asked twice.
+        """
         recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
         reply = ask(
             self._executor,
@@ -48,24 +56,29 @@ class Reflection:
             options={"entities": _entities(turn)},
             extra={"turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent)},
         )
-        unsure = reply.values["decision"] == "CLARIFY" and reply.below_threshold
+        decided = "CLARIFY" if reply.asks_back else reply.values["decision"]
+        unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
         analysis = turn.read(QUERY_ANALYSIS_JSON)
         resolved = analysis["reference_resolution"]["status"] == "resolved"
         answers = _answers(turn, analysis)
-        stated = bool(find_statements(turn.query))  # there is something to remember
-        commanded = turn.mode == "code" and is_command(turn.query)
-        recalls = bool(recalled_turns(turn))  # the session is what it is about
-        clear = unsure or resolved or answers or stated or commanded or recalls
-        decision = "PROCEED" if clear else reply.values["decision"]
-        question = reply.values["question"] if decision == "CLARIFY" else None
-        reasoning = reply.values.get("reasoning") or answers or _reason(decision, unsure, resolved)
+        clear = unsure or bool(answers)
+        if not self._executor.writes(reply.recipe.key):
+            stated = turn.reading.mood == "tells"  # nothing is asked for
+            ordered = turn.mode == "code" and turn.reading.mood == "orders"
+            commanded = ordered and len(find_query_words(turn.query)) > 1
+            recalls = bool(recalled(turn, self._reader, False))  # the session is what it is about
+            clear = clear or resolved or stated or commanded or recalls
+        decision = "PROCEED" if clear else decided
+        question = question_of(reply, turn) if decision == "CLARIFY" else None
+        said = None if reply.asks_back else reply.values.get("reasoning")
+        reasoning = said or answers or _reason(decision, unsure, resolved)
         values = {
             "decision": decision,
             "confidence": reply.confidence,
             "reasoning": reasoning,
             "question": question,
         }
-        curation = self._curate(turn, analysis, reply)
+        curation = self._curate(turn, reply)
         if curation != Curation():
             values["entity_curation"] = encode(replace(curation, turn=turn.turn))
         body = f"**Decision:** {decision}\n\n{reasoning}" + (
@@ -77,12 +90,13 @@ class Reflection:
             return Stop("clarify", section, {REFLECTION_JSON: values}, question=question)
         return Advance(section, {REFLECTION_JSON: values})
 
-    def _curate(self, turn: Turn, analysis: Mapping[str, Any], reply: Reply) -> Curation:
-        """What the query decides on the session's entities: rules first, then what a model adds."""
+    def _curate(self, turn: Turn, reply: Reply) -> Curation:
+        """What the query decides on the session's entities: its reading first, then what a model adds."""
         if not turn.carry.registry.records:
             return Curation()
-        rules = curate(turn.query, turn.carry, analysis.get("references", ()))
-        return with_written(rules, reply.values.get("curation") or (), turn.carry, turn.query)
+        return with_written(
+            curation_of_reading(turn.reading), reply.values.get("curation") or (), turn.carry, turn.query
+        )
 
 
 def _entities(turn: Turn) -> list[Option]:

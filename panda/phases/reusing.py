@@ -1,6 +1,5 @@
 """Tool results of earlier turns that a turn takes instead of calling again."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,11 +11,8 @@ from panda.phases.turn import Turn
 from panda.session.step_records import call_digest, step_type
 from panda.session.values import CachedStep
 from panda.storage.files import read_json
+from panda.storage.layout import QUERY_ANALYSIS_JSON
 
-_ANEW = re.compile(
-    r"\b(?:refresh|reload|re-?check|check again|look again|search again|latest|up[ -]to[ -]date|right now)\b",
-    re.IGNORECASE,
-)
 Step = Mapping[str, Any]
 
 
@@ -35,7 +31,7 @@ def reused_step(turn: Turn, step: Step) -> Step | None:
     digest = call_digest(step["tool"], step["arguments"])
     found = [one for one in turn.carry.step_cache if one.call == digest]
     made = _result(turn, found[-1]) if found else None
-    if made is None or _ANEW.search(turn.query) or _written_since(turn, found[-1]):
+    if made is None or _wants_live_data(turn) or _written_since(turn, found[-1]):
         return None
     return {**made, **step, "reused": {"turn": found[-1].turn, "step": found[-1].step}}
 
@@ -46,7 +42,7 @@ def reused_steps(turn: Turn) -> list[Step]:
     found: list[Step] = []
     for one in newest:
         made = _result(turn, one)
-        if made is not None and not _ANEW.search(turn.query):
+        if made is not None and not _wants_live_data(turn):
             decided = {
                 "step": len(found) + 1,
                 "plan": turn.round,
@@ -56,6 +52,10 @@ def reused_steps(turn: Turn) -> list[Step]:
             }
             found.append({**made, **decided, "reused": {"turn": one.turn, "step": one.step}})
     return found
+
+
+def _wants_live_data(turn: Turn) -> bool:
+    return bool(turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"])
 
 
 def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from panda.memory.gathered import answer_items
 from panda.memory.staging import StagedValue
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
+from panda.phases.noted import Noting, render_noted
 from panda.phases.summarizing import summarise
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -39,14 +40,18 @@ class Save:
         layout: The store.
         clock: The present.
         wait_seconds: How long to wait for the user's memory.
+        noting: Stages what was told.
     """
 
     number = 7
     name = "save"
     layer = "MIND"
 
-    def __init__(self, executor: RecipeExecutor, layout: Layout, clock: Clock, wait_seconds: float) -> None:
+    def __init__(
+        self, executor: RecipeExecutor, layout: Layout, clock: Clock, wait_seconds: float, noting: Noting
+    ) -> None:
         self._executor = executor
+        self._noting = noting
         self._layout = layout
         self._clock = clock
         self._wait_seconds = wait_seconds
@@ -59,9 +64,11 @@ class Save:
         """
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
+        noted = self._noting.of(turn)
         self._apply_memory(turn)
         if turn.ending != "approved":
-            turn.folder.write_text(RESPONSE_MD, f"{turn.question or _NOT_APPROVED}\n")
+            said = [render_noted(noted)] if noted else []
+            turn.folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
         turn.folder.write_json(SUMMARY_JSON, self._summary(turn, self._index_summary(turn)))
         commit_turn(self._layout, turn.user_id, turn.session, turn.turn)
         return Advance()
@@ -137,9 +144,11 @@ class Save:
         return self._executor.writes(self._executor.book.recipe_for(step, turn.mode).key)
 
     def _apply_memory(self, turn: Turn) -> None:
-        if not turn.folder.has(STAGED_MEMORY_JSON) or turn.ending != "approved":
+        """Write what is staged: all of an approved turn, of others what was told."""
+        if not turn.folder.has(STAGED_MEMORY_JSON):
             return
         value = turn.read(STAGED_MEMORY_JSON)
         staged = [StagedValue.from_json(raw) for raw in value["staged"]]
-        apply_staged(self._layout, turn.user_id, staged, self._clock, self._wait_seconds)
-        turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": True})
+        due = [one for one in staged if one.told or turn.ending == "approved"]
+        apply_staged(self._layout, turn.user_id, due, self._clock, self._wait_seconds)
+        turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": due == staged})

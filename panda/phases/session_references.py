@@ -1,20 +1,24 @@
 """What the references of a query mean: by rule, and else by a choice among what the session has listed."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
+from panda.language.conversation import asks_again
+from panda.language.items import find_pronouns
+from panda.language.reading import Reading
 from panda.memory.nodes import NodeReader
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
+from panda.retrieval.query_words import find_query_words
 from panda.session.entities import names
 from panda.session.references import Reference, find_references, follow_up, replace_references
 from panda.session.values import Carry, Entity
-from panda.session.words import asks_again
 
 _MOST_NODES = 6
-_DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
+_MOST_WORDS = 3
+"""How many telling words a query has whose pronoun says what it is about."""
+_LEAST_LISTED = 2
 _NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
 
 
@@ -83,6 +87,13 @@ def references_of(turn: Turn) -> References:
     return References(tuple(find_references(turn.query, turn.carry)), turn.carry)
 
 
+def references_read(reading: Reading, turn: Turn) -> References:
+    """The references of a reading that a model wrote, without turns that are named by number."""
+    meant = (one for one in reading.references if not set(one.refs) & set(reading.turns))
+    found = (Reference(one.words, turn.query.find(one.words), one.refs) for one in meant)
+    return References(tuple(sorted(found, key=lambda one: one.start)), turn.carry)
+
+
 def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     """
     The node that holds an entity, and the turn that it comes from.
@@ -107,6 +118,50 @@ def nodes_of(references: References, reader: NodeReader) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+@dataclass(frozen=True)
+class Subject:
+    """What the last turn was about as a whole, which a pronoun means where it names no single thing."""
+
+    query: str
+    """The query with it."""
+    title: str
+    """What it is."""
+    node_id: str
+    """The note that the last reply quoted a list of, or the statement that it noted."""
+    turn: int
+    """The last turn."""
+
+    @property
+    def content(self) -> dict[str, object]:
+        """It as content_reference."""
+        return {"title": self.title, "node_id": self.node_id, "source_turn": self.turn}
+
+
+def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
+    """
+    What a pronoun of a short query means, if the last turn noted a statement or quoted a list of one note.
+
+    Args:
+        turn: The running turn.
+        reader: Knows what the last turn noted and quoted.
+    """
+    query, last = turn.query, turn.earlier[-1:]
+    pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
+    if pronoun is None or not last or len(find_query_words(query)) > _MOST_WORDS:
+        return None
+    quoted = {one.origin for one in reader.load(f"turn:{last[0]}").items if one.origin}
+    told = [node for node in reader.statements() if node.source_turn == last[0]]
+    if told and quoted <= {node.id for node in told}:
+        said = " ".join(node.items[0].text for node in told)
+        return Subject(f"{query} {said}", said, told[-1].id, last[0])
+    listing = turn.carry.registry.listing
+    note = next(iter(quoted)) if len(quoted) == 1 else ""
+    if not note.startswith("knowledge:") or listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
+        return None
+    title, end = reader.load(note).title, pronoun.start + len(pronoun.words)
+    return Subject(f"{query[: pronoun.start]}{title}{query[end:]}", title, note, last[0])
+
+
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
     """
     Key of the kept content that a query speaks of; None if it speaks of none.
@@ -117,12 +172,12 @@ def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
         words: Terms of the query that matter.
     """
     entries = carry.content_archive.entries
-    named = [one.key for one in entries if one.key in query]
+    named = [one.key for one in entries if one.is_draft and one.key in query]
     if named:
         return named[-1]
     wanted = set(words)
     scores = {one.key: len(wanted & set(one.description.lower().split())) for one in entries}
     found = [one for one in reversed(entries) if one.type.lower() in wanted or scores[one.key] > 1]
     if not found and asks_again(query):
-        found = [one for one in reversed(entries) if _DRAFT_KEY.fullmatch(one.key)][:1]
+        found = [one for one in reversed(entries) if one.is_draft][:1]
     return max(found, key=lambda one: scores[one.key]).key if found else None

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from panda.choosing.decision import Option
 from panda.documents.problems import Problem
 from panda.documents.sentences import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, StoreError
 from panda.memory.gathered import answer_items
 from panda.phases.asking import ask
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
 from panda.retrieval.overlap import share_of_words

@@ -1,43 +1,57 @@
 """Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import PurePosixPath
+from itertools import groupby
 from typing import Any
 
-from panda.documents.antecedents import parts_about_one_thing
+from panda.choosing.decision import Option
 from panda.documents.context import ContextDocument, Meta, Section, Text
-from panda.documents.escaping import escape_quote
 from panda.documents.evidence import Proof, find_claims, find_proofs
 from panda.documents.last_seen import with_last_seen
-from panda.documents.questions import asks_for_several
-from panda.documents.sentences import one_line
 from panda.errors import MemoryNodeError
+from panda.language.antecedents import parts_about_one_thing
+from panda.language.conversation import without_greeting
+from panda.language.dates import find_days
 from panda.language.stemming import split_terms
+from panda.language.topics import claim_type
 from panda.memory.gathered import GatheredItem, answer_items
-from panda.memory.items import claim_type
+from panda.memory.items import Item, wanted_list
+from panda.memory.loading import is_usable
 from panda.memory.nodes import NodeReader
+from panda.phases.answer_text import MOST_ITEMS, Quoted, render_answer, without_doubles
 from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
+from panda.phases.cited_paragraphs import cited_paragraphs
 from panda.phases.contract import Advance
-from panda.phases.evidence_spans import LEAST_SHARE, TOLD, cited_text, gathered_spans, introduces, tool_spans
+from panda.phases.evidence_spans import (
+    LEAST_SHARE,
+    TOLD,
+    ClosestLines,
+    cited_text,
+    gathered_spans,
+    introduces,
+    tool_spans,
+)
+from panda.phases.item_repair import repair_of
+from panda.phases.list_follow_ups import follow_up, lines_asked_for, tells_none_apart
+from panda.phases.noted import Noting, render_noted
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.recalling import recalled_items
-from panda.phases.tool_outcome import attachments, kept_again, render_response, shortfall
+from panda.phases.statements_since import told_since
+from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
-from panda.recipes.executor import RecipeExecutor
+from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.overlap import share_of_words
-from panda.retrieval.rules import asks_for_details
 from panda.session.curating import uses_excluded
-from panda.session.words import without_greeting
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 
 _PAGE = "visit:"
 _CURRENT = (_PAGE, "research:")
+_NOTED = ("knowledge:", "fact:")
 _LISTING = ("turn:", "knowledge:")
-_ALIKE = 0.8
 _MOST_CONTESTED = 2
 _SAME_THING = 2
 """How many words two prices share that are of the same thing; a budget shares fewer with a price."""
@@ -50,61 +64,93 @@ class Synthesizer:
     Args:
         executor: Asks the recipe.
         reader: Gives the sources' files.
+        closest: Orders lines by how close they are to the query.
+        noting: Stages what is told.
     """
 
     number = 5
     name = "synthesizer"
     layer = "VOICE"
 
-    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
+    def __init__(
+        self, executor: RecipeExecutor, reader: NodeReader, closest: ClosestLines, noting: Noting
+    ) -> None:
         self._executor = executor
+        self._noting = noting
+        self._closest = closest
         self._reader = reader
 
     def run(self, turn: Turn) -> Advance:
-        """Answer with evidence, quotations citing their nodes; if nothing answers, say what was searched."""
+        """Note what is told, answer with evidence that cites its nodes, or say what was searched."""
+        noted = self._noting.of(turn)
+        told = [GatheredItem(text, (f"turn:{turn.turn}",)) for text in dict.fromkeys(n.text for n in noted)]
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
         texts = {item.text for item in rejected}
         kept = kept_again(turn)
-        recalled = recalled_items(turn)
         quotes = not self._executor.writes(
             self._executor.book.recipe_for("phase5_synthesizer", turn.mode).key
         )
-        spans = [] if recalled and quotes else self._spans(turn, kept)
+        followed = follow_up(turn, self._reader) if quotes else None
+        recalled = recalled_items(turn) or list(followed.items if followed else ())
+        only_tells = turn.reading.mood == "tells"
+        undone = quotes and not recalled and is_undone(turn)
+        spans = [] if quotes and (recalled or only_tells or undone) else self._spans(turn, kept)
         spans = [span for span in spans if span.text not in texts]
+        if not quotes:  # a model that writes may speak of what it was told
+            spans += [Option(f"n{n}", one.text, one.node_ids) for n, one in enumerate(told, 1)]
+        closest = self._closest.closest(turn.meant, spans) if quotes else spans
+        named = self._closest.closest(turn.meant, of_named_pages(turn, spans))
+        repair = None if quotes else repair_of(turn, told)
+        recipe = self._executor.book.recipe_for("phase5_synthesizer", turn.mode)
+        sources = _sources(spans)
+        if recipe.output_format != "json":  # paragraphs cite them by number
+            sources = [replace(one, id=str(n)) for n, one in enumerate(sources, 1)]
         reply = ask(
             self._executor,
             "phase5_synthesizer",
             turn,
-            options={"answer": spans, "named": of_named_pages(turn, spans), "sources": _sources(spans)},
-            guidance=turn.reason,
+            options={"answer": closest, "named": named, "sources": sources},
+            guidance=repair.guidance if repair else turn.reason,
         )
         origin = {span.text: span.node_ids for span in spans}
         written = [
-            GatheredItem(text, origin.get(text) or tuple(dict.fromkeys(item["node_ids"])))
-            for item in reply.values["items"]
-            if (text := self._ungreeted(turn, one_line(item["text"])))
+            GatheredItem(text, origin.get(text) or tuple(dict.fromkeys(item.node_ids)))
+            for item in _said(reply, sources)
+            if (text := self._ungreeted(turn, _tidy(item.text)))
         ]
-        written = self._with_lists(turn, written, spans)
-        written += _asked_on(turn.meant, written, spans) if quotes else []
+        if repair:
+            written = repair.merged(written)
+        if quotes:
+            written = self._with_lists(turn, written, spans)
+            written += _asked_on(turn.meant, written, spans)
         written = [*(one for one in _contested(turn) if one not in written), *written] or recalled
         fresh = [item for item in written if item not in rejected]
         items = without_doubles(
             fresh or written
         )  # what is said again is refused again: it may not pass as nothing
-        node_ids = list(dict.fromkeys(node_id for item in items for node_id in item.node_ids))
+        items = [item for item in items if item not in told]
+        leads: Mapping[GatheredItem, str] = {}
+        if quotes and not recalled:
+            since = told_since(turn, items, self._reader, self._closest)
+            items, leads = [one for one in since.items if one in items or one not in rejected], since.leads
+        node_ids = list(dict.fromkeys(node_id for item in (*told, *items) for node_id in item.node_ids))
         provenance = [self._provenance(turn, node_id) for node_id in node_ids]
         attached = [*attachments(turn), *kept]
         proofs = self._proofs(turn, [item for item in items if item.text not in origin])
-        said = render_answer(items, node_ids, provenance, proofs) if items else self._nothing(turn, kept)
+        lead = [render_noted(noted, " [1]")] if noted else []
+        lead += [followed.left_out] if followed and followed.left_out and items == recalled else []
+        lead += [] if items or (noted and only_tells) else [self._nothing(turn, kept)]
+        said = render_answer(items, node_ids, provenance, proofs, self._quoted(turn, items), lead, leads)
         body = "\n\n".join([said, *shortfall(turn)])
+        answered = bool(items or attached or (noted and only_tells))
         meta = {
-            "answered": bool(items or attached),
-            "items": [{"text": item.text, "node_ids": list(item.node_ids)} for item in items],
+            "answered": answered,
+            "items": [{"text": item.text, "node_ids": list(item.node_ids)} for item in (*told, *items)],
             "node_ids": node_ids,
             "provenance": provenance,
         }
         turn.folder.write_text(RESPONSE_MD, render_response(body, attached))
-        return Advance(Section(5, (Meta(meta), Text(body))), answered=bool(items or attached))
+        return Advance(Section(5, (Meta(meta), Text(body))), answered=answered)
 
     def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
         """How the numbers follow that no cited node holds."""
@@ -120,28 +166,65 @@ class Synthesizer:
     def _with_lists(
         self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]
     ) -> list[GatheredItem]:
-        """The items with what belongs to them, as far as it is on offer: to the head of a list its items, to
-        a detail of a page all others, if the query wants details."""
+        """The items with what belongs to them: in the place of a line the list that is wanted with it, to a
+        detail of a page all others on offer, if the query wants details."""
         offered = {(span.text, span.node_ids) for span in spans}
-        meant = turn.meant
-        several, detailed = asks_for_several(meant), asks_for_details(meant)
+        detailed, carry = turn.reading.details, present_carry(turn)
+        quoted = self._quoted(turn, [one for one in items if (one.text, one.node_ids) in offered])
+        headed = {one.list_name for one in quoted.values() if one.line.heads}
         found: list[GatheredItem] = []
         for item in items:
-            found += [item] if item not in found else []
             node_id = item.node_ids[0]
-            if detailed and node_id.startswith(_PAGE) and (item.text, item.node_ids) in offered:
-                same = [GatheredItem(s.text, s.node_ids) for s in spans if s.node_ids == item.node_ids]
-                found += [one for one in same if one not in found]
-                continue
-            saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
-            if (item.text, item.node_ids) not in offered or not saved:
-                continue
-            lines = self._reader.load(node_id).items
-            quoted = next((line for line in lines if line.text == item.text), None)
-            for line in quoted.whole_list(lines, as_member=several) if quoted else ():
-                one = GatheredItem(line.text, item.node_ids)
-                if one not in found and (one.text, one.node_ids) in offered:
-                    found.append(one)
+            together = [item]
+            if (item.text, item.node_ids) in offered and detailed and node_id.startswith(_PAGE):
+                together += [GatheredItem(s.text, s.node_ids) for s in spans if s.node_ids == item.node_ids]
+            elif item in quoted:
+                line, name = quoted[item].line, quoted[item].list_name
+                mine = [one.line for one in quoted.values() if one.list_name == name]
+                node, several = self._reader.load(node_id), len(mine) > 1
+                all_ = turn.reading.all or (several and tells_none_apart(turn.meant, mine))
+                whole = wanted_list(line, node.items, node.title, turn.meant, all_=all_)
+                if not whole and name in headed:
+                    head = next(one for one in node.items if one.heads == (line.heads or line.list_id))
+                    whole = wanted_list(head, node.items, node.title, turn.meant, all_=all_)
+                    together = [] if line.heads and not whole and len(items) > 1 else together
+                asked = lines_asked_for(turn.meant, line, node, whole, several=several)
+                whole = whole if asked is None else asked
+                whole = [one for one in whole if is_usable(one) and not uses_excluded([one.text], carry)]
+                heads = sum(one.heads is not None for one in whole)
+                listed = [GatheredItem(one.text, item.node_ids) for one in whole[: MOST_ITEMS + heads]]
+                together = listed if item in listed or asked else [item, *listed]
+            found += [one for one in together if one not in found]
+        return self._in_order(turn, found)
+
+    def _in_order(self, turn: Turn, items: Sequence[GatheredItem]) -> list[GatheredItem]:
+        """The items, lines of one list that stand together in its order."""
+        quoted = self._quoted(turn, items)
+        groups = groupby(items, key=lambda item: quoted[item].list_name if item in quoted else item.text)
+        return [
+            item
+            for _, group in groups
+            for item in sorted(group, key=lambda item: quoted[item].line.line or 0 if item in quoted else 0)
+        ]
+
+    def _lines(self, turn: Turn, node_id: str) -> Sequence[Item]:
+        """The lines of a saved turn or note, which know their lists; none of anything else."""
+        is_saved = node_id.startswith(_LISTING) and node_id != f"turn:{turn.turn}"
+        return self._reader.load(node_id).items if is_saved else ()
+
+    def _quoted(self, turn: Turn, items: Sequence[GatheredItem]) -> dict[GatheredItem, Quoted]:
+        """The items that are lines of a list or head one, and how many of it are missing where several are
+        there."""
+        found: dict[GatheredItem, Quoted] = {}
+        for node_id in dict.fromkeys(item.node_ids[0] for item in items):
+            lines = self._lines(turn, node_id)
+            mine = {item.text: item for item in items if item.node_ids[0] == node_id}
+            for line in lines:
+                if line.text in mine and (line.list_id or line.heads):
+                    listed = [one for one in lines if line.list_id and one.list_id == line.list_id]
+                    shown = sum(one.text in mine for one in listed)
+                    left_out = len(listed) - shown if shown > 1 or turn.reading.all else 0
+                    found[mine[line.text]] = Quoted(line, f"{node_id} {line.list_id or line.heads}", left_out)
         return found
 
     def _ungreeted(self, turn: Turn, text: str) -> str:
@@ -159,7 +242,7 @@ class Synthesizer:
         carry = present_carry(turn)
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
         spans = self._dated(turn, _of_one_thing(turn.meant, spans))
-        detailed = asks_for_details(turn.meant)
+        detailed = turn.reading.details
         details = [span for span in spans if detailed and span.node_ids[0].startswith(_PAGE)]
         if details or not analysis["data_requirements"]["needs_current_prices"]:
             return details or spans
@@ -167,12 +250,15 @@ class Synthesizer:
         return [s for s in spans if introduces(turn.meant, s.text) or not _is_outdated(s, current)]
 
     def _dated(self, turn: Turn, spans: Sequence[Option]) -> list[Option]:
-        """The evidence, what was told of prices and stock with its date, once a page was looked at again."""
-        anew = read_anew(turn.steps())
+        """The evidence, what was told of prices and stock with its date: by notes and facts where today's are
+        asked for, by turns and research once a page was looked at again."""
+        told_by = TOLD if read_anew(turn.steps()) else ()
+        if turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_current_prices"]:
+            told_by = (*told_by, *_NOTED)
         dated = []
         for span in spans:
             changes = claim_type(span.text) in ("price", "availability")
-            told = anew and changes and span.node_ids[0].startswith(TOLD)
+            told = changes and span.node_ids[0].startswith(told_by) and not find_days(span.text)
             at = self._time_of(span.node_ids[0]) if told else None
             dated.append(replace(span, text=with_last_seen(span.text, at)) if at else span)
         return dated
@@ -200,6 +286,10 @@ class Synthesizer:
         if turn.read(QUERY_ANALYSIS_JSON)["intent"] == "greeting":
             text = self._executor.book.recipe_for("phase5_synthesizer", turn.mode).variables["greeting"]
             return without_greeting(text) if turn.carry.flow.greeted else text
+        if turn.reading.mood == "tells":
+            return "All right."
+        if is_undone(turn):
+            return "This can't be done here: no tool at hand carries it out. Nothing was changed or sent."
         searched = turn.read(GATHERED_CONTEXT_JSON)["sections"]
         names = [node_id for section in searched for node_id in section["node_ids"]]
         names += [span.node_ids[0] for span in tool_spans(turn)]
@@ -225,10 +315,22 @@ def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
         turn: The running turn.
         spans: All evidence on offer.
     """
-    wanted = named_pages(turn.query)
+    wanted = named_pages(turn)
     read = [s for s in turn.steps() if s["tool"] == "web.fetch" and s["arguments"].get("url") in wanted]
     nodes = {claim["node_id"] for step in read for claim in step["claims"]}
     return [span for span in spans if nodes & set(span.node_ids)]
+
+
+def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
+    """The items of a reply; of one in markdown its paragraphs, which cite the sources by number."""
+    if "items" not in reply.values:
+        return cited_paragraphs(str(reply.values["text"]), [one.text for one in sources])
+    return [GatheredItem(item["text"], tuple(item["node_ids"])) for item in reply.values["items"]]
+
+
+def _tidy(text: str) -> str:
+    """A written item without white space around it and behind its lines, one empty line at most between."""
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in text.strip().split("\n")))
 
 
 def _sources(spans: Sequence[Option]) -> list[Option]:
@@ -280,53 +382,3 @@ def _rejected(attempt: ContextDocument) -> list[GatheredItem]:
     judgement = attempt.section(6)
     texts: Any = judgement.meta.get("rejected", []) if judgement else []
     return [item for item in answer_items(attempt.section(5)) if item.text in texts]
-
-
-def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
-    """
-    The items without those that say nearly the same as an earlier one.
-
-    >>> without_doubles([GatheredItem("Price $697", ("a",)), GatheredItem("price $697", ("b",))])
-    [GatheredItem(text='Price $697', node_ids=('a',))]
-    """
-    kept: list[GatheredItem] = []
-    for item in items:
-        words = set(item.text.lower().split())
-        others = (set(other.text.lower().split()) for other in kept)
-        if not any(len(words & other) / len(words | other) >= _ALIKE for other in others):
-            kept.append(item)
-    return kept
-
-
-def render_answer(
-    items: Sequence[GatheredItem],
-    node_ids: Sequence[str],
-    provenance: Sequence[str],
-    proofs: Sequence[Proof] = (),
-) -> str:
-    """
-    The answer as the user reads it: each item with its marks, then the list of sources and what was computed.
-
-    >>> print(render_answer([GatheredItem("$697", ("visit:a",))], ["visit:a"], ["turns/x/manifest.json"]))
-    $697 [1]
-    <BLANKLINE>
-    Sources:
-    - [1] visit:a, turns/x
-
-    Args:
-        items: What is answered.
-        node_ids: Every node that an item cites, each once.
-        provenance: The file of each.
-        proofs: How numbers follow that no node holds.
-    """
-    marks = ["".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in items]
-    lines = [escape_quote(item.text) + mark for item, mark in zip(items, marks, strict=True)]
-    places = zip(node_ids, provenance, strict=True)
-    sources = [f"- [{n}] {node_id}, {_place(place)}" for n, (node_id, place) in enumerate(places, 1)]
-    computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
-    return "\n\n".join(lines) + "\n\nSources:\n" + "\n".join([*sources, *computed])
-
-
-def _place(provenance: str) -> str:
-    path = PurePosixPath(provenance)
-    return path.parent.as_posix() if path.name == "manifest.json" else provenance

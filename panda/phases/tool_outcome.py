@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from panda.documents.questions import orders_change
 from panda.errors import StoreError
+from panda.language.conversation import asks_again, orders_change
+from panda.language.narrowing import orders_to_look
+from panda.phases.evidence_spans import LOOKING_UP
 from panda.phases.turn import Turn
-from panda.session.words import asks_again
 from panda.storage.files import read_text
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, below
 
@@ -38,10 +39,14 @@ def render_response(body: str, attached: Sequence[str]) -> str:
 
 
 def kept_again(turn: Turn) -> list[str]:
-    """The kept content that the query asks to see again, word for word; [] if this turn wrote something."""
+    """The kept draft that the query asks to see again, word for word; [] if this turn wrote something."""
     key = turn.read(QUERY_ANALYSIS_JSON).get("kept_content")
     entry = next((one for one in turn.carry.content_archive.entries if one.key == key), None)
-    if entry is None or not (asks_again(turn.query) or entry.key in turn.query):
+    if (
+        entry is None
+        or not entry.is_draft
+        or not (entry.key in turn.query or any(asks_again(one.text) for one in turn.reading.clauses))
+    ):
         return []
     if any(step["kind"] == "generate" and step["status"] == "success" for step in turn.steps()):
         return []
@@ -51,6 +56,23 @@ def kept_again(turn: Turn) -> list[str]:
         turn.warn(f"{entry.path} cannot be read: {exc.message}")
         return []
     return [f"### {entry.key}\n\n{text.rstrip()}"]
+
+
+def is_undone(turn: Turn) -> bool:
+    """
+    Whether the query orders what no tool here carried out: that is no question, and nothing answers it.
+
+    Only where every clause orders, none to find or show something, and the plan was to use tools.
+    """
+    clauses = turn.reading.clauses
+    orders = bool(clauses) and all(one.mood == "orders" and not orders_to_look(one.text) for one in clauses)
+    done = any(step["status"] == "success" and step["tool"] not in LOOKING_UP for step in turn.steps())
+    planned = turn.read(PLAN_JSON)["next_step"] == "coordinator"
+    return turn.mode == "chat" and orders and planned and not done
+
+
+def _ordered(turn: Turn) -> list[str]:
+    return [one.text for one in turn.reading.clauses if one.mood == "orders"]
 
 
 def _longest_fence(text: str) -> int:
@@ -63,7 +85,7 @@ def shortfall(turn: Turn) -> list[str]:
     plan = turn.read(PLAN_JSON)
     progress = plan["progress"]
     wrote = any(step["kind"] == "write" and step["status"] == "success" for step in turn.steps())
-    unchanged = turn.mode == "code" and orders_change(turn.query) and not wrote
+    unchanged = turn.mode == "code" and not wrote and any(map(orders_change, _ordered(turn)))
     told = ["No file was changed."] if unchanged else []
     if progress is None or plan["next_step"] != "coordinator" or progress["ending"] == "done":
         return told

@@ -10,8 +10,10 @@ from panda.compression.tokens import count_tokens
 from panda.documents.context import ContextDocument
 from panda.documents.sections import SECTIONS
 from panda.errors import HaltError, QueryError
+from panda.language.reading import Reading
 from panda.recipes.recordings import Recordings
 from panda.session.session_file import Session
+from panda.session.turn_files import stored_reading
 from panda.session.values import EMPTY, Carry
 from panda.storage.files import read_text
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
@@ -104,6 +106,12 @@ class Turn:
         if self.phase == 0 or not self.folder.has(QUERY_ANALYSIS_JSON):
             return self.query
         return str(self.read(QUERY_ANALYSIS_JSON)["resolved_query"])
+
+    @property
+    def reading(self) -> Reading:
+        """What the query means, once phase 0 has read it."""
+        analysis = self.read(QUERY_ANALYSIS_JSON) if self.folder.has(QUERY_ANALYSIS_JSON) else {}
+        return stored_reading(analysis, self.query)
 
     @property
     def earlier(self) -> tuple[int, ...]:

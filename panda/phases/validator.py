@@ -3,22 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
-from panda.documents.questions import is_question
+from panda.documents.sentences import one_line
+from panda.language.conversation import claims_done, without_greeting
+from panda.language.questions import is_question
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.nodes import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import NodeLoader, cited_text
+from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_text
 from panda.phases.goals import goal_verdicts
+from panda.phases.list_follow_ups import recalled
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
-from panda.recipes.choices import Option
 from panda.recipes.executor import RecipeExecutor
-from panda.retrieval.overlap import share_of_words
 from panda.session.step_records import step_type
-from panda.session.words import claims_done, without_greeting
 from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2
@@ -32,19 +33,23 @@ class Validator:
     Args:
         executor: Asks the recipe.
         reader: Loads the cited nodes.
+        closest: Says how close the items are to the query.
     """
 
     number = 6
     name = "validator"
     layer = "MIND"
 
-    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
+    def __init__(self, executor: RecipeExecutor, reader: NodeReader, closest: ClosestLines) -> None:
         self._executor = executor
+        self._closest = closest
+        self._reader = reader
         self._check = AnswerCheck(reader)
 
     def run(self, turn: Turn) -> Outcome:
         """Check every item against its nodes, then ask whether the answer answers."""
-        items = answer_items(turn.context.section(5))
+        told = {one.text for one in turn.reading.statements}
+        items = [item for item in answer_items(turn.context.section(5)) if item.text not in told]
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
         issues, rejected = self._check.check_items(turn, items)
@@ -53,13 +58,11 @@ class Validator:
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
-            meant = turn.meant
-            options = [
-                Option(f"a{n}", item.text, tuple(item.node_ids), share_of_words(meant, item.text))
-                for n, item in enumerate(items, 1)
-            ]
+            plain = [Option(f"a{n}", item.text, tuple(item.node_ids)) for n, item in enumerate(items, 1)]
+            options = self._closest.rate(turn.meant, plain)
             parts = [Option(goal["id"], goal["goal"]) for goal in goals]
-            past = [Option(f"turn:{n}", f"Turn {n}", (), 1.0) for n in recalled_turns(turn)]
+            recipe = self._executor.book.recipe_for("phase6_validator", turn.mode)
+            past = recalled(turn, self._reader, self._executor.writes(recipe.key))
             reply = ask(
                 self._executor,
                 "phase6_validator",
@@ -98,10 +101,11 @@ class AnswerCheck:
     def check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
         """What is wrong with items, a sentence each, and the texts of those items."""
         issues, rejected, steps = [], [], turn.steps()
-        past = bool(recalled_turns(turn))  # what was done is told of turns that did it
+        done = recalled_turns(turn) or turn.reading.statements or _anything_written(steps)
         for item in items:
             sources = [cited_text(self._reader, turn, steps, node_id) for node_id in item.node_ids]
             found = "\n".join(text for text in sources if text)
+            is_quoted = item.text in one_line(found)
             said = without_greeting(item.text)
             missing = [
                 claim.text for claim in check_evidence(said, sources, about=[turn.query, *item.node_ids])
@@ -112,14 +116,9 @@ class AnswerCheck:
                 issues.append(
                     f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}"
                 )
-            elif (
-                item.text not in found
-                and claims_done(item.text)
-                and not past
-                and not _anything_written(steps)
-            ):
+            elif not is_quoted and claims_done(item.text) and not done:
                 issues.append(f"{item.text!r:.80} tells of something that no tool has done")
-            elif is_question(item.text):
+            elif not is_quoted and is_question(item.text):
                 issues.append(f"{item.text!r:.80} asks instead of answering")
             else:
                 continue

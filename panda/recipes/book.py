@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
+from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
-from panda.recipes.fits import FITS_DIR, Fit, load_fit
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.schemas import choice_specs
 from panda.recipes.typed_reader import Report, TypedReader, raise_fault

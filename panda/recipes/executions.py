@@ -55,6 +55,7 @@ def execution_lines(ran: Ran, *, timestamp: str) -> Iterator[Mapping[str, object
         "success": reply is not None,
         "schema_valid": reply is not None,
         "confidence": reply.confidence if reply else None,
+        "gate": reply.gate if reply else None,
         "retries": max(0, ran.attempts - 1),
         "compression_applied": bool(ran.cuts),
         "compression_savings": sum(cut.before_tokens - cut.after_tokens for cut in ran.cuts),

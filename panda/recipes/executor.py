@@ -1,43 +1,49 @@
 """
 The recipe executor (S3 §15): the only caller of a model.
 
-One execution: fit the inputs, build the prompt, let the model write the text properties (if it writes) and
-score the choices, fill templates, check the reply, retry with the error, log. What a model cannot do it is
-not asked to do: a model that does not write leaves text to the recipe's templates, a model that cannot score
-chooses by generation under the schema, without a confidence.
+One execution: fit the inputs, build the prompt, ask the model, fill templates, check the reply, retry with
+the error, log. A model that only chooses scores the choices by their decision lists and leaves text to the
+recipe's templates. A model that writes gives text and choices in one reply under the schema, the choices
+last; if it scores too, the confidence of the deciding choice is the probability of its value in that reply,
+else there is none.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
+from panda.choosing.ask import Ask, Memo
+from panda.choosing.choice import choose, written_choice
+from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.compression.fitting import Cut, InputDocument
 from panda.compression.limits import Limits
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, ReplyError
-from panda.models.contract import GenerateParams, Message, Model
+from panda.models.contract import Encoder, GenerateParams, Message, Model, ScoreCase
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import Choice, written_choice
 from panda.recipes.evidence_gate import find_unlinked
 from panda.recipes.executions import Ran, execution_lines
 from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
-from panda.recipes.reply import Reply, find_fault, parse_object
+from panda.recipes.reply import Gate, Reply, find_fault, parse_object, value_span
 from panda.recipes.room import fit_request
-from panda.recipes.schemas import ChoiceSpec, choice_specs, plain_schema, text_properties
-from panda.recipes.scoring import ChoiceScorer, Memo
+from panda.recipes.schemas import choice_specs, lenient_properties, plain_schema, text_properties
 from panda.recipes.templates import fill_templates, replaced_texts, template_sources, without_replaced
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
 
 class Layers(Protocol):
-    """Gives the model of a layer, and frees what of it was loaded on demand."""
+    """Gives the model of a layer and frees what of it was loaded on demand; gives the encoder, if any."""
 
     def model(self, layer: str) -> Model: ...
     def release(self, layer: str) -> None: ...
+    def encoder(self) -> Encoder | None: ...
 
 
 class RecipeExecutor:
@@ -47,6 +53,7 @@ class RecipeExecutor:
     Args:
         book: Recipes and prompts.
         layers: Models by layer.
+        encoder: Gives the vectors that choices read; None decides without.
         clock: The present.
         log: Takes one line of the executions log.
         count: Maps a text to budget tokens.
@@ -57,6 +64,7 @@ class RecipeExecutor:
         self,
         book: RecipeBook,
         layers: Layers,
+        encoder: Encoder | None = None,
         *,
         clock: Clock,
         log: Callable[[Mapping[str, object]], None],
@@ -66,6 +74,7 @@ class RecipeExecutor:
         self.limits = limits or Limits()
         self.book = book
         self._layers = layers
+        self._encoder = encoder
         self._clock = clock
         self._log = log
         self._count = count
@@ -113,12 +122,13 @@ class RecipeExecutor:
         self._memo.clear()
         return _Execution(self, self.book.load_recipe(key), request, journal).decide(name)
 
-    def scorer(
-        self, key: str, name: str, request: Request | None, journal: Journal
-    ) -> tuple[ChoiceScorer, ChoiceSpec]:
-        """What makes one choice of a recipe, and the choice: for tuning."""
-        execution = _Execution(self, self.book.load_recipe(key), request or Request(""), journal)
-        return execution.scorer, next(spec for spec in execution.specs if spec.name == name)
+    def asking(
+        self, key: str, name: str, request: Request, journal: Journal
+    ) -> tuple[ChoiceSpec, ChoiceInputs, Ask]:
+        """One choice of a recipe, what it looks at, and what its scorers ask: for tuning."""
+        execution = _Execution(self, self.book.load_recipe(key), request, journal)
+        spec = next(spec for spec in execution.specs if spec.name == name)
+        return spec, execution.inputs(str), execution.ask(spec)
 
     def _write_log(self, made: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
         ran = Ran(made.recipe, made.journal, made.writer, seconds, made.attempts, made.cuts, ended)
@@ -139,13 +149,14 @@ class _Execution:
         self.prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
         self.specs = choice_specs(recipe.output_schema, path=recipe.path)
         self.texts = text_properties(recipe.output_schema)
+        self.lenient = lenient_properties(recipe.output_schema)
         self.sources = template_sources(recipe) if self.model.info.writes else set()
         self.optional = self.sources if self.model.info.writes else set(replaced_texts(recipe))
         self.shown = without_replaced(recipe, request) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
+        self.was_cut = False
         self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
-        self.scorer = ChoiceScorer(executor.book, recipe, self.model, executor._memo, journal, self.writer)
 
     def run(self) -> Reply:
         gates = self.recipe.quality_gates
@@ -195,26 +206,29 @@ class _Execution:
         )
         return build(documents)
 
+    def _written(self) -> tuple[str, ...]:
+        """The texts that the model writes, after a reply that was cut only those that may not be missing."""
+        if not self.model.info.writes:
+            return ()
+        left_out = self.lenient if self.was_cut else ()
+        return tuple(name for name in self.texts if name not in left_out)
+
     def _asked(self) -> tuple[str, ...]:
         """Properties that the prompt shows: what the model writes, or else what it chooses."""
-        info = self.model.info
-        written = self.texts if info.writes else ()
-        if written and info.scores:
-            return written
+        written = self._written()
         return (*written, *(spec.name for spec in self.specs if spec.name not in self.sources))
 
     def _asks_with_messages(self) -> bool:
-        text = bool(self.texts) or self.recipe.output_format != "json"
-        writes = self.model.info.writes and text
         labels = any(step.scorer == "label" and step.scores for spec in self.specs for step in spec.steps)
-        return writes or labels or not self.model.info.scores
+        return self.model.info.writes or labels or not self.model.info.scores
 
     def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
         """One attempt: what the model said, the reply if it passed, and else why it did not."""
         info, recipe = self.model.info, self.recipe
         specs = [spec for spec in self.specs if spec.name not in self.sources]
-        written = self.texts if info.writes else ()
-        drawn = [spec for spec in specs if not info.scores and self._has_options(spec)]
+        written = self._written()
+        by_list = info.scores and not info.writes
+        drawn = [spec for spec in specs if not by_list and self._has_options(spec)]
         names = [*written, *(spec.name for spec in drawn)]
         values: dict[str, Any] = {}
         choices: dict[str, Choice] = {}
@@ -231,11 +245,13 @@ class _Execution:
             error = None
         if error:
             return received, None, error
-        for spec in specs if info.scores else ():
-            choices[spec.name] = self._choose(spec, lambda: messages)
-        for spec in specs if not info.scores else ():
-            if spec.name in values or spec.many:  # a subset of no options is empty
+        for spec in specs:
+            if by_list:
+                choices[spec.name] = self._choose(spec, lambda: messages)
+            elif spec.name in values or spec.many:  # a subset of no options is empty
                 choices[spec.name] = written_choice(spec, values.get(spec.name, []))
+        if info.scores and not by_list and received is not None:
+            self._measure(choices, messages, received)
         for name, choice in choices.items():
             if choice.value is not None:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
@@ -245,6 +261,17 @@ class _Execution:
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
         return received, self._reply(values, choices), None
+
+    def _measure(self, choices: dict[str, Choice], messages: Sequence[Message], said: str) -> None:
+        """Give the deciding choice of a written reply the probability of its value there as confidence."""
+        spec = next((spec for spec in reversed(self.specs) if spec.values and spec.name in choices), None)
+        place = value_span(said, spec.name) if spec else None
+        if spec is None or place is None:
+            return
+        case = ScoreCase(said[: place[0]], said[slice(*place)])
+        ((logprob, _),) = self.ask(spec).score(self.model.render_chat(messages), [case])
+        made = choices[spec.name]
+        choices[spec.name] = replace(made, confidence=round(math.exp(min(0.0, logprob)), 4))
 
     def _has_options(self, spec: ChoiceSpec) -> bool:
         return bool(spec.values or self.request.options.get(spec.name))
@@ -264,15 +291,34 @@ class _Execution:
         digest = self.model.info.digest
         recorded = self.journal.recordings.completion(recipe.key, digest, messages, params)
         completion = recorded or self.model.generate(messages, params)
-        self.writer.write_generate(messages, params, completion, self.attempts)
+        lenient = [name for name in self.lenient if name in (names or ())]
+        self.writer.write_generate(messages, params, completion, self.attempts, lenient)
         if completion.finish_reason == "length":
+            self.was_cut = True
             return completion.text, f"the reply was cut after {params.max_tokens} tokens; be shorter"
         return completion.text, None
 
     def _choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:
         """One choice; the messages are made only if a scorer reads them."""
-        return self.scorer.choose(
-            spec, self.request, lambda: self.model.render_chat(messages()), self.attempts
+        return choose(spec, self.inputs(lambda: self.model.render_chat(messages())), self.ask(spec))
+
+    def inputs(self, pack: Callable[[], str]) -> ChoiceInputs:
+        """What the choices look at."""
+        documents = {document.name: document.text for document in self.request.documents}
+        return ChoiceInputs(self.request.scored, self.request.options, pack, documents)
+
+    def ask(self, spec: ChoiceSpec) -> Ask:
+        """What the scorers of a choice ask."""
+        book, recipe = self.executor.book, self.recipe
+        return Ask(
+            self.model,
+            self.executor._encoder,
+            self.executor._memo,
+            partial(book.load_prompt, where=str(recipe.path)),
+            book.fit,
+            partial(self.journal.recordings.score, recipe.key),
+            partial(self.writer.write_choose, spec.name, attempt=self.attempts),
+            recipe.quality_gates.timeout_ms / 1000,
         )
 
     def decide(self, name: str) -> Choice:
@@ -286,7 +332,7 @@ class _Execution:
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
         schema = plain_schema(self.recipe.output_schema, only=names, options=self._ids())
-        return find_fault(values, schema, optional=sorted(self.optional))
+        return find_fault(values, schema, optional=sorted(self.optional), lenient=self.lenient)
 
     def _ids(self) -> dict[str, list[str]]:
         return {name: [option.id for option in options] for name, options in self.request.options.items()}
@@ -296,5 +342,7 @@ class _Execution:
         made = choices.get(deciding[-1]) if deciding else None
         threshold = self.recipe.quality_gates.confidence_threshold
         confidence = made.confidence if made else None
-        below = threshold is not None and (confidence is None or confidence < threshold)
-        return Reply(self.recipe, values, choices, confidence, below, self.attempts, tuple(self.cuts))
+        gate: Gate | None = None
+        if threshold is not None:
+            gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
+        return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))

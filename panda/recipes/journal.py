@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, ScoreCase, Usage
+from panda.choosing.ask import Pass
+from panda.models.contract import Completion, GenerateParams, Message, ModelInfo, Usage
 from panda.recipes.recipe import Recipe
 from panda.recipes.recordings import Recordings
 from panda.storage.layout import turn_name
@@ -82,9 +83,14 @@ class CallWriter:
         self._kinds: dict[str, None] = {}
 
     def write_generate(
-        self, messages: Sequence[Message], params: GenerateParams, completion: Completion, attempt: int
+        self,
+        messages: Sequence[Message],
+        params: GenerateParams,
+        completion: Completion,
+        attempt: int,
+        lenient: Sequence[str] = (),
     ) -> None:
-        """Write down one completion."""
+        """Write down one completion; *lenient* names the properties whose faults refuse no reply."""
         written = [{"role": message.role, **self._text(message), **_shown(message)} for message in messages]
         record = {
             "parameters": {
@@ -98,20 +104,14 @@ class CallWriter:
             "output": completion.text,
             "finish_reason": completion.finish_reason,
         }
-        self._write("generate", record, completion.usage, completion.seconds, attempt)
+        if lenient:
+            record["lenient"] = list(lenient)
+        if completion.reasoning:
+            record["reasoning"] = completion.reasoning
+        self._write("generate", record, completion.usage, completion.seconds, attempt, self._model)
 
-    def write_choose(
-        self,
-        name: str,
-        prefix: str,
-        cases: Sequence[ScoreCase],
-        found: Sequence[tuple[float, int]],
-        known: Sequence[bool],
-        usage: Usage,
-        seconds: float,
-        attempt: int,
-    ) -> None:
-        """Write down one scoring pass; `known` marks cases whose value an earlier call had computed."""
+    def write_choose(self, name: str, one: Pass, attempt: int) -> None:
+        """Write down one scoring pass of a property."""
         options = [
             {
                 "context": case.context,
@@ -120,10 +120,10 @@ class CallWriter:
                 "tokens": count,
             }
             | ({"known": True} if before else {})
-            for case, (value, count), before in zip(cases, found, known, strict=True)
+            for case, (value, count), before in zip(one.cases, one.found, one.known, strict=True)
         ]
-        record = {"property": name, "prefix": self._prefix(prefix), "options": options}
-        self._write("choose", record, usage, seconds, attempt)
+        record = {"property": name, "prefix": self._prefix(one.prefix), "options": options}
+        self._write("choose", record, one.usage, one.seconds, attempt, one.by)
 
     def log_fields(self) -> dict[str, object]:
         """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
@@ -141,7 +141,13 @@ class CallWriter:
         }
 
     def _write(
-        self, kind: str, record: Mapping[str, object], usage: Usage, seconds: float, attempt: int
+        self,
+        kind: str,
+        record: Mapping[str, object],
+        usage: Usage,
+        seconds: float,
+        attempt: int,
+        by: ModelInfo,
     ) -> None:
         self._kinds.setdefault(kind)
         self._journal.add_call(
@@ -151,14 +157,14 @@ class CallWriter:
                 "attempt": attempt,
                 "kind": kind,
                 "layer": self._recipe.model_layer,
-                "model": self._model.name,
-                "hashes": self._hashes,
+                "model": by.name,
+                "hashes": {**self._hashes, "model": by.digest},
                 **record,
                 "usage": {"prompt": usage.prompt, "reused": usage.reused, "output": usage.output},
                 "seconds": round(seconds, 4),
             }
         )
-        self.totals = add_usage(self.totals, usage)
+        self.totals += usage
 
     def _text(self, message: Message) -> dict[str, str]:
         return self._prefix(message.content) if message.role == "system" else {"content": message.content}
@@ -212,17 +218,3 @@ def recipe_digest(text: str, prompts: Mapping[str, str]) -> str:
         prompts: Prompt file to its text.
     """
     return text_digest(json.dumps([text, sorted(prompts.items())], ensure_ascii=False))
-
-
-def add_usage(one: Usage, two: Usage) -> Usage:
-    """
-    Tokens of both together; what is unknown in one is unknown in the sum.
-
-    >>> add_usage(Usage(1, None, 2), Usage(1, 0, 0))
-    Usage(prompt=2, reused=None, output=2)
-    """
-
-    def plus(a: int | None, b: int | None) -> int | None:
-        return None if a is None or b is None else a + b
-
-    return Usage(plus(one.prompt, two.prompt), plus(one.reused, two.reused), plus(one.output, two.output))

@@ -5,14 +5,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
 from panda.documents.escaping import escape_prompt_lines
 from panda.documents.pictures import Picture
-from panda.documents.questions import with_pages_named
 from panda.documents.sentences import one_line
 from panda.errors import RecipeKeyError
+from panda.language.hosts import with_pages_named
 from panda.models.contract import Message
-from panda.recipes.choices import Option
 from panda.recipes.recipe import Recipe
 from panda.recipes.schemas import plain_schema
 
@@ -113,7 +113,10 @@ def render_options(name: str, options: Sequence[Option]) -> str:
     >>> render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
     '===== Options: relevant =====\\n- turn:1 | Turn 1: laptops'
     """
-    lines = [f"- {' '.join(option.id.splitlines())} | {one_line(option.text)}" for option in options]
+    lines = [
+        f"- {' '.join(option.id.splitlines())} | {one_line(option.shown or option.text)}"
+        for option in options
+    ]
     return "\n".join([f"===== Options: {name} =====", *lines])
 
 

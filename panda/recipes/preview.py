@@ -4,17 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.compression.fitting import Cut, InputDocument, fit_documents
 from panda.documents.context import ContextDocument
 from panda.models.contract import Message
 from panda.recipes.book import RecipeBook
-from panda.recipes.choices import Option
 from panda.recipes.documents import recipe_documents
 from panda.recipes.pack import Request, build_messages, render_options
 from panda.recipes.recipe import Recipe
 from panda.recipes.room import preserved
+from panda.recipes.schemas import text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS
-from panda.recipes.templates import template_sources
+from panda.recipes.templates import template_sources, without_replaced
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,16 @@ def preview_recipe(
         query=turn.query if turn else None,
         keep=keep,
     )
-    request = Request(query, documents, options, variables)
-    sources = template_sources(recipe)
-    asked = tuple(name for name in recipe.output_schema.get("properties", ()) if name not in sources)
+    request = without_replaced(recipe, Request(query, documents, options, variables))
+    sources, texts_first = template_sources(recipe), text_properties(recipe.output_schema)
+    choices = [name for name in recipe.output_schema.get("properties", ()) if name not in texts_first]
+    asked = (*texts_first, *(name for name in choices if name not in sources))
     messages = build_messages(recipe, prompt, request, documents, asked=asked)
-    inputs = [query, *(d.text for d in documents), *(render_options(n, o) for n, o in options.items())]
+    inputs = [
+        query,
+        *(d.text for d in documents),
+        *(render_options(n, o) for n, o in request.options.items()),
+    ]
     bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), (), asked=asked)
     return Preview(
         tuple(messages),

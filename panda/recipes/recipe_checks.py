@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
 
+from panda.choosing.decision import GAIN, MUTUAL, ChoiceSpec, Step
+from panda.choosing.sections import prompt_sections, section_items
 from panda.errors import RecipeBudgetError, RecipeError, RecipeKeyError, RecipeSchemaError
 from panda.models.grammar import compile_schema
 from panda.recipes.book import RecipeBook
 from panda.recipes.pack import Request, build_messages
-from panda.recipes.prompt_sections import prompt_sections, section_items
 from panda.recipes.recipe import Recipe
-from panda.recipes.rivals import wanted_sections
-from panda.recipes.schemas import ChoiceSpec, Step, choice_specs, plain_schema, text_properties
+from panda.recipes.schemas import choice_specs, plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
-from panda.recipes.templates import FORMS
+from panda.recipes.templates import FORMS, named_choices
 from panda.recipes.typed_reader import Report
 
 WINDOW_RESERVE_TOKENS = 1000
@@ -33,6 +33,8 @@ class LayerModel(Protocol):
     def n_ctx(self) -> int: ...
     @property
     def writes(self) -> bool: ...
+    @property
+    def thinking_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,19 @@ def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report:
         report: Takes the faults.
     """
     given = STEPS.get(step) if step else None
-    for check in (_tools, _documents, _variables, _choices, _grammar, _templates, _prompt_budget, _window):
+    checks = (
+        _tools,
+        _documents,
+        _variables,
+        _choices,
+        _grammar,
+        _templates,
+        _asking_back,
+        _read_fields,
+        _prompt_budget,
+        _window,
+    )
+    for check in checks:
         for fault in check(recipe, given, around):
             report(fault)
 
@@ -168,14 +182,14 @@ def _scorer_prompt(
     recipe: Recipe, spec: ChoiceSpec, step: Step, place: str, around: Surroundings
 ) -> Iterator[RecipeError]:
     text = _prompt(around, step.prompt) if step.prompt else None
-    if text is None or step.scorer not in ("likelihood", "channel", "fit"):
+    if text is None or step.scorer not in ("likelihood", "channel", "cosine", "options"):
         return
     try:
         sections = prompt_sections(text, str(step.prompt))
     except RecipeKeyError as exc:
         yield _fault(recipe, f"{place}.prompt", f"{step.prompt}: {exc.message}", "add its sections")
         return
-    wanted = wanted_sections(step, sections)
+    wanted = _wanted_sections(step)
     for name in wanted:
         if not sections.get(name, "").strip():
             message = f"{step.prompt} has no section `# {name}`, which the scorer {step.scorer} reads"
@@ -183,8 +197,17 @@ def _scorer_prompt(
     if "foreign" in wanted and sections.get("foreign", "").strip() and not section_items(sections["foreign"]):
         message = f"`# foreign` of {step.prompt} has no line that begins with `- `"
         yield _fault(recipe, f"{place}.prompt", message, "write each of its texts as a list item")
-    if step.scorer == "channel":
+    if step.scorer in ("channel", "cosine"):
         yield from _classes(recipe, spec, step, place, sections)
+
+
+def _wanted_sections(step: Step) -> list[str]:
+    """The sections that a step's prompt file must have, besides classes."""
+    if step.scorer == "options":
+        back = ["reverse", "unrelated question"]
+        own = {GAIN: ["shots"], MUTUAL: back, "told": ["answer"], "back": back}
+        return list(dict.fromkeys(name for part in step.reads for name in own.get(part, ())))
+    return ["shots", "foreign"] if step.scorer == "likelihood" else []
 
 
 def _classes(
@@ -201,7 +224,7 @@ def _classes(
     values = [str(value) for value in spec.values] if spec.values and not step.over else classes
     compared = classes if step.class_ is not None else [name for name in classes if name in values]
     if len(compared) < 2:
-        message = f"{step.prompt} has examples of {len(compared)} classes to compare; channel needs two"
+        message = f"{step.prompt} has examples of {len(compared)} classes to compare; it needs two"
         yield _fault(recipe, f"{place}.prompt", message, f"add `# class` sections: {', '.join(values)}")
     for name in classes if step.class_ is None else ():
         if name not in values:
@@ -218,11 +241,12 @@ def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
             message = f"{name!r} is no text property of output_schema"
             yield _fault(recipe, f"templates.{name}", message, _near(name, texts))
         if isinstance(template, Mapping) and len(template) == 1 and set(template) <= set(FORMS):
-            ((form, chosen),) = template.items()
-            known = choices if form == "objects" else subsets
-            if chosen not in known:
-                message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
-                yield _fault(recipe, f"templates.{name}.{form}", message, _near(str(chosen), known))
+            ((form, value),) = template.items()
+            known = subsets if form == "spans" else choices
+            for chosen in named_choices(value):
+                if chosen not in known:
+                    message = f"{chosen!r} is no choice of output_schema that {form} can be made of"
+                    yield _fault(recipe, f"templates.{name}.{form}", message, _near(chosen, known))
         elif not _is_template(template):
             message = (
                 "a template is a text, a list of texts, null or one of {spans|objects|instead: property}"
@@ -234,6 +258,40 @@ def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
         if name in texts and name not in recipe.templates:
             message = f"the text {name!r} is required, and the model of {recipe.model_layer} does not write"
             yield _fault(recipe, "templates", message, f"add {name}: to templates, or do not require it")
+
+
+def _asking_back(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    if given and recipe.quality_gates.below_threshold == "clarify" and not given.may_ask:
+        asking = ", ".join(step for step, inputs in STEPS.items() if inputs.may_ask)
+        message = "below_threshold is clarify, and the phase of this recipe cannot ask the user back"
+        fix = f"use retry, halt or proceed; only {asking} ask back"
+        yield _fault(recipe, "quality_gates.below_threshold", message, fix)
+
+
+def _read_fields(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    """What the phase reads of the reply and the schema does not promise."""
+    if given is None or not given.reads:
+        return
+    if recipe.output_format != "json":
+        model = around.model_of(recipe.model_layer)
+        if not given.may_be_text:
+            message = f"the phase of this recipe reads {', '.join(given.reads)} of a JSON object"
+            yield _fault(recipe, "output_format", message, "set it to json, with these in output_schema")
+        elif model is not None and not model.writes:
+            message = f"a reply in {recipe.output_format} is written, and {model.name} does not write"
+            yield _fault(recipe, "output_format", message, "set it to json, or give the layer another model")
+        return
+    properties = recipe.output_schema.get("properties", {})
+    required = recipe.output_schema.get("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        return  # reported where the recipe is loaded, or as a schema
+    for name in given.reads:
+        if name not in properties:
+            message = f"output_schema has no {name!r}, which the phase of this recipe reads"
+            yield _fault(recipe, f"output_schema.properties.{name}", message, f"add {name}: to properties")
+        elif name not in required:
+            message = f"output_schema does not require {name!r}, which the phase of this recipe reads"
+            yield _fault(recipe, "output_schema.required", message, f"add {name} to required")
 
 
 def _is_template(value: object) -> bool:
@@ -286,9 +344,10 @@ def _window(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> I
     if model is None:
         return
     needed = budget.prompt + budget.output + budget.response_reserve + WINDOW_RESERVE_TOKENS
+    needed += model.thinking_tokens
     if needed > model.n_ctx:
         yield RecipeBudgetError(
-            f"prompt, output and {WINDOW_RESERVE_TOKENS} tokens of input need {needed} tokens, "
+            f"prompt, output, thinking and {WINDOW_RESERVE_TOKENS} tokens of input need {needed} tokens, "
             f"{needed - model.n_ctx} more than the window of {model.n_ctx} tokens of {model.name}",
             where=f"{recipe.path} (token_budget)",
             fix=f"lower prompt or output, or give {recipe.model_layer} a model with a larger window",

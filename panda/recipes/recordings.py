@@ -80,7 +80,7 @@ class Recordings:
                 (part["role"], self._text(part), *part.get("pictures", ())) for part in call["messages"]
             ]
             self._completions[_key(digest, messages, call["parameters"])] = Completion(
-                call["output"], call["finish_reason"], usage, call["seconds"]
+                call["output"], call["finish_reason"], usage, call["seconds"], call.get("reasoning", "")
             )
 
     def _text(self, part: Mapping[str, str]) -> str:

@@ -53,7 +53,8 @@ def fit_request(
             recipe's compression is off.
     """
     limits = limits or Limits()
-    options = "\n".join(option.text for offered in request.options.values() for option in offered)
+    offered = [option for options in request.options.values() for option in options]
+    options = "\n".join(option.shown or option.text for option in offered)
     taken = count(request.query + (request.meant or "") + (request.guidance or "")) + count(options)
     given, keep = preserved(recipe, request.documents)
     used = sum(count(document.text) for document in given)
@@ -130,7 +131,7 @@ def _too_large(
             expected=f"at most {limits.call_tokens} tokens",
             received=f"{limits.call_tokens + over} tokens",
         )
-    window = model.info.n_ctx
+    window = model.info.n_ctx - model.info.thinking_tokens
     return BudgetExceededError(
         f"prompt and output of {recipe.key} need {over} tokens more than the window of {window} tokens "
         f"of {model.info.name}, with everything cut that may be cut",
@@ -163,4 +164,4 @@ def _excess(
     if prompt > limits.call_trigger_tokens or prompt + after > limits.call_tokens:
         return "call", prompt - min(limits.call_trigger_tokens, limits.call_tokens - after)
     used = model.count_model_tokens(model.render_chat(messages))
-    return "window", max(0, used + after - model.info.n_ctx)
+    return "window", max(0, used + after + model.info.thinking_tokens - model.info.n_ctx)

@@ -2,7 +2,8 @@
 An output schema, split into choices and text.
 
 A property with `enum`, of type boolean, or with `x-options` is a choice: its options are scored. Every other
-property is text. The x- keys of a choice say how it is made:
+property is text; one with `x-lenient: true` is checked by the phase that reads it, which leaves out what is
+wrong in it, and never refused. The x- keys of a choice say how it is made:
 
     x-options   candidates or spans: the options come with the call, each with an id and a text
     x-many      {max, at_least, within}: a subset instead of one; at_least is the lowest score that is taken,
@@ -10,89 +11,26 @@ property is text. The x- keys of a choice say how it is made:
                 and further ones need that share of its score
     x-decide    a list of steps; the first step that reaches its bar decides. A step has
                 choose    the value it stands for; without it the best of the offered options is taken
-                scorer    label, likelihood, channel, prior, or fit; a fit that was not made for the model and
-                          prompt in force is passed over, so another step must follow it
+                scorer    label, likelihood, cosine, head, options, prior or channel; a fit that was not
+                          made for the models in force is passed over, so another step must follow
+                fit       for head and options: name of the fit
+                reads     for head and options: what the fit reads, in order
                 prompt    the prompt file that the scorer reads
                 over      name of the options it looks at, if not the property's own
-                class     for channel and fit: the class whose probability must reach at_least
+                class     for cosine, head and channel: the class whose probability must reach at_least
                 at_least  lowest score that counts; a probability for label and channel
                 prior     weight of the options' own prior (their rank by words)
-                reverse   weight of log P(option | query) beside log P(query | option)
                 cue       for label: the words that the label completes
                 many      bars of a subset that count instead of x-many when this step decides
                 unfitted  true for a step that only stands in for the fits before it, when those are missing
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
+from panda.choosing.decision import FITTED, PARTS, SCORERS, VALUES, ChoiceSpec, Many, Scorer, Step
 from panda.recipes.typed_reader import Report, TypedReader, raise_fault
-
-Scorer = Literal["label", "likelihood", "channel", "prior", "fit"]
-SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "channel", "prior", "fit")
-
-
-@dataclass(frozen=True)
-class Many:
-    """A choice of a subset."""
-
-    max: int
-    """Most options taken."""
-    at_least: float
-    """Lowest score that is taken."""
-    within: float
-    """How far below the best score a further option may be."""
-    share: float | None = None
-    """What share of the best score a further option needs; at_least is then for the best alone."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a choice's decision list."""
-
-    choose: str | bool | None
-    """Value it stands for; None takes the best offered option."""
-    scorer: Scorer
-    """How options are scored."""
-    prompt: str | None
-    """Prompt file of the scorer."""
-    over: str | None
-    """Name of the options looked at; None means the property's own."""
-    class_: str | None
-    """Class of a channel or fit whose probability decides; None compares the offered options."""
-    at_least: float | None
-    """Lowest score that decides; None always decides."""
-    prior: float
-    """Weight of the options' own prior."""
-    reverse: float
-    """Weight of the reverse likelihood."""
-    cue: str
-    """Words that a label completes."""
-    many: Many | None = None
-    """Bars of a subset, if not the property's."""
-    unfitted: bool = False
-    """Whether it is passed over when a fit was there."""
-
-    @property
-    def scores(self) -> bool:
-        """Whether the model is asked at all; a step that stands for a value and has no bar just decides."""
-        return self.scorer != "prior" and (self.choose is None or self.at_least is not None)
-
-
-@dataclass(frozen=True)
-class ChoiceSpec:
-    """How one choice property is made."""
-
-    name: str
-    """The property."""
-    values: tuple[str | bool, ...]
-    """Values of an enum or boolean; empty when the options come with the call."""
-    many: Many | None
-    """Set when a subset is chosen."""
-    steps: tuple[Step, ...]
-    """The decision list, at least one step."""
 
 
 def is_choice(schema: Mapping[str, Any]) -> bool:
@@ -137,6 +75,11 @@ def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(properties, Mapping):
         return ()
     return tuple(n for n, value in properties.items() if isinstance(value, Mapping) and not is_choice(value))
+
+
+def lenient_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the text properties whose faults refuse no reply."""
+    return tuple(name for name in text_properties(schema) if schema["properties"][name].get("x-lenient"))
 
 
 def plain_schema(
@@ -190,8 +133,8 @@ def _strip(value: Any, name: str, options: Mapping[str, Sequence[str]]) -> Any:
 
 
 _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from")
-_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "reverse", "cue", "many",
-              "unfitted")  # fmt: skip
+_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "cue", "many",
+              "fit", "reads", "unfitted")  # fmt: skip
 _MANY_KEYS = ("max", "at_least", "within")
 
 
@@ -215,7 +158,7 @@ def _spec(name: str, schema: Mapping[str, Any], path: Path, report: Report) -> C
     if not steps:
         reader.fail("x-decide", "x-decide has no step", "leave x-decide out, or add a step")
         steps = [_step({}, reader, values)]
-    if steps[-1].scorer == "fit":
+    if steps[-1].scorer in FITTED:
         reader.fail("x-decide", "the last step is a fit, which may be missing", "add one that always decides")
     many = _many(reader, schema["x-many"]) if "x-many" in schema else None
     return ChoiceSpec(name, values, many, tuple(steps))
@@ -242,10 +185,20 @@ def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | b
         allowed = ", ".join(str(value) for value in values)
         reader.fail("choose", f"choose is {choose!r}, which is not among the values", f"use one of {allowed}")
     scorer = cast(Scorer, reader.one_of(step.get("scorer", "label"), "scorer", SCORERS))
-    if scorer in ("likelihood", "channel", "fit") and not step.get("prompt"):
+    if scorer in ("likelihood", "channel") and not step.get("prompt"):
         reader.fail("prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
-    if "class" in step and scorer not in ("channel", "fit"):
-        reader.fail("class", f"class goes with the scorers channel and fit, not {scorer}", "leave it out")
+    if "class" in step and scorer not in ("channel", "cosine", "head"):
+        reader.fail("class", f"class goes with cosine, head and channel, not {scorer}", "leave it out")
+    reads = reader.strings(step.get("reads", []), "reads")
+    if scorer in ("head", "options"):
+        if not step.get("fit") or not reads:
+            reader.fail("fit", f"the scorer {scorer} needs a fit and what it reads", "add fit: and reads:")
+        for name in reads:
+            reader.one_of(name, "reads", PARTS if scorer == "head" else VALUES)
+        if scorer == "options" and list(reads) != [name for name in VALUES if name in reads]:
+            reader.fail("reads", f"they are read in the order {', '.join(VALUES)}", "put them so")
+        if "gain" in reads and (reads[0] != "cosine" or not step.get("prompt")):
+            reader.fail("reads", "gain is read after cosine, and needs a prompt file", "add prompt:")
     bar = step.get("at_least")
     return Step(
         choose=choose,
@@ -255,8 +208,9 @@ def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | b
         class_=reader.optional_string(step.get("class"), "class"),
         at_least=None if bar is None else reader.number(bar, "at_least"),
         prior=reader.number(step.get("prior", 0.0), "prior"),
-        reverse=reader.number(step.get("reverse", 0.0), "reverse"),
         cue=reader.string(step.get("cue", "Answer:"), "cue"),
         many=_many(reader, step["many"], "many") if "many" in step else None,
+        fit=reader.optional_string(step.get("fit"), "fit"),
+        reads=reads,
         unfitted=reader.boolean(step.get("unfitted", False), "unfitted"),
     )

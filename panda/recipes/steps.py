@@ -46,17 +46,36 @@ class StepInputs:
     """Tool or command that asks it, and only while it runs; None for a phase."""
     of_image: bool = False
     """Whether only turns with an image ask it."""
+    may_ask: bool = False
+    """Whether its phase may ask the user back."""
+    reads: tuple[str, ...] = ()
+    """Properties of the reply that its phase cannot do without; all others have defaults."""
+    may_be_text: bool = False
+    """Whether the reply may be markdown or text instead of those."""
 
 
 STEPS: Mapping[str, StepInputs] = {
     "phase0_describe_image": StepInputs(of_image=True),
-    "phase0_query_analyzer": StepInputs(("content_reference",), ("names",), ("raw_query", "turn_summaries")),
-    "phase1_reflection": StepInputs(("entities",), ("quoted",), ("turn_summaries",)),
-    "phase2_1_retrieval": StepInputs(("relevant",)),
+    "phase0_query_analyzer": StepInputs(
+        ("content_reference", "entities", "orders", "asks", "tells"),
+        ("names", "today"),
+        ("raw_query", "turn_summaries"),
+        reads=("query_type", "intent", "needs_current_prices", "needs_live_data", "resolved_query"),
+    ),
+    "phase1_reflection": StepInputs(
+        ("entities",), ("quoted",), ("turn_summaries",), may_ask=True, reads=("decision",)
+    ),
+    "phase2_1_retrieval": StepInputs(("relevant",), reads=("relevant",)),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
-    "phase2_5_context_validator": StepInputs(("evidence",), (), ("gathered_context",)),
+    "phase2_5_context_validator": StepInputs(
+        ("evidence",), (), ("gathered_context",), may_ask=True, reads=("verdict",)
+    ),
     "phase3_planner": StepInputs(
-        ("tools", "evidence", "pages", "statements", "recalled"), ("tools", "quoted"), ("turn_summaries",)
+        ("tools", "evidence", "pages", "told", "recalled"),
+        ("tools", "quoted"),
+        ("turn_summaries",),
+        may_ask=True,
+        reads=("next_step",),
     ),
     "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
     **{
@@ -75,10 +94,10 @@ STEPS: Mapping[str, StepInputs] = {
         )
     },
     "phase4_content_generate": StepInputs((), ("kind", "brief"), (), "content.generate"),
-    "phase4_memory_statement": StepInputs(tool="memory.create"),
+    "phase4_memory_statement": StepInputs(tool="panda memory reflect"),
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
-    "phase5_synthesizer": StepInputs(("answer", "named", "sources")),
-    "phase6_validator": StepInputs(("answer", "goals", "recalled")),
+    "phase5_synthesizer": StepInputs(("answer", "named", "sources"), reads=("items",), may_be_text=True),
+    "phase6_validator": StepInputs(("answer", "goals", "recalled"), reads=("verdict",)),
     "phase7_summarizer": StepInputs(("topics",), ("line",)),
     "phase7_session": StepInputs(
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from panda.choosing.decision import Choice, Option
 from panda.errors import RecipeKeyError
-from panda.recipes.choices import Choice, Option
 from panda.recipes.pack import Request, fill
 from panda.recipes.recipe import Recipe
 
@@ -16,23 +16,34 @@ FORMS = ("spans", "objects", "instead")
 def template_sources(recipe: Recipe) -> set[str]:
     """Choice properties that exist only to feed templates; a model that writes is not asked for them."""
     return {
-        value[form]
+        name
         for value in recipe.templates.values()
         if isinstance(value, Mapping)
         for form in FORMS
         if form in value
+        for name in named_choices(value[form])
     }
 
 
-def replaced_texts(recipe: Recipe) -> dict[str, str]:
+def named_choices(value: object) -> tuple[str, ...]:
     """
-    Text properties that only models that write are asked for, each with the choice of all others.
+    The choices that a template names: one, or of `instead` several.
 
-    A template `{instead: property}` says so: who does not write makes that choice and leaves the text out;
-    who writes sees neither the choice nor its options.
+    >>> named_choices("lines"), named_choices(["mood", "agreement"])
+    (('lines',), ('mood', 'agreement'))
+    """
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def replaced_texts(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """
+    Text properties that only models that write are asked for, each with the choices of all others.
+
+    A template `{instead: property}` says so, or `{instead: [several]}`: who does not write makes those
+    choices and leaves the text out; who writes sees neither the choices nor their options.
     """
     return {
-        name: value["instead"]
+        name: named_choices(value["instead"])
         for name, value in recipe.templates.items()
         if isinstance(value, Mapping) and "instead" in value
     }
@@ -40,7 +51,7 @@ def replaced_texts(recipe: Recipe) -> dict[str, str]:
 
 def without_replaced(recipe: Recipe, request: Request) -> Request:
     """The request as a model that writes sees it: without the options of what it is not asked for."""
-    hidden = set(replaced_texts(recipe).values())
+    hidden = {name for choices in replaced_texts(recipe).values() for name in choices}
     return replace(request, options={k: given for k, given in request.options.items() if k not in hidden})
 
 
@@ -53,7 +64,7 @@ def fill_templates(
     A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
     such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim,
     `{objects: property}`: an object {property: value} for each value that it chose, or
-    `{instead: property}`: nothing, the property is left out.
+    `{instead: property}` (or several): nothing, the property is left out.
 
     Args:
         recipe: The recipe with its templates.

@@ -36,6 +36,7 @@ from panda.storage.snapshot import Snapshot
 from panda.storage.temporaries import work_directory
 from panda.storage.turn_images import IMAGES, load_picture
 from panda.storage.turns import TurnFolder, TurnStore
+from panda.storage.vector_store import VectorStore
 from panda.trust import guard_links
 
 _SHOWN_LINES = 30
@@ -113,8 +114,10 @@ def simulate(
         )
         guard_links(settings.on_store(layout.root))  # which the links of the store set back lead to
         guard_links(then)
-        app = build_with(then, past, layers)
+        app = build_with(then, past, layers, VectorStore(layout, is_written=False))
         try:
+            if app.meaning is not None:
+                app.meaning.fill(settings.user)
             halted = _run(app, saved, recordings)
             again = app.store.open(number)
             same, different = _compare(saved, again)

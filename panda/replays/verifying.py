@@ -14,6 +14,7 @@ from panda.compression.tokens import count_tokens
 from panda.documents.context import ContextDocument, render_section
 from panda.documents.problems import Problem, Verdict
 from panda.documents.sections import SECTIONS
+from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, PandaError
 from panda.memory.as_of import PastNodes
 from panda.memory.gathered import answer_items
@@ -25,7 +26,7 @@ from panda.recipes.journal import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
 from panda.session.session_file import Session, rebuild_session
-from panda.session.words import recaps
+from panda.session.turn_files import stored_reading
 from panda.storage.checking_turn import check_turn
 from panda.storage.layout import (
     CALLS_JSONL,
@@ -58,6 +59,12 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
         return problems  # what does not read cannot be judged further
     try:
         metadata, calls = folder.read_metadata(), folder.calls()
+        if metadata.forgotten_at is not None:
+            part = "" if metadata.status == "forgotten" else "partly "
+            message = (
+                f"{part}forgotten at {render_time(metadata.forgotten_at)}: what is left is as it was sealed"
+            )
+            return [Problem(str(folder.paths.directory), message, verdict=Verdict.NOT_JUDGED)]
         document = folder.read_context()
         problems += _check_hashes(folder, calls)
         problems += _check_replies(folder, metadata, calls)
@@ -114,7 +121,7 @@ def _fault(call: Mapping[str, Any]) -> str | None:
     if not schema:
         return None
     values, error = parse_object(call["output"])
-    return error or find_fault(values, schema, optional=())
+    return error or find_fault(values, schema, lenient=call.get("lenient", ()))
 
 
 def _check_budgets(
@@ -191,7 +198,9 @@ def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocumen
 
 def _session_before(place: TurnPlace, metadata: Metadata) -> Session | None:
     """The session as the turn found it, where its answer shows something of it; else None."""
-    if _kept_key(place.folder()) is None and not recaps(metadata.query):
+    folder = place.folder()
+    analysis = folder.read_json(QUERY_ANALYSIS_JSON) if folder.has(QUERY_ANALYSIS_JSON) else {}
+    if _kept_key(folder) is None and not stored_reading(analysis, metadata.query).recap:
         return None
     return rebuild_session(place.layout, place.user, metadata.session_id, before_turn=place.number)
 

@@ -1,12 +1,13 @@
 """What the context gatherer may choose from: the index's best nodes for a query (design §4 "Retrieval")."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from panda.documents.problems import Problem
 from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
 from panda.memory.moment import Moment
+from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry, IndexView
 
@@ -25,7 +26,9 @@ class Candidate:
     text: str
     """What it says in one line, clipped: by this its relevance is judged."""
     score: float
-    """Higher is better; 0 if no word of the query is in it."""
+    """Higher is better; 0 if it neither shares a word with the query nor means something near."""
+    shares_words: bool = False
+    """Whether a word of the query is in it."""
 
 
 class Retriever:
@@ -37,11 +40,18 @@ class Retriever:
         user: Whose nodes.
         clock: From when "last week" counts; None takes the user's newest turn.
         moment: What counts; None for all, as it is.
+        meaning: Finds rows by meaning; None for words alone.
     """
 
     def __init__(
-        self, index: Index, user: str, clock: Clock | None = None, moment: Moment | None = None
+        self,
+        index: Index,
+        user: str,
+        clock: Clock | None = None,
+        moment: Moment | None = None,
+        meaning: Meaning | None = None,
     ) -> None:
+        self._meaning = meaning
         self._moment = moment
         self._index = index
         self._user = user
@@ -69,8 +79,9 @@ class Retriever:
             must_include: Node ids that are candidates whatever their score. Ids of nodes that do not exist
                 are left out: the caller sees that by comparing.
             before_turn: Turns from this number on are no candidates; None for no bound.
-            fill_up: Give places that are left over to the newest documents and turns, so that a source in
-                other words than the query's can be found.
+            fill_up: Give places that are left over to what is nearest in meaning, however far, and where
+                that is not known to the newest documents and turns, so that a source in other words than
+                the query's can be found.
 
         Returns:
             Turns, memory keys, research, visits and knowledge documents merged by score. Keys of
@@ -83,7 +94,9 @@ class Retriever:
 
         def look(view: IndexView) -> list[Candidate]:
             now = self._clock() if self._clock else None
-            found = rank_rows(view, query, now=now, bounds=Bounds(before_turn=before_turn))
+            bounds = Bounds(before_turn=before_turn, however_far=fill_up)
+            found = rank_rows(view, query, now=now, bounds=bounds, meaning=self._meaning)
+            worded = {one.entry.node_id for one in found if one.words > 0}
             forced = _newest_of_each([(entry, 0.0) for entry in view.nodes(must_include)])
             memory = _newest_of_each([(entry, 0.0) for entry in view.memory_keys()])
             places = limit - len({one.entry.node_id for one in found} | set(memory) | set(forced))
@@ -101,7 +114,7 @@ class Retriever:
             for pair in [*keys[:share], *documents[:share], *ranked.values(), *keys, *others.values()]:
                 if len(chosen) < limit:
                     chosen.setdefault(pair[0].node_id, pair)
-            return [_candidate(*pair) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
+            return [_candidate(*pair, worded) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
 
         return self._index.read(self._user, look, as_of=self._moment.index if self._moment else None)
 
@@ -123,11 +136,12 @@ def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
     return kept
 
 
-def _candidate(entry: IndexEntry, score: float) -> Candidate:
+def _candidate(entry: IndexEntry, score: float, worded: Collection[str]) -> Candidate:
     return Candidate(
         node_id=entry.node_id,
         text=_text(entry),
         score=round(score, 4),
+        shares_words=entry.node_id in worded,
     )
 
 

@@ -1,7 +1,6 @@
 """Shared words of a query and a text. Pure."""
 
-import re
-
+from panda.language.stemming import query_terms, split_terms
 from panda.retrieval.query_words import find_query_words
 
 
@@ -9,19 +8,10 @@ def share_of_words(query: str, text: str) -> float:
     """
     How many of the query's content words a text has, 0 to 1; word endings do not count.
 
-    >>> share_of_words("What do the laptops cost?", "Laptop prices")
-    0.5
-    >>> share_of_words("", "anything")
-    0.0
+    >>> share_of_words("What do the laptops and batteries cost?", "Battery prices, laptop sizes")
+    0.6666666666666666
+    >>> share_of_words("price", "prices"), share_of_words("", "anything")
+    (1.0, 0.0)
     """
-    wanted = {_stem(word) for word in find_query_words(query)}
-    found = {_stem(word) for word in re.findall(r"[^\W_]+", text)}
-    return len(wanted & found) / len(wanted) if wanted else 0.0
-
-
-def _stem(word: str) -> str:
-    word = word.lower()
-    for ending in ("ing", "ies", "es", "ed", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    wanted = {term for word in find_query_words(query) for term in query_terms(word)}
+    return len(wanted.intersection(split_terms(text))) / len(wanted) if wanted else 0.0

@@ -86,7 +86,7 @@ def _level(one: Judged, turns: Sequence[Judged]) -> str:
 def _reason(one: Judged) -> str:
     if one.by == "always_include":
         return "the query or the session refers to it"
-    words = "shares words with the query" if one.candidate.score > 0 else "fits the query in other words"
+    words = "shares words with the query" if one.candidate.shares_words else "fits the query in other words"
     return words if one.score is None else f"{words}; model and index together {one.score:.2f}"
 
 

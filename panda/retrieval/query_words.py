@@ -1,15 +1,14 @@
 """What a query asks the index for: its words without the commonest ones. Pure."""
 
 import re
-from calendar import month_name
 
-from panda.documents.sentences import split_sentences
+from panda.language import names
 from panda.language.lexicon import FUNCTION_WORDS
 from panda.language.stemming import split_words
+from panda.language.text_front import plain_text
 
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
 _PAGE_KIND = re.compile(r"\.(?:html?|php|aspx?|jsp)$", re.IGNORECASE)
-_MONTHS = tuple(month_name[number].lower() for number in range(1, 13))
 
 
 def find_query_words(query: str) -> list[str]:
@@ -42,24 +41,21 @@ def _telling_words(address: re.Match[str]) -> str:
 
 def find_names(query: str) -> list[str]:
     """
-    Capitalised words that may name people or things: not the first word of a sentence if it is common.
+    The words of a query that name people or things, each once, in order.
 
-    >>> find_names("When did Caroline meet the Lenovo people in May?")
-    ['Caroline', 'Lenovo']
+    >>> find_names("When did Caroline meet the HP people in May?")
+    ['Caroline', 'HP']
     """
-    words = re.findall(r"\b[A-Z][\w'’]*[a-z][\w]*", query)
-    names = (re.sub(r"['’]s$", "", word) for word in words)
-    return [name for name in dict.fromkeys(names) if name.lower() not in (*FUNCTION_WORDS, *_MONTHS)]
+    return list(dict.fromkeys(name.text for name in names.find_names(plain_text(query))))
 
 
-def find_capitalised(query: str) -> set[str]:
+def folded_names(query: str) -> set[str]:
     """
-    Capitalised words in small letters, "HP" too: neither the first of a sentence nor the commonest words.
+    The same as they are compared.
 
-    >>> sorted(find_capitalised("What does the HP Victus 15 cost?"))
+    >>> sorted(folded_names("What does the HP Victus 15 cost?"))
     ['hp', 'victus']
-    >>> find_capitalised("Thanks. Is the laptop that I saw still in stock?")
+    >>> folded_names("Thanks. Is the laptop that I saw still in stock?")
     set()
     """
-    words = [word for sentence in split_sentences(query) for word in split_words(sentence)[1:]]
-    return {word.lower() for word in words if word[0].isupper() and word.lower() not in FUNCTION_WORDS}
+    return {name.folded for name in names.find_names(plain_text(query))}

@@ -2,20 +2,22 @@
 Ranking of the index's rows for a query.
 
 First every row gets BM25 over its own text, half of the previous turn of its session and a fifth of the next;
-then the best 200 are looked at more closely.
+the best 200 by that and the 100 nearest in meaning are looked at more closely.
 """
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 
 import numpy as np
 import numpy.typing as npt
 
+from panda.language.marks import FIRST_PERSON, SECOND_PERSON, count_kind, wanted_kind
+from panda.language.periods import Period, find_periods
 from panda.language.stemming import query_terms, split_terms
-from panda.retrieval.query_dates import Period, find_periods
+from panda.retrieval.meaning import Meaning
 from panda.retrieval.query_words import find_query_words
 from panda.storage.index import IndexEntry, IndexView
 from panda.storage.index_blocks import NO_TIME
@@ -26,7 +28,11 @@ PREVIOUS_WEIGHT = 0.5
 NEXT_WEIGHT = 0.2
 """What a term in the next turn of the session counts."""
 POOL = 200
-"""So many rows are looked at more closely."""
+"""So many rows are looked at more closely for their words."""
+MEANING_WEIGHT = 1.25
+"""What a cosine of 1 is worth, in units of the score of a row that has all the query's words."""
+_LEAST_COSINE = 0.25
+"""Least cosine with which a row is found by meaning alone, unless all that is near is wanted."""
 
 _K1 = 1.2
 _B = 0.75
@@ -40,20 +46,6 @@ _TOLD_LATER_DAYS = 7
 _MOST_TERMS = 64
 
 _SPEAKER = re.compile(r"^([^\W\d_][\w.'’ -]{0,40}):\s", re.MULTILINE)
-_FIRST_PERSON = frozenset({"i", "me", "my", "mine", "myself", "we", "our", "us"})
-_SECOND_PERSON = frozenset({"you", "your", "yours", "yourself"})
-_ASKS_TIME = re.compile(r"\b(?:when|how long|(?:which|what) (?:year|month|day|date|time))\b", re.IGNORECASE)
-_ASKS_NUMBER = re.compile(r"\bhow (?:many|much|often|old)\b", re.IGNORECASE)
-_TIME = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|since|weekends?|days?|weeks?|months?|years?|"
-    r"(?:last|next|this) \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|"
-    r"april|june|july|august|september|october|november|december|in may|(?:19|20)\d\d|\d{1,2}:\d\d)\b",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|once|twice|couple|few|several)\b",
-    re.IGNORECASE,
-)
 
 _Floats = npt.NDArray[np.float32]
 _Mask = npt.NDArray[np.bool_]
@@ -66,9 +58,13 @@ class Ranked:
     entry: IndexEntry
     """The row."""
     score: float
-    """Higher is better; above 0."""
+    """Higher is better; above 0. By words, and what its meaning adds."""
+    words: float
+    """The part that comes from words and times; 0 if it is found by meaning alone."""
+    cosine: float | None
+    """How near it is to the query in meaning; None if unknown."""
     bm25: float
-    """The part that comes from words alone."""
+    """The part that comes from words alone, before bonuses."""
     bonuses: Mapping[str, float]
     """Name of a bonus → what the score was multiplied with for it; "period" is added before, in points."""
 
@@ -85,20 +81,31 @@ class Bounds:
     """Only rows of this time or later; rows without a time are left out."""
     turns_only: bool = False
     """Nothing but turns."""
+    however_far: bool = False
+    """Whether the nearest in meaning count even if they are not near."""
 
 
-def rank_rows(view: IndexView, query: str, *, now: datetime | None = None, bounds: Bounds) -> list[Ranked]:
+def rank_rows(
+    view: IndexView,
+    query: str,
+    *,
+    now: datetime | None = None,
+    bounds: Bounds,
+    meaning: Meaning | None = None,
+) -> list[Ranked]:
     """
-    The rows that share a word with the query or lie in a time that it names, best first.
+    The rows that share a word with the query, lie in a time that it names or mean what it does, best first.
 
     Args:
         view: The user's rows.
         query: Any text.
         now: From when "last week" counts; None takes the user's newest turn.
         bounds: Which rows may be found.
+        meaning: Tells how near rows are in meaning; None for words alone.
 
     Returns:
-        At most POOL rows; of equal ones the lower row id first.
+        At most POOL rows; of equal ones the lower row id first. A row whose meaning is unknown gets as much
+        of the best one's as it has of the best score by words, so that words decide about it.
     """
     statistics = view.statistics
     if not statistics.count:
@@ -106,10 +113,14 @@ def rank_rows(view: IndexView, query: str, *, now: datetime | None = None, bound
     allowed = _allowed(view, bounds)
     now = now or _newest(view, allowed) or datetime.now(UTC)
     periods = find_periods(query, now)
-    weights, scores = _score_words(view, _words_of(query, periods))
+    weights, scores, full = _score_words(view, _words_of(query, periods))
     in_period = _score_periods(view, periods, allowed)
     total = np.where(allowed, scores + in_period, 0)
     chosen = _best(total, POOL)
+    cosines = meaning.near(view, query, allowed, chosen) if meaning is not None else {}
+    least = 0.0 if bounds.however_far else _LEAST_COSINE
+    others = {at for at, cosine in cosines.items() if cosine >= least} - set(chosen.tolist())
+    chosen = np.concatenate([chosen, np.array(sorted(others), np.intp)])
     entries = view.entries(statistics.rows[chosen].tolist())
     look = _Look(query, weights)
     ranked = []
@@ -119,8 +130,20 @@ def rank_rows(view: IndexView, query: str, *, now: datetime | None = None, bound
         score = float(total[position]) * math.prod(bonuses.values())
         if in_period[position]:
             bonuses["period"] = float(in_period[position])
-        ranked.append(Ranked(entry, score, float(scores[position]), bonuses))
-    return sorted(ranked, key=lambda one: (-one.score, one.entry.row))
+        cosine = cosines.get(int(position))
+        ranked.append(Ranked(entry, score, score, cosine, float(scores[position]), bonuses))
+    return sorted(_with_meaning(ranked, full), key=lambda one: (-one.score, one.entry.row))[:POOL]
+
+
+def _with_meaning(ranked: Sequence[Ranked], full: float) -> list[Ranked]:
+    """The rows with what their meaning adds: the more, the less of the query's words the best row has."""
+    best = max([full, *(one.words for one in ranked)]) or 1.0
+    nearest = max((one.cosine for one in ranked if one.cosine is not None), default=0.0)
+    found = []
+    for one in ranked:
+        cosine = nearest * one.words / best if one.cosine is None else one.cosine
+        found.append(replace(one, score=one.words + MEANING_WEIGHT * best * max(cosine, 0.0)))
+    return found
 
 
 def searched_words(query: str, now: datetime) -> list[str]:
@@ -160,8 +183,8 @@ def _newest(view: IndexView, allowed: _Mask) -> datetime | None:
     return datetime.fromtimestamp(int(times.max()), UTC) if len(times) and times.max() > NO_TIME else None
 
 
-def _score_words(view: IndexView, words: Iterable[str]) -> tuple[dict[str, float], _Floats]:
-    """Weight of each term that occurs, and the BM25 of all rows."""
+def _score_words(view: IndexView, words: Iterable[str]) -> tuple[dict[str, float], _Floats, float]:
+    """Weight of each term that occurs, the BM25 of all rows, and that of a row that has each term once."""
     statistics = view.statistics
     count = statistics.count
     previous, following = statistics.previous, statistics.following
@@ -172,17 +195,20 @@ def _score_words(view: IndexView, words: Iterable[str]) -> tuple[dict[str, float
     norm = _K1 * (1 - _B + _B * around / (mean * (1 + PREVIOUS_WEIGHT + NEXT_WEIGHT)))
     weights: dict[str, float] = {}
     scores = np.zeros(count, np.float32)
+    full = 0.0
     terms = dict.fromkeys(term for word in words for term in query_terms(word))
     for term in list(terms)[:_MOST_TERMS]:
         positions, counts = view.postings(term)
+        weight = math.log1p((count - len(positions) + 0.5) / (len(positions) + 0.5))
+        full += weight
         if not len(positions):
             continue
-        weights[term] = math.log1p((count - len(positions) + 0.5) / (len(positions) + 0.5))
+        weights[term] = weight
         here = np.zeros(count + 1, np.float32)
         here[positions] = counts
         here += PREVIOUS_WEIGHT * here[previous] + NEXT_WEIGHT * here[following]
         scores += (weights[term] * (_K1 + 1) * here / (here + norm))[:count]
-    return weights, scores
+    return weights, scores, full
 
 
 def _score_periods(view: IndexView, periods: Sequence[Period], allowed: _Mask) -> _Floats:
@@ -190,13 +216,17 @@ def _score_periods(view: IndexView, periods: Sequence[Period], allowed: _Mask) -
     times = view.statistics.times
     score = np.zeros(len(times), np.float32)
     for period in periods:
-        start, end = int(period.start.timestamp()), int(period.end.timestamp())
+        start, end = _midnight(period.start), _midnight(period.end) + _DAY_SECONDS
         within = allowed & (times >= start) & (times < end)
         after = allowed & (times >= end) & (times < end + _TOLD_LATER_DAYS * _DAY_SECONDS)
         found = int(within.sum() + after.sum())
         weight = _PERIOD_WEIGHT * math.log1p((len(times) - found + 0.5) / (found + 0.5))
         score = np.maximum(score, np.where(within, weight, np.where(after, weight / 2, 0)).astype(np.float32))
     return score
+
+
+def _midnight(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
 
 
 def _best(total: _Floats, limit: int) -> npt.NDArray[np.intp]:
@@ -215,11 +245,11 @@ class _Look:
         self._weights = weights
         self._whole = sum(weights.values())
         self._words = {word.casefold() for word in re.findall(r"\w+", query)}
-        self._kind = _TIME if _ASKS_TIME.search(query) else _NUMBER if _ASKS_NUMBER.search(query) else None
+        self._kind = kind if (kind := wanted_kind(query)) != "name" else None
 
     def bonuses(self, entry: IndexEntry) -> dict[str, float]:
         bonuses: dict[str, float] = {}
-        if self._kind is not None and self._kind.search(entry.body):
+        if self._kind is not None and count_kind(entry.body, self._kind):
             bonuses["answer"] = 1 + _ANSWER_BONUS
         if not self._whole:
             return bonuses
@@ -253,7 +283,7 @@ class _Look:
 
 def _parts(entry: IndexEntry) -> Iterable[tuple[frozenset[str], str]]:
     """What is said in a row, with the words that its speaker is called by."""
-    for text, pronouns in ((entry.query, _FIRST_PERSON), (entry.response, _SECOND_PERSON)):
+    for text, pronouns in ((entry.query, FIRST_PERSON), (entry.response, SECOND_PERSON)):
         pieces = _SPEAKER.split(text)
         if pieces[0].strip():
             yield (pronouns if entry.number is not None else frozenset()), pieces[0]

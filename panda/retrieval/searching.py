@@ -9,6 +9,7 @@ from typing import Any
 
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, UsageError
+from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
 from panda.retrieval.research import ResearchState, find_research
 from panda.storage.files import parse_json, read_text
@@ -41,7 +42,14 @@ class Question:
 
 
 def search_index(
-    index: Index, user: str, query: str, *, now: datetime, limit: int, bounds: Bounds
+    index: Index,
+    user: str,
+    query: str,
+    *,
+    now: datetime,
+    limit: int,
+    bounds: Bounds,
+    meaning: Meaning | None = None,
 ) -> tuple[list[Hit], SyncReport]:
     """
     The nodes that a query finds, best first.
@@ -53,6 +61,7 @@ def search_index(
         now: From when "last week" counts.
         limit: Most nodes.
         bounds: Which rows may be found.
+        meaning: Finds rows by meaning; None for words alone.
 
     Returns:
         Hits, and what was taken in before; its *behind* is above 0 if the hits may be stale.
@@ -64,7 +73,7 @@ def search_index(
     def look(view: IndexView) -> None:
         hits.clear()
         states = {f"research:{one.entry.topic}": one for one in reversed(find_research(view, now))}
-        for ranked in rank_rows(view, query, now=now, bounds=bounds):
+        for ranked in rank_rows(view, query, now=now, bounds=bounds, meaning=meaning):
             node_id = ranked.entry.node_id
             if node_id not in hits and len(hits) < limit:
                 columns = matched_columns(ranked.entry, words)
@@ -75,7 +84,7 @@ def search_index(
 
 
 def answer_questions(
-    index: Index, questions: Sequence[Question], *, limit: int
+    index: Index, questions: Sequence[Question], *, limit: int, meaning: Meaning | None = None
 ) -> tuple[list[dict[str, Any]], dict[str, SyncReport]]:
     """
     The turns that each question finds.
@@ -84,6 +93,7 @@ def answer_questions(
         index: The index of the store.
         questions: Any number, of any users.
         limit: Most turns a question.
+        meaning: Finds rows by meaning; None for words alone.
 
     Returns:
         {"user", "question", "results": [{"turn", "score"}]} for each question in order, and what was taken
@@ -93,7 +103,7 @@ def answer_questions(
     bounds = Bounds(turns_only=True)
     answers = []
     for one in questions:
-        search = partial(rank_rows, query=one.text, now=one.at, bounds=bounds)
+        search = partial(rank_rows, query=one.text, now=one.at, bounds=bounds, meaning=meaning)
         found = index.read(one.user, search)[:limit]
         results = [{"turn": ranked.entry.number, "score": round(ranked.score, 4)} for ranked in found]
         answers.append({"user": one.user, "question": one.text, "results": results})

@@ -6,7 +6,7 @@ from panda.language.stemming import split_terms
 from panda.session.clipping import MARK, clip, clip_lines
 from panda.session.entities import apply_curation, carry_log, carry_registry, curation_of, says
 from panda.session.flow import flow_of
-from panda.session.limits_said import find_limits, merge_limits
+from panda.session.limits_said import kept_limits, limits_of, merge_limits
 from panda.session.questions_open import carry_pending, take_answer
 from panda.session.references import find_references
 from panda.session.step_records import carry_archive, carry_cache, carry_notes
@@ -23,7 +23,6 @@ from panda.session.values import (
     Routing,
     SummaryKind,
 )
-from panda.session.words import recaps
 
 RECENT = 3
 REPLY_CHARS, HISTORY_CHARS = 400, 1_200
@@ -41,7 +40,7 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     """
     curation = curation_of(files)
     reply = reply_of(files)
-    nothing_new = (files.summary or {}).get("answered") is False or recaps(files.query)
+    nothing_new = (files.summary or {}).get("answered") is False or files.reading.recap
     told = "" if nothing_new else reply
     registry, mentioned = carry_registry(previous, files, curation, told)
     summary = summary_of(previous, files)
@@ -49,7 +48,8 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     recent = _recent_turn(files, texts, reply, mentioned, summary.outcome)
     recent = replace(recent, asked_about=_asked_about(previous, files, registry))
     said = (files.analysis or {}).get("constraints")
-    limits = find_limits(files.query, previous.constraints) if files.analysis is None else said or ()
+    imported = files.analysis is None
+    limits = kept_limits(limits_of(files.query, previous.constraints)) if imported else said or ()
     return Carry(
         recent_turns=(*previous.recent_turns, recent)[-RECENT:],
         history_summary=_history(previous, texts),

@@ -1,20 +1,15 @@
-"""Which entities a query keeps, demotes or drops, by rule. Pure."""
+"""Which entities of a session a query keeps, demotes, drops or brings back. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from panda.language.stemming import split_terms
+from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
 from panda.session.clipping import clip
 from panda.session.entities import CLEARED, names
+from panda.session.references import items_of, mentions_of
 from panda.session.values import Carry, Curation, Entity, Judged
-from panda.session.words import excluded_words, kept_words, starts_over, without_exclusions
 
 _QUOTED_CHARS, _REASON_CHARS = 80, 160
-_FILLERS = frozenset(split_terms("the a an any all that this those these please one ones option more and or"))
-_REFERS = re.compile(
-    r"\b(?:ones?|it|them|those|these|first|second|third|fourth|fifth|last|latter|former)\b", re.IGNORECASE
-)
 
 
 def curate(query: str, carry: Carry, mentioned: Sequence[str] = ()) -> Curation:
@@ -27,32 +22,27 @@ def curate(query: str, carry: Carry, mentioned: Sequence[str] = ()) -> Curation:
         mentioned: Refs that its references mean.
 
     Returns:
-        Exclusions ("no cod"), removals ("forget the HP"), what is kept, what comes back because it is named,
-        and whether everything goes; each with the user's words as the reason.
+        What is of a kind that is not wanted ("no cod"), what is removed ("forget the HP"), what is kept, what
+        comes back because it is named, and whether everything goes; each with the user's words as the reason.
     """
-    records = carry.registry.records
-    words = starts_over(query)
-    if words:
-        return Curation(clear_all=True, reason=f"the user said “{words}”")
-    demoted: dict[str, str] = {}
-    dropped: dict[str, str] = {}
-    excluded: list[str] = []
-    for action, what, clause in excluded_words(query):
-        found = _meant(what, records, mentioned)
-        excluded += [one.ref for one in found]
-        target = dropped if action == "drop" else demoted
-        target |= {one.ref: _reason(clause) for one in found if action == "drop" or one.state == "active"}
-    kept: dict[str, str] = {}
-    for what, clause in kept_words(query):
-        kept |= {one.ref: _reason(clause) for one in _meant(what, records, mentioned)}
-    for one in records:
-        if one.state != "active" and one.ref not in excluded and _is_named(one, query, mentioned):
-            kept.setdefault(one.ref, "the user names it again")
-    for ref in (*demoted, *dropped):
-        kept.pop(ref, None)
-    for ref in dropped:
-        demoted.pop(ref, None)
-    return Curation(retained=_judged(kept), demoted=_judged(demoted), dropped=_judged(dropped))
+    cleared = find_clearing(query)
+    if cleared:
+        return Curation(clear_all=True, reason=f"the user said “{cleared}”")
+    states = {one.ref: one.state for one in carry.registry.records}
+    items, others = items_of(carry)
+    mentions = mentions_of(query, carry)
+    found: dict[str, dict[str, str]] = {"keep": {}, "demote": {}, "drop": {}}
+    decided = find_exclusions(query, [*items, *others], mentions, meant=mentioned)
+    for one in decided:
+        if one.ref in states and (one.action != "demote" or states[one.ref] == "active"):
+            found[one.action][one.ref] = f"the user said “{clip(one.words, _QUOTED_CHARS)}”"
+    spoken = {*mentioned, *(ref for one in mentions for ref in one.refs)} - {one.ref for one in decided}
+    for ref, state in states.items():
+        if state != "active" and ref in spoken:
+            found["keep"][ref] = "the user names it again"
+    return Curation(
+        retained=_judged(found["keep"]), demoted=_judged(found["demote"]), dropped=_judged(found["drop"])
+    )
 
 
 def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: Carry, query: str) -> Curation:
@@ -104,29 +94,6 @@ def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
     ]
     said = "\n".join(without_exclusions(text) for text in texts)
     return [one for one in excluded if one.ref in said or names(said, one.label)]
-
-
-def _meant(what: str, records: Sequence[Entity], mentioned: Sequence[str]) -> list[Entity]:
-    """The entities that excluded or kept words are about: those whose labels hold most of them in a row."""
-    wanted = [term for term in split_terms(what) if term not in _FILLERS]
-    by_reference = [one for one in records if one.ref in mentioned]
-    if not wanted or _REFERS.search(what):
-        return by_reference
-    for size in range(len(wanted), 0, -1):
-        for start in range(len(wanted) - size + 1):
-            part = set(wanted[start : start + size])
-            found = [one for one in records if part <= set(split_terms(f"{one.label} {one.type}"))]
-            if found:
-                return found
-    return []
-
-
-def _is_named(one: Entity, query: str, mentioned: Sequence[str]) -> bool:
-    return one.ref in mentioned or names(query, one.label)
-
-
-def _reason(clause: str) -> str:
-    return f"the user said “{clip(clause, _QUOTED_CHARS)}”"
 
 
 def _judged(found: dict[str, str]) -> tuple[Judged, ...]:

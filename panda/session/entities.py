@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from panda.documents.listings import ListedItem, label_of, listed_items
+from panda.documents.memory_file import is_statement
+from panda.language.listings import ListedItem, label_of, listed_items
 from panda.language.stemming import split_terms
 from panda.session.clipping import clip
 from panda.session.decoding import decode
@@ -104,8 +105,15 @@ def carry_registry(
         if call["status"] == "success":
             for raw in call.get("entities", ()):
                 _add_found(known, raw, files.turn, f"t{files.turn}_s{number}")
-    statements = [text for text, _ in files.statements]
-    listed = listed_items(reply, statements or paragraphs(reply))
+    noted = {
+        text
+        for text, nodes in files.statements
+        if nodes == (f"turn:{files.turn}",) or is_statement(nodes[0].removeprefix("fact:"))
+    }
+    statements = [text for text, _ in files.statements if text not in noted]
+    told = [part for part in paragraphs(reply) if not any(text in part for text in noted)]
+    answer = "\n\n".join(told)  # what was only noted lists nothing
+    listed = listed_items(answer, statements or told)
     labels = [item.label for item in listed] or _subjects(statements)
     texts = [item.text for item in listed] or statements
     mentioned: list[str] = []
@@ -123,7 +131,7 @@ def carry_registry(
         if one.ref in mentioned or says(asked, one.label):
             known[one.ref] = replace(one, turns=_touched(one.turns, files.turn))
     refs = tuple(dict.fromkeys(mentioned))[:_MENTIONED]
-    listing = _listing(before.listing, previous, files, refs, reply, listed, known)
+    listing = _listing(before.listing, previous, files, refs, answer, listed, known)
     return _limited(known.values(), replace(before, listing=listing)), refs
 
 

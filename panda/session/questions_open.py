@@ -1,48 +1,44 @@
 """The one question to the user that a session may have open. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from panda.documents.questions import is_question
-from panda.documents.sentences import split_sentences
+from panda.language.reading import Reading
+from panda.language.sentences import split_sentences
 from panda.language.stemming import split_terms
 from panda.session.clipping import MARK, clip
 from panda.session.turn_files import TurnFiles
 from panda.session.values import Carry, Pending, PendingType
-from panda.session.words import agrees, refuses
 
 _MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12
 _MOST_OTHER_TURNS = 2
 _SHORT_WORDS = 8
-_ASKING = re.compile(
-    r"^(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|can|could|find|show|tell|give|list|"
-    r"search|compare|open|hello|hi|hey|remember|note)\b",
-    re.IGNORECASE,
-)
 
 
-def answer_of(pending: Pending | None, query: str) -> dict[str, Any] | None:
+def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str, Any] | None:
     """
-    What a query does to the open question, by rule.
+    What a query does to the open question.
 
     Args:
         pending: The question, if there is one.
         query: The raw query.
+        reading: What it means.
 
     Returns:
         {id, status, answer, agreed}; status is answered, or open if the query is about something else.
 
     >>> asked = Pending(id="q3", asked_turn=3, asked_by=3, type="proposal", message="Cook the salmon?")
-    >>> [answer_of(asked, said)["status"] for said in ("yes, but 4 not 6", "What's the weather in Rome?")]
-    ['answered', 'open']
+    >>> answer_of(asked, "yes, but 4", Reading(agreement="agrees"))["status"]
+    'answered'
+    >>> answer_of(asked, "How is the weather?", Reading(agreement="neither"))["status"]
+    'open'
     """
     if pending is None or pending.status != "open":
         return None
-    yes = agrees(query)
+    yes = reading.agreement == "agrees"
     option = next((one for one in pending.options if set(split_terms(one)) <= set(split_terms(query))), None)
-    answered = yes or refuses(query) or option is not None or _fits(pending, query)
+    answered = yes or reading.agreement == "declines" or option is not None or _fits(pending, query, reading)
     return {
         "id": pending.id,
         "status": "answered" if answered else "open",
@@ -66,15 +62,14 @@ def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> 
     return f"{clip(pending.message, _PART_CHARS)} {query}"
 
 
-def _fits(pending: Pending, query: str) -> bool:
+def _fits(pending: Pending, query: str, reading: Reading) -> bool:
     """
     Whether a query that neither agrees nor declines answers all the same: it takes up the question's words,
     or it is a short statement right after the question.
     """
     text = query.strip()
-    asks = is_question(text) or bool(_ASKING.match(text))
     shared = set(split_terms(text)) & set(split_terms(pending.message))
-    if asks:
+    if reading.mood == "asks":
         return False
     return bool(shared) or (pending.other_turns == 0 and len(text.split()) <= _SHORT_WORDS)
 

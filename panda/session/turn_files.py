@@ -8,6 +8,8 @@ from typing import Any
 from panda.documents.context import ContextDocument, parse_context
 from panda.documents.sentences import strip_citations
 from panda.documents.times import render_time
+from panda.language.conversation import plain_recap
+from panda.language.reading import Reading, parse_reading
 from panda.storage.files import read_text
 from panda.storage.layout import (
     CONTEXT_MD,
@@ -55,6 +57,11 @@ class TurnFiles:
     """Length in characters of the files that steps made, by path relative to the turn's directory."""
 
     @property
+    def reading(self) -> Reading:
+        """What the query means; of a turn without a reading only whether it looks back."""
+        return stored_reading(self.analysis or {}, self.query)
+
+    @property
     def directory(self) -> str:
         """The turn's directory, relative to the user's."""
         return f"turns/{turn_name(self.turn)}"
@@ -63,6 +70,18 @@ class TurnFiles:
         """Every tool call with the number of its step."""
         for step in self.steps:
             yield int(step["step"]), step
+
+
+def stored_reading(analysis: Json, query: str) -> Reading:
+    """
+    What query_analysis.json says of what a query means.
+
+    Args:
+        analysis: The file; in older stores without a reading, which then says no more than was known there.
+        query: The raw query.
+    """
+    found = analysis.get("reading")
+    return parse_reading(found) if found else Reading(recap=plain_recap(query))
 
 
 def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:

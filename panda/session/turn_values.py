@@ -1,7 +1,10 @@
 """What turns leave behind in a session, as values: their texts, records, results and content."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
+
+_DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
 
 SummaryKind = Literal["verbatim", "clipped", "model", "fallback"]
 """How a summary came about: the text itself, its beginning, written by a model, or what stands in for it."""
@@ -206,6 +209,11 @@ class ArchiveEntry:
     """Its length."""
     cut: bool = False
     """Whether the file holds less than was made."""
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether it was written for a reader, and is not the result of a tool."""
+        return _DRAFT_KEY.fullmatch(self.key) is not None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""Where the files that come with panda lie: recipes, prompts, models.yaml and the demo store."""
+"""Where the files that come with panda lie: recipes, prompts, models.yaml, the encoder and the demo store."""
 
 from pathlib import Path
 from typing import Literal
 
 from panda.errors import StoreError
 
-AssetName = Literal["recipes", "prompts", "models.yaml", "panda-system-docs"]
+AssetName = Literal["recipes", "prompts", "models.yaml", "encoder", "panda-system-docs"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -47,6 +47,16 @@ class _Cached:
     """Lengths, times and neighbours of all rows."""
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """Where index and files of a user differ, as of one state of the index."""
+
+    state: State
+    """State of the index files."""
+    found: Difference
+    """What differs."""
+
+
 class Index:
     """
     The index files of one store.
@@ -120,12 +130,13 @@ class Index:
         """
 
         def act() -> SyncReport:
-            found = self._look(user, thorough=False)
+            looked = self._look(user, thorough=False)
+            found = looked.found
             if found.is_nothing:
                 return SyncReport()
             try:
                 wait = wait_seconds if found.turns_known is not None else self._wait_seconds
-                return self._write((user,), thorough=False, wait_seconds=wait)[user]
+                return self._write((user,), thorough=False, wait_seconds=wait, looked=looked)[user]
             except LockHeldError:
                 if found.turns_known is None:  # the user was never indexed: nothing to answer from
                     raise
@@ -143,9 +154,11 @@ class Index:
         """
 
         def act() -> SyncReport:
-            if self._look(user, thorough=True).is_nothing:
+            looked = self._look(user, thorough=True)
+            if looked.found.is_nothing:
                 return SyncReport()
-            return self._write((user,), thorough=True, wait_seconds=self._wait_seconds)[user]
+            wait = self._wait_seconds
+            return self._write((user,), thorough=True, wait_seconds=wait, looked=looked)[user]
 
         return self._again(act, for_reading=True)
 
@@ -180,7 +193,7 @@ class Index:
 
     def behind(self, user: str) -> Difference:
         """What rebuild would take in, by a look at every file; writes nothing."""
-        return self._again(lambda: self._look(user, thorough=True), for_reading=True)
+        return self._again(lambda: self._look(user, thorough=True).found, for_reading=True)
 
     def users(self) -> list[str]:
         """Users that the index has ever seen, and that are not forgotten."""
@@ -227,9 +240,10 @@ class Index:
         return self._again(attempt, for_reading=True)
 
     def _view(self, execute: Execute, user: str, state: State, as_of: AsOf | None) -> IndexView:
+        if user in self._cached and self._cached[user].state != state:
+            del self._cached[user]
         known = self._cached.get(user)
-        statistics = known.statistics if known and known.state == state else None
-        view = IndexView(execute, user, statistics, as_of)
+        view = IndexView(execute, user, known.statistics if known else None, as_of)
         self._cached[user] = _Cached(state, view.all_statistics)
         return view
 
@@ -259,11 +273,15 @@ class Index:
                         raise self._database.lost(exc.message) from exc
             raise AssertionError("the last try returns or raises")
 
-    def _look(self, user: str, *, thorough: bool) -> Difference:
-        with self._database.snapshot() as (execute, _):
+    def _look(self, user: str, *, thorough: bool, last: _Looked | None = None) -> _Looked:
+        """What differs; *last*, a look at the same user, if nothing was written to the index since."""
+        with self._database.snapshot() as (execute, state):
+            if last is not None and last.state == state:
+                return last
             tables = UserTables(execute, user)
             seen = tables.known_stamp(TURNS) is not None
-            return (find_likely if seen and not thorough else find_all)(self._layout, user, tables)
+            find = find_likely if seen and not thorough else find_all
+            return _Looked(state, find(self._layout, user, tables))
 
     def _start_over(self) -> None:
         """Remove files that cannot be used, unless they are others by now."""
@@ -280,13 +298,14 @@ class Index:
         thorough: bool,
         wait_seconds: float,
         full: bool = False,
+        looked: _Looked | None = None,
         watch: Watch = lambda: None,
     ) -> dict[str, SyncReport]:
         with self._writing(wait_seconds):
             if full:
                 notes, found = list_notes(self._layout), {}
-            else:  # looked at again: another process may have written while this one waited
-                found = {user: self._look(user, thorough=thorough) for user in users}
+            else:  # another process may have written while this one waited
+                found = {user: self._look(user, thorough=thorough, last=looked).found for user in users}
                 notes = [path for one in found.values() for path in one.noted]
             many = sum(one.count for one in found.values()) >= self._copy_from
             if (full or many) and not self._database.is_private:

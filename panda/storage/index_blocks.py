@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 BLOCK_BITS = 13
 _OTHER_BLOCKS = 16
-_OTHER = 1 << 61
+FIRST_OTHER = 1 << 61
+"""Row ids from here on are no turn numbers."""
 MOST_COUNT = 255
 
 Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
 
-_ROW = np.dtype([("row", "<i8"), ("length", "<i4"), ("session", "<i8"), ("at", "<i8")])
+_ROW = np.dtype([("row", "<i8"), ("length", "<i4"), ("session", "<i8"), ("at", "<i8"), ("content", "<i8")])
 NO_TIME = -(1 << 62)
 """The time of a row that has none."""
 
@@ -34,12 +35,14 @@ class RowNumbers:
     """session_hash of a turn; 0 for everything else."""
     at: int
     """Seconds since 1970; NO_TIME if unknown."""
+    content: int
+    """Digest of all that it says."""
 
 
 def other_row(source: str, node_id: str, part: int) -> int:
     """A row id above all turn numbers that depends on nothing but what the row is."""
     digest = hashlib.sha256(f"{source}\0{node_id}\0{part}".encode("utf-8", "replace")).digest()
-    return _OTHER | int.from_bytes(digest[:7], "big")
+    return FIRST_OTHER | int.from_bytes(digest[:7], "big")
 
 
 def is_turn(row: int) -> bool:
@@ -49,7 +52,7 @@ def is_turn(row: int) -> bool:
     >>> is_turn(812), is_turn(other_row("facts.md", "fact:a", 0))
     (True, False)
     """
-    return row < _OTHER
+    return row < FIRST_OTHER
 
 
 @lru_cache(maxsize=10_000)
@@ -66,6 +69,19 @@ def block_of(row: int) -> int:
     (0, 1)
     """
     return row >> BLOCK_BITS if is_turn(row) else -1 - row % _OTHER_BLOCKS
+
+
+def in_ranges(*numbers: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
+    """
+    Numbers as ranges: first and last of each, ascending.
+
+    >>> in_ranges([7, 1], [2, 3])
+    ((1, 3), (7, 7))
+    """
+    ordered = np.unique(np.concatenate([np.asarray(some, np.int64) for some in numbers]))
+    firsts = ordered[np.diff(ordered, prepend=ordered[:1] - 2) > 1]
+    lasts = ordered[np.diff(ordered, append=ordered[-1:] + 2) > 1]
+    return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
 def pack_rows(block: int, rows: Iterable[int]) -> bytes:
@@ -131,7 +147,7 @@ def merge_numbers(stored: bytes | None, gone: set[int], added: Sequence[RowNumbe
     out = {*gone, *(one.row for one in added)}
     if out and len(kept):
         kept = kept[~np.isin(kept["row"], np.fromiter(out, np.int64, len(out)))]
-    fresh = np.array([(one.row, one.length, one.session, one.at) for one in added], _ROW)
+    fresh = np.array([(one.row, one.length, one.session, one.at, one.content) for one in added], _ROW)
     both = np.concatenate([kept, fresh])
     return bytes(both[np.argsort(both["row"])].tobytes()) if len(both) else None
 
@@ -148,6 +164,8 @@ class Statistics:
     """session_hash of each turn, 0 for everything else."""
     times: Integers
     """Seconds since 1970, or NO_TIME."""
+    contents: Integers
+    """Digest of what each says."""
     previous: Positions
     """Position of the previous turn of the same session; one entry more than rows."""
     following: Positions
@@ -185,6 +203,7 @@ def unpack_numbers(blocks: Iterable[bytes]) -> Statistics:
         lengths=numbers["length"].astype(np.float32),
         sessions=sessions,
         times=numbers["at"].astype(np.int64),
+        contents=numbers["content"].astype(np.int64),
         previous=previous,
         following=following,
     )

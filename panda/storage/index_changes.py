@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
+
 from panda.errors import FileFormatError, StoreError
 from panda.storage.files import read_text, store_errors, write_atomic
 from panda.storage.index_scan import (
@@ -13,7 +15,7 @@ from panda.storage.index_scan import (
     scan_documents,
     scan_sources,
     scan_turns,
-    turn_names,
+    turn_numbers,
     turn_of,
     turns_stamp,
 )
@@ -123,8 +125,8 @@ def find_likely(layout: Layout, user: str, tables: UserTables) -> Difference:
     suspects = {name for path in notes for name in _names_in(path)}
     suspects.update(turn for turn in map(turn_of, tables.unsettled()) if turn is not None)
     if stamp != turns_known:
-        here, there = set(turn_names(layout, user)), set(filter(None, map(turn_of, tables.known())))
-        suspects |= here ^ there
+        here = np.fromiter(turn_numbers(layout, user), np.int64)
+        suspects.update(map(turn_name, np.setxor1d(here, tables.known_turns()).tolist()))
     known = tables.known_documents()
     for name in suspects:
         known.update(tables.known_below(name))

@@ -16,7 +16,7 @@ from panda.storage.layout import Layout
 from panda.storage.links import check_links
 from panda.storage.temporaries import held_temporary
 
-_VERSION = 5
+_VERSION = 7
 _BUSY_SECONDS = 30.0
 
 _NAMES = ("main", "research")

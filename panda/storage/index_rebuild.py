@@ -14,6 +14,7 @@ from panda.storage.index import Index, SyncReport
 from panda.storage.index_scan import users_of
 from panda.storage.layout import Layout
 from panda.storage.temporaries import sweep_below
+from panda.storage.vector_store import VectorStore
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class IndexStatus:
     research: int
     """Number of research files in research_index.db."""
     size_bytes: int
-    """Both files, all users."""
+    """All files, all users."""
+    vectors: int
+    """Number of kept vectors, of all users."""
     turns_behind: int
     """Turns that were added, changed or removed since they were last taken in."""
     files_behind: int
@@ -133,11 +136,12 @@ def index_status(index: Index, layout: Layout, user: str) -> IndexStatus:
     """
     difference = index.behind(user)
     rows, research = index.read(user, lambda view: (view.count_rows(), len(view.research())), as_it_is=True)
-    files = (layout.turn_index, layout.research_index)
+    files = (layout.turn_index, layout.research_index, layout.vectors)
     return IndexStatus(
         rows=rows,
         research=research,
         size_bytes=sum(path.stat().st_size for path in files if path.exists()),
+        vectors=VectorStore(layout).count(),
         turns_behind=difference.turns_behind,
         files_behind=difference.count,
         unreadable=len(difference.retried),

@@ -1,7 +1,8 @@
 """What lies on disk for the index: every source of a user, with a stamp that changes when it is written."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from panda.documents.escaping import escape_path
 from panda.errors import UntrustedError
@@ -16,6 +17,7 @@ from panda.storage.layout import (
     QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
     Layout,
+    turn_name,
 )
 from panda.storage.links import check_links, may_pass
 from panda.storage.names import is_id, turn_number
@@ -42,7 +44,10 @@ def scan_sources(layout: Layout, user: str) -> dict[str, str]:
         is read from it. The memory files and knowledge documents come first, then turns by name, each
         followed by its research and visits.
     """
-    return {**scan_documents(layout, user), **scan_turns(layout, user, turn_names(layout, user))}
+    return {
+        **scan_documents(layout, user),
+        **scan_turns(layout, user, sorted(map(turn_name, turn_numbers(layout, user)))),
+    }
 
 
 def scan_documents(layout: Layout, user: str) -> dict[str, str]:
@@ -72,12 +77,10 @@ def scan_turns(layout: Layout, user: str, names: Iterable[str]) -> dict[str, str
     return found
 
 
-def turn_names(layout: Layout, user: str) -> list[str]:
-    """Names of all turn directories, sorted."""
-    try:
-        return sorted(name for name in os.listdir(layout.turns(user)) if turn_number(name))  # noqa: PTH208 - names alone
-    except OSError:
-        return []
+def turn_numbers(layout: Layout, user: str) -> Iterator[int]:
+    """Numbers of all turn directories, in no order."""
+    with suppress(OSError), os.scandir(layout.turns(user)) as entries:
+        yield from filter(None, (turn_number(entry.name) for entry in entries))
 
 
 def turns_stamp(layout: Layout, user: str) -> str:
@@ -211,4 +214,4 @@ def users_of(layout: Layout) -> list[str]:
 
 def count_turns(layout: Layout) -> int:
     """Number of turn directories of all users."""
-    return sum(len(turn_names(layout, user)) for user in users_of(layout))
+    return sum(1 for user in users_of(layout) for _ in turn_numbers(layout, user))

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 from panda.documents.escaping import unescape_path
 from panda.documents.front_matter import split_front_matter
 from panda.documents.knowledge_sections import LONG_CHARS, KnowledgeSection, split_knowledge
-from panda.documents.memory_file import parse_memory_file, render_value
+from panda.documents.memory_file import is_statement, parse_memory_file, render_value
 from panda.documents.sentences import one_line, shorten, strip_citations
 from panda.errors import FileFormatError
+from panda.language.dates import day_of
 from panda.storage.files import read_bytes, read_text
 from panda.storage.index_scan import files_of
 from panda.storage.layout import (
@@ -196,12 +197,15 @@ def memory_rows(source: str, text: str, *, where: str) -> list[IndexRow]:
         IndexRow(
             node_id=f"{prefix}:{entry.key}",
             source_type=source_type,
-            header=shorten(f"{one_line(entry.key)}: {entry.text}", _HEADER_CHARS),
+            header=shorten(
+                entry.text if is_statement(entry.key) else f"{one_line(entry.key)}: {entry.text}",
+                _HEADER_CHARS,
+            ),
             at=entry.updated_at,
             session=None,
             number=None,
             part=0,
-            summary=entry.key.replace("_", " "),
+            summary="" if is_statement(entry.key) else entry.key.replace("_", " "),
             topics="",
             names="",
             query="",
@@ -224,7 +228,7 @@ def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
             node_id=f"knowledge:{name}" + (f"#{section.anchor}" if by_section and section.anchor else ""),
             source_type="fact",
             header=shorten(f"Knowledge {name}: {place}", _HEADER_CHARS),
-            at=None,
+            at=day_of(title),
             session=None,
             number=None,
             part=part,

@@ -1,5 +1,6 @@
 """The tables of the index: what they are, and how changed files get into them."""
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,12 +9,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from panda.documents.problems import Problem
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.language.stemming import split_terms
 from panda.storage.index_blocks import (
     NO_TIME,
+    Integers,
     RowNumbers,
     block_of,
     merge_numbers,
@@ -44,6 +48,8 @@ _SCHEMA = (
     "CREATE TABLE blocks (user TEXT, block INTEGER, numbers BLOB, PRIMARY KEY (user, block)) WITHOUT ROWID",
     *RESEARCH_SCHEMA,
 )
+_CUT = "2:"
+"""How notes are cut into lines: where it changes, their lines get new vectors."""
 _BROKEN_ROWS = -1
 BROKEN_STAMP = ""
 """Stamp of a source that could not be read or parsed: it is tried again each time."""
@@ -99,16 +105,26 @@ class UserTables:
         query = "SELECT path, stamp FROM sources WHERE user = ?"
         return {row["path"]: row["stamp"] for row in self._execute(query, (self._user,))}
 
+    def known_turns(self) -> Integers:
+        """Number of the turn of each source that lies in one."""
+        query = """
+            SELECT CAST(substr(path, 12) AS INTEGER) FROM sources
+            WHERE user = ? AND path > 'turns/' AND path < 'turns0'"""
+        return np.fromiter((row[0] for row in self._execute(query, (self._user,))), np.int64)
+
     def known_below(self, turn: str) -> dict[str, str]:
         """Stamps of the sources that lie in one turn directory."""
-        query = "SELECT path, stamp FROM sources WHERE user = ? AND (path = ? OR (path > ? AND path < ?))"
-        values = (self._user, f"turns/{turn}", f"turns/{turn}/", f"turns/{turn}0")
+        query = "SELECT path, stamp FROM sources WHERE user = ? AND path >= ? AND path < ?"
+        values = (self._user, f"turns/{turn}", f"turns/{turn}0")
         return {row["path"]: row["stamp"] for row in self._execute(query, values)}
 
     def known_documents(self) -> dict[str, str]:
         """Stamps of the sources that lie in no turn directory."""
-        query = "SELECT path, stamp FROM sources WHERE user = ? AND (path < 'turns' OR path > 'turns0')"
-        return {row["path"]: row["stamp"] for row in self._execute(query, (self._user,))}
+        query = "SELECT path, stamp FROM sources WHERE user = ? AND path "
+        bounds = ("< 'turns'", "> 'turns0'")  # one after the other: both at once would read all sources
+        return {
+            row["path"]: row["stamp"] for one in bounds for row in self._execute(query + one, (self._user,))
+        }
 
     def known_stamp(self, source: str) -> str | None:
         """Stamp of one source; None if it is not known."""
@@ -285,7 +301,11 @@ def _index_row(row: Any) -> IndexRow:
 def row_numbers(row_id: int, row: IndexRow, length: int) -> RowNumbers:
     """What ranking has to know of a row of so many terms."""
     at = math.floor(row.at.timestamp()) if row.at else NO_TIME
-    return RowNumbers(row_id, length, session_hash(row.session) if row.session is not None else 0, at)
+    session = session_hash(row.session) if row.session is not None else 0
+    cut = _CUT if row.node_id.startswith("knowledge:") else ""
+    said = "\0".join([cut + row.node_id, *(getattr(row, column) for column in COLUMNS)])
+    content = hashlib.blake2b(said.encode(), digest_size=8).digest()
+    return RowNumbers(row_id, length, session, at, int.from_bytes(content, "big", signed=True))
 
 
 def rows_by_id(source: str, rows: Iterable[IndexRow]) -> dict[int, IndexRow]:

@@ -24,6 +24,7 @@ from panda.storage.index_scan import turn_of
 from panda.storage.index_sources import NOTES, IndexRow, memory_rows
 from panda.storage.index_tables import Execute, UserTables, count_terms, row_numbers, rows_by_id
 from panda.storage.layout import FACTS_MD, PREFERENCES_MD, turn_name
+from panda.storage.names import turn_number
 from panda.storage.research_rows import ResearchEntry, read_research_entry
 from panda.storage.snapshot import Ranges
 
@@ -94,7 +95,8 @@ class IndexView:
         as_of: AsOf | None = None,
     ) -> None:
         self._execute = execute
-        self._user = user
+        self._user = self.user = user
+        """Whose rows."""
         self._as_of = as_of
         self.all_statistics = statistics or unpack_numbers(self._numbers())
         """Lengths, times and neighbours of all rows, whether or not they count."""
@@ -140,9 +142,10 @@ class IndexView:
         return unpack_numbers([merged or b""])
 
     @property
-    def turns(self) -> list[int]:
+    def turns(self) -> Integers:
         """Numbers of the turns that count, ascending."""
-        return [int(row) for row in self.statistics.rows[self.statistics.sessions != 0]]
+        numbers: Integers = self.statistics.rows[self.statistics.sessions != 0]
+        return numbers
 
     def note_digests(self) -> dict[str, str]:
         """Digest of each knowledge document, by its name below knowledge/."""
@@ -202,6 +205,19 @@ class IndexView:
                 found += self._counting(rows, lambda row, node_id=node_id: row.node_id == node_id)  # type: ignore[misc]
         return found
 
+    def turns_holding(self, node_id: str) -> list[int]:
+        """Numbers of the turns in whose directories a research or visit of that id lies."""
+        query = "SELECT source FROM entries WHERE user = ? AND node_id = ? AND number IS NULL"
+        names = (turn_of(row["source"]) for row in self._execute(query, (self._user, node_id)))
+        return [number for name in names if name and (number := turn_number(name))]
+
+    def visits(self) -> list[tuple[int, str]]:
+        """Turn and directory name of every visit, in no order."""
+        query = "SELECT source FROM entries WHERE user = ? AND number IS NULL AND source GLOB ?"
+        found = self._execute(query, (self._user, "turns/turn_*/webpage_cache/*"))
+        parts = (row["source"].split("/") for row in found)
+        return [(int(turn.removeprefix("turn_")), name) for _, turn, _, name in parts]
+
     def memory_keys(self) -> list[IndexEntry]:
         """The entries of all keys of preferences.md, then of facts.md, by node id."""
         query = """
@@ -239,6 +255,12 @@ class IndexView:
         query = "SELECT row FROM entries WHERE user = ? AND session = ?"
         rows = (row["row"] for row in self._execute(query, (self._user, session)))
         return np.array([row for row in rows if row not in self._gone], np.int64)
+
+    def session_turns(self, session: str) -> list[int]:
+        """Numbers of the saved turns of a session."""
+        query = "SELECT row, number FROM entries WHERE user = ? AND session = ? AND number IS NOT NULL"
+        rows = self._execute(query, (self._user, session))
+        return [int(row["number"]) for row in rows if row["row"] not in self._gone]
 
     def research(self, topic: str | None = None) -> list[ResearchEntry]:
         """

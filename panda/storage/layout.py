@@ -167,6 +167,11 @@ class Layout:
         return self.indexes / "research_index.db"
 
     @property
+    def vectors(self) -> Path:
+        """Kept vectors of texts."""
+        return self.indexes / "vectors.db"
+
+    @property
     def summaries_lock(self) -> Path:
         """Lock under which summaries of saved turns are written."""
         return self.indexes / "summaries.lock"

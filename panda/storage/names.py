@@ -3,9 +3,8 @@
 import re
 
 from panda.errors import UsageError
-from panda.storage.layout import turn_name
 
-_TURN_NAME = re.compile(r"turn_(\d{6,})", re.ASCII)
+_TURN_NAME = re.compile(r"turn_(\d{6}|[1-9]\d{6,})", re.ASCII)
 _ID = re.compile(r"[a-z0-9_-]{1,64}")
 
 
@@ -49,5 +48,4 @@ def turn_number(name: str) -> int | None:
     (12, None, None)
     """
     match = _TURN_NAME.fullmatch(name)
-    number = int(match[1]) if match else 0
-    return number if number and turn_name(number) == name else None
+    return int(match[1]) or None if match else None

@@ -72,4 +72,6 @@ def read_plain_turn(directory: str, number: int, names: Collection[str]) -> Turn
         return None
     if _STRUCTURE.search(found["query"]) or _STRUCTURE.search(answer):
         return None
-    return TurnRecord(number, "imported", session, at, query, answer, text, topics, topic or None)
+    return TurnRecord(
+        number, "imported", session, at, query, answer, text, topics, topic or None, (query,), answer
+    )

@@ -17,14 +17,19 @@ from panda.storage.layout import (
     INDEX_SUMMARY_JSON,
     MANIFEST_JSON,
     METADATA_JSON,
+    QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
     RESPONSE_MD,
+    STAGED_MEMORY_JSON,
     TurnPaths,
 )
 from panda.storage.page_zones import PageZone, read_zones
 
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
+
+_STEP = "step:"
+"""How a result of a turn's own tools is cited that no node holds."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,12 @@ class TurnRecord:
     """Topics for the index."""
     research_topic: str | None
     """Topic of the research that ran in this turn or that its summary names."""
+    statements: tuple[str, ...] = ()
+    """The parts of the query that told something and are not kept as nodes; the whole query if unread."""
+    own_answer: str = ""
+    """What of the answer is said nowhere else; the whole if its sources are not recorded."""
+    quotes: tuple[tuple[str, str], ...] = ()
+    """What the turn quoted or noted, each with the id of the node that says it."""
     answered: bool = True
     """False if the turn ended without an answer: then what it replied is no evidence of anything."""
 
@@ -143,26 +154,75 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
     at = _time(metadata, "created_at", path)
     if at is None:
         raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
+    answer = _load_answer(paths) if status in SAVED_STATUSES else _Answer("", "", ())
+    query, answered = _text(metadata, "query", path), metadata.get("answered") is not False
+    noted = _noted(paths) if STAGED_MEMORY_JSON in names else ()
     return TurnRecord(
         number=number,
         status=status,
         session=_text(metadata, "session_id", path),
         at=at,
-        query=_text(metadata, "query", path),
-        response=_load_response(paths) if status in SAVED_STATUSES else "",
+        query=query,
+        response=answer.text,
         summary=_text(summary, "summary", summary_path),
         topics=_texts(summary, "topics", summary_path),
         research_topic=topic or None,
-        answered=metadata.get("answered") is not False,
+        statements=_statements(paths if QUERY_ANALYSIS_JSON in names else None, query),
+        own_answer=answer.own,
+        quotes=(*(answer.quotes if answered else ()), *noted),
+        answered=answered,
     )
 
 
-def _load_response(paths: TurnPaths) -> str:
+@dataclass(frozen=True)
+class _Answer:
+    """What a turn answered."""
+
+    text: str
+    """All of it, with its citation marks."""
+    own: str
+    """What of it rests on no other node."""
+    quotes: tuple[tuple[str, str], ...]
+    """What it quotes, each with the id of the node."""
+
+
+def _load_answer(paths: TurnPaths) -> _Answer:
     document = parse_context(read_text(paths / CONTEXT_MD), where=str(paths / CONTEXT_MD))
     synthesis = document.section(5)
-    if synthesis is not None and synthesis.text:
-        return synthesis.text
-    return read_text(paths / RESPONSE_MD) if (paths / RESPONSE_MD).exists() else ""
+    if synthesis is None or not synthesis.text:
+        text = read_text(paths / RESPONSE_MD) if (paths / RESPONSE_MD).exists() else ""
+        return _Answer(text, text, ())
+    items: Any = synthesis.meta.get("items")
+    if items is None:  # imported, or older than the record of sources
+        return _Answer(synthesis.text, synthesis.text, ())
+    own_node = f"turn:{document.front.turn}"
+    quotes = [
+        (str(item["text"]), str(node_id))
+        for item in items
+        for node_id in item["node_ids"]
+        if node_id != own_node and not node_id.startswith(_STEP)
+    ]
+    quoted = {text for text, _ in quotes}
+    own = "\n\n".join(str(item["text"]) for item in items if item["text"] not in quoted)
+    return _Answer(synthesis.text, own, tuple(quotes))
+
+
+def _statements(paths: TurnPaths | None, query: str) -> tuple[str, ...]:
+    """The clauses of the query that tell something; the whole of one that was not read."""
+    reading = load_object(paths / QUERY_ANALYSIS_JSON).get("reading") if paths is not None else None
+    clauses = reading.get("clauses") if isinstance(reading, dict) else None
+    if not isinstance(clauses, list):
+        return (query,)
+    told = (one for one in clauses if isinstance(one, dict) and one.get("mood") == "tells")
+    return tuple(str(one.get("text")) for one in told)
+
+
+def _noted(paths: TurnPaths) -> tuple[tuple[str, str], ...]:
+    """The sentences that are kept word for word, each with its node."""
+    staged = load_object(paths / STAGED_MEMORY_JSON).get("staged")
+    known = (one for one in (staged if isinstance(staged, list) else ()) if isinstance(one, dict))
+    kept = (one for one in known if one.get("kind") == "statement" and "action" not in one)
+    return tuple((str(one.get("text")), f"fact:{one.get('relation')}") for one in kept)
 
 
 def load_research(path: Path) -> ResearchRecord:

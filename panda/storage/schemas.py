@@ -1,7 +1,7 @@
 """The JSON Schemas of the store's files: which schema a file has, and what is wrong with a value."""
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -88,8 +88,15 @@ def json_problems(name: str, value: object, *, path: str, line: int | None = Non
     schema = schema_name(name)
     if schema is None:
         return []
-    errors = sorted(_validator(schema).iter_errors(value), key=_key)
-    return [Problem(path, _message(error), line=line, key=_key(error) or None) for error in errors]
+    found = _faults(schema, json.dumps(value))
+    return [Problem(path, message, line=line, key=key or None) for key, message in found]
+
+
+@lru_cache(maxsize=128)
+def _faults(schema: str, text: str) -> list[tuple[str, str]]:
+    """Key and message of each fault; remembered, since a turn reads its files again and again."""
+    errors = sorted(_validator(schema).iter_errors(json.loads(text)), key=_key)
+    return [(_key(error), _message(error)) for error in errors]
 
 
 def _key(error: "ValidationError") -> str:

@@ -87,22 +87,6 @@ class Snapshot:
         return list(dict.fromkeys([*found, *(n for p in changed for n in by_part.get(p, ["knowledge/…"]))]))
 
 
-def in_ranges(numbers: Iterable[int]) -> Ranges:
-    """
-    Numbers as ranges.
-
-    >>> in_ranges([7, 1, 2, 3])
-    ((1, 3), (7, 7))
-    """
-    found: list[list[int]] = []
-    for number in sorted(numbers):
-        if found and number <= found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return tuple((first, last) for first, last in found)
-
-
 def part_of(name: str) -> str:
     """
     The part that a note belongs to, one of 64: so that a snapshot has one size whatever there is.

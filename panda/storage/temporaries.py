@@ -172,7 +172,7 @@ def begin_writing(root: Path) -> None:
             return
         sweep(Path(tempfile.gettempdir()), former=_FORMER_WORK)
         sweep(root)
-        for place in ("indexes", "interventions", "logs", "users", "users/*", "users/*/turns"):
+        for place in ("indexes", "interventions", "logs", "users", "users/*"):
             for directory in root.glob(place):
                 sweep(directory)
         marks = [path for path in root.glob(f".{_MARK}.*") if is_temporary(path)]

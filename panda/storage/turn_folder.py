@@ -23,7 +23,9 @@ from panda.storage.schemas import check_json
 from panda.storage.sealing import seal_files
 from panda.storage.snapshot import Snapshot
 
-Status = Literal["running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted"]
+Status = Literal[
+    "running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted", "forgotten"
+]
 METADATA_SCHEMA = "panda.metadata/1"
 CONTEXT_SCHEMA = "panda.context/1"
 
@@ -84,6 +86,8 @@ class Metadata:
     """Where the image that the user gave is kept, as a path in the turn's directory."""
     seal: Mapping[str, str] | None = None
     """Digest of every file when the turn was saved, by its path; None before, and of imported turns."""
+    forgotten_at: datetime | None = None
+    """When something that was told in it was last forgotten; None if all is there."""
     schema: str = METADATA_SCHEMA
     """Name and version of the format."""
 
@@ -95,7 +99,9 @@ class Metadata:
             "saved_at": render_time(self.saved_at) if self.saved_at else None,
         }
         going_on = asdict(self.next) if self.next else None
-        return {"schema": self.schema, **vars(self), "route": list(self.route), "next": going_on, **times}
+        found = {"schema": self.schema, **vars(self), "route": list(self.route), "next": going_on, **times}
+        forgotten = found.pop("forgotten_at")
+        return found if forgotten is None else {**found, "forgotten_at": render_time(forgotten)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Metadata":
@@ -107,12 +113,14 @@ class Metadata:
         """
         check_json(METADATA_JSON, value, where)
         try:
-            times = {key: parse_time(value[key]) for key in ("created_at", "updated_at")}
+            times: dict[str, Any] = {key: parse_time(value[key]) for key in ("created_at", "updated_at")}
             saved = parse_time(value["saved_at"]) if value["saved_at"] else None
+            forgotten = parse_time(value["forgotten_at"]) if value.get("forgotten_at") else None
         except (ValueError, OverflowError) as exc:
             raise FileFormatError(f"not an instant: {exc}", where=where) from exc
         going_on = Next(**value["next"]) if value["next"] else None
-        return cls(**{**value, **times, "saved_at": saved, "next": going_on, "route": tuple(value["route"])})
+        times |= {"saved_at": saved, "forgotten_at": forgotten}
+        return cls(**{**value, **times, "next": going_on, "route": tuple(value["route"])})
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """All turns of one user: claiming a number, opening a turn."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,16 +61,17 @@ class TurnStore:
         Raises:
             StoreError: The directory cannot be read.
         """
-        directory = self.layout.turns(self.user)
-        if not directory.is_dir():
-            return []
-        with store_errors(directory, "list"):
-            found = [turn_number(entry.name) for entry in directory.iterdir()]
-        return sorted(number for number in found if number is not None)
+        return sorted(self._numbers())
 
     def highest(self) -> int:
-        """Highest number of a turn directory; 0 if there is none."""
-        return max(self.numbers(), default=0)
+        """Highest number of a turn directory; 0 if there is none (raises as numbers)."""
+        return max(self._numbers(), default=0)
+
+    def _numbers(self) -> Iterator[int]:
+        directory = self.layout.turns(self.user)
+        if directory.is_dir():
+            with store_errors(directory, "list"), os.scandir(directory) as entries:
+                yield from filter(None, (turn_number(entry.name) for entry in entries))
 
     def counter(self) -> int:
         """

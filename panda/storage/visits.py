@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.storage.files import read_text, write_atomic, write_json
-from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON, Layout, TurnPaths
-from panda.storage.records import load_object, turn_directories, visit_directories
+from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON, TurnPaths
+from panda.storage.records import load_object, visit_directories
 from panda.storage.schemas import check_json
 
 _SLUG_CHARS = 40
@@ -77,42 +77,34 @@ def visit_slug(url: str) -> str:
     return f"{readable.strip('-')[:_SLUG_CHARS].strip('-') or 'page'}-{digest}"
 
 
-def find_visit(layout: Layout, user: str, url: str, *, counts: Callable[[int], bool]) -> Visit | None:
+def visited_page(name: str) -> str:
     """
-    The newest whole visit of a page.
+    The visit_slug of the page that the directory of a visit is named after.
+
+    >>> visited_page("shop-example-1619b2f9d9-2"), visited_page("shop-example-1619b2f9d9")
+    ('shop-example-1619b2f9d9', 'shop-example-1619b2f9d9')
+    """
+    return _AGAIN.sub(r"\1", name)
+
+
+def find_visits(turns: Iterable[Path], urls: Iterable[str]) -> dict[str, Visit]:
+    """
+    The newest whole visit of each page that has one.
 
     Args:
-        layout: Where the store is.
-        user: Whose visits.
-        url: As it was asked for.
-        counts: Whether what lies in a turn counts.
+        turns: Directories of the turns whose visits count, the newest first.
+        urls: As they were asked for.
 
     Returns:
-        The visit; None if there is none. One whose files are missing or damaged is passed over: it cannot be
-        reused, and the page is read anew.
-    """
-    return find_visits(layout, user, [url], counts=counts).get(url)
-
-
-def find_visits(
-    layout: Layout, user: str, urls: Iterable[str], *, counts: Callable[[int], bool]
-) -> dict[str, Visit]:
-    """
-    The newest whole visit of each page that has one, as find_visit gives it; the turns are gone through once.
-
-    Args:
-        layout: Where the store is.
-        user: Whose visits.
-        urls: As they were asked for.
-        counts: Whether what lies in a turn counts.
+        Visits by URL. One whose files are missing or damaged is passed over: it cannot be reused.
     """
     waiting = {visit_slug(url): url for url in urls}
     found: dict[str, Visit] = {}
-    for number, turn in reversed(turn_directories(layout.turns(user))):
+    for turn in turns:
         if not waiting:
             break
-        for directory in visit_directories(turn) if counts(number) else ():
-            url = waiting.get(_AGAIN.sub(r"\1", directory.name))
+        for directory in visit_directories(turn):
+            url = waiting.get(visited_page(directory.name))
             visit = _load(directory, url) if url else None
             held = found.get(visit.url) if visit else None
             if visit and (held is None or visit.visited_at >= held.visited_at):

@@ -10,7 +10,6 @@ from panda.memory.nodes import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
 from panda.tools.project import Project
-from panda.tools.statements import Stated
 
 if TYPE_CHECKING:  # loaded with the first page
     from panda.web.client import WebClient
@@ -128,8 +127,6 @@ class ToolContext:
     """Who searches the web, as the setting names it; None if nobody."""
     pages: tuple[str, ...] = ()
     """Pages that were read before and should be looked at again for this query."""
-    statements: tuple[Stated, ...] = ()
-    """What the query states and is worth remembering."""
     ask: Ask | None = None
     """Asks recipes on behalf of a tool; None if there is no turn."""
 

@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 from panda.documents.evidence import find_claims
-from panda.documents.sentences import one_line
 from panda.tools.contract import Tool, ToolContext
 from panda.tools.table import why_unavailable
 
@@ -24,19 +23,12 @@ def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[st
     Args:
         tool: The tool.
         query: The query, references resolved.
-        context: Of the running turn; its raw query is what memory is quoted from.
+        context: Of the running turn.
 
     Returns:
         Arguments, at most three; [{}] for a tool that needs none, [] if the query holds nothing for one that
         does.
     """
-    if tool.name == "memory.create":
-        said = one_line(context.query)
-        return [
-            {"kind": one.kind, "relation": one.relation, "value": one.value, "text": said}
-            | ({"entity": one.entity} if one.entity else {})
-            for one in context.statements
-        ]
     if why_unavailable(tool.name, context) is not None:
         return []
     required = list(tool.argument_schema.get("required", ()))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.errors import MemoryNodeError
+from panda.language.questions import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Item, Node
 from panda.retrieval.query_words import find_query_words
@@ -32,19 +33,34 @@ def load_found(
         limit: Most nodes to load.
 
     Returns:
-        Loaded nodes, best first, and one line for each that is corrupt or each file that cannot be indexed.
+        Loaded nodes, best first, instead of a turn that only quoted what it quoted; and one line for each
+        that is corrupt or each file that cannot be indexed.
     """
     found = context.retriever.find(query, limit=200, before_turn=context.turn)
-    nodes: list[Node] = []
+    nodes: dict[str, Node] = {}
     faults = [f"{problem.where}: {problem.message}" for problem in context.retriever.problems]
-    for candidate in found:
-        if candidate.score <= 0 or not wanted(candidate.node_id) or len(nodes) >= limit:
+    waiting = [one.node_id for one in found if one.score > 0 and wanted(one.node_id)]
+    quoted: set[str] = set()
+    while waiting and len(nodes) < limit:
+        node_id = waiting.pop(0)
+        if node_id in nodes:
             continue
         try:
-            nodes.append(context.reader.load(candidate.node_id))
+            node = context.reader.load(node_id)
         except MemoryNodeError as exc:
-            faults.append(f"{exc.where}: {exc.message}" if exc.where else exc.message)
-    return nodes, faults
+            if node_id not in quoted:
+                faults.append(f"{exc.where}: {exc.message}" if exc.where else exc.message)
+            continue
+        if any(map(_stands, node.items)):
+            nodes[node_id] = node
+        quoted.update(origins := [one for one in node.origins if wanted(one)])
+        waiting[:0] = origins
+    return list(nodes.values()), faults
+
+
+def _stands(item: Item) -> bool:
+    """Whether a line states something, and does not only repeat another node."""
+    return item.origin is None and not is_question(item.text)
 
 
 def count_shared_words(text: str, words: Sequence[str]) -> int:
@@ -77,7 +93,7 @@ def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> 
         At most *limit* lines; if none shares a word, the first ones.
     """
     words = find_query_words(query)
-    usable = [item for item in node.items if expired or item.confidence >= EXPIRED_BELOW]
+    usable = [one for one in node.items if _stands(one) and (expired or one.confidence >= EXPIRED_BELOW)]
     order = sorted(range(len(usable)), key=lambda i: -count_shared_words(usable[i].text, words))
     return [usable[i] for i in sorted(order[:limit])]
 

@@ -4,35 +4,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from panda.documents.questions import is_question
+from panda.choosing.decision import Option
 from panda.documents.sentences import one_line
-from panda.recipes.choices import Option
+from panda.language.habits import read_habit
+from panda.language.questions import is_question
+from panda.language.reading import Clause
+from panda.language.sentences import split_sentences
+from panda.language.statements import find_statements, split_clauses
 from panda.tools.contract import Ask
-from panda.tools.statements import find_statements, split_clauses
 
 _MOST = 10
 _FOREIGN = re.compile(r"(?ms)^```.*?(?:^```|\Z)|^>.*?$")
-_DOING = re.compile(
-    r"^(?:i|we)(?:['’]m|['’]ve| am| are| have| had| was)? "
-    r"(?:(?:also|always|usually|often|mostly|mainly|really|still|now|already|just|recently|currently) )*"
-    r"(?P<verb>[a-z]+) (?P<rest>.+)$",
-    re.IGNORECASE,
-)
-_TALK = re.compile(
-    r"want|need|would|wonder|think|guess|mean|hope|ask|see|know|thank|look|try|trying|got|going|can|could|should|"
-    r"will|do|did|does|don|didn|not|never|sa(?:y|id)|tell|told|hear|heard|read|thought|forgot|remember|wish|must|"
-    r"might|may|believe|understand|am|is|was|been|an?|the|to|in|on|at|so|very|too|like|tired|"
-    r"(?:want|need|look|ask|tell|try|think)(?:ed|ing)",
-    re.IGNORECASE,
-)
-_SMALL = re.compile(r"an?|the|my|our|his|her|their|in|at|to|on|for|with|of|by|from|every|each|some")
-_COUNTED = re.compile(
-    r"an?|the|my|our|some|no|many|several|few|two|three|four|five|six|seven|eight|nine|ten", re.IGNORECASE
-)
-_HAVING = re.compile(r"(?:i|we)(?: (?:also|still|now|already))? have\b", re.IGNORECASE)
-_NAME_ENDS = re.compile(
-    r"[^\w\s'’-]|\s(?:in|at|to|on|for|with|of|by|from|and|or|that|which|who|every|each|about|yesterday|today|last|this|next)\b"
-)
 
 
 @dataclass(frozen=True)
@@ -80,7 +62,7 @@ def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
     found: dict[tuple[str, str], Candidate] = {}
     recalled = ""
     for turn in turns:
-        for sentence in split_clauses(_FOREIGN.sub("", turn.query)):
+        for sentence in split_clauses(split_sentences(_FOREIGN.sub("", turn.query))):
             text = one_line(sentence)
             one = None if text.rstrip(" .!").lower() in recalled else _candidate(text, turn.number)
             if one is not None:
@@ -92,26 +74,12 @@ def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
 def _candidate(text: str, turn: int) -> Candidate | None:
     if is_question(text):
         return None
-    for one in find_statements(text):
-        return Candidate(one.relation, one.value, text, turn, one.sure) if one.entity is None else None
-    match = _DOING.match(text.rstrip(" .!…"))
-    if match is None:
-        return None
-    verb, rest = match["verb"].lower(), match["rest"]
-    if _COUNTED.fullmatch(verb) and _HAVING.match(text):
-        verb, rest = "have", f"{match['verb']} {rest}"
-    content = None if _TALK.fullmatch(verb) else _named(rest.lower())
-    return Candidate(f"{verb}_{content}", rest, text, turn, False) if content else None
-
-
-def _named(words: str) -> str | None:
-    """The noun that words begin with: of "an old Volvo V70 with a dent" the last word before "with"."""
-    found = re.findall(r"[^\W_]+", words)
-    begin = next((word for word in found if not _SMALL.fullmatch(word)), None)
-    if begin is None:
-        return None
-    first = _NAME_ENDS.split(words[words.index(begin) :], 1)[0]
-    return str(re.findall(r"[^\W_]+", first)[-1])
+    for one in find_statements(text, [Clause(text, "tells")]):
+        if one.key is not None:
+            value = ", ".join(one.value) if isinstance(one.value, tuple) else str(one.value)
+            return Candidate(one.key, value, text, turn, sure=True) if one.entity is None else None
+    habit = read_habit(text.rstrip(" .!…"))
+    return Candidate(*habit, text, turn, sure=False) if habit else None
 
 
 def choose_facts(

@@ -8,6 +8,7 @@ from typing import Any
 
 from panda.documents.sentences import one_line
 from panda.documents.times import parse_time, render_time
+from panda.language.topics import ASKING
 from panda.retrieval.query_words import find_query_words
 from panda.storage.files import write_atomic, write_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
@@ -17,26 +18,6 @@ from panda.tools.conflicts import Conflict, FoundClaim
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
 _FIELDS = {"prices": "commerce", "comparison": "commerce", "facts": "facts", "howto": "howto", "news": "news"}
 _TOPIC_WORDS = 4
-_ASKING = frozenset(
-    {
-        *(
-            "much",
-            "cost",
-            "costs",
-            "price",
-            "prices",
-            "cheap",
-            "cheapest",
-            "buy",
-            "stock",
-            "still",
-            "available",
-        ),
-        *("best", "good", "better", "compare", "difference", "differences", "find", "tell", "show", "latest"),
-        *("search", "web", "internet", "online", "website", "look", "please", "want", "know", "need", "does"),
-        *("now", "today", "current", "currently", "many", "long", "high", "old", "did", "under", "over"),
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -178,9 +159,7 @@ def subject_words(query: str) -> list[str]:
     ['Lenovo', 'LOQ', '15']
     """
     words = [re.sub(r"\W+", "", word) for word in find_query_words(query)]
-    return [word for word in words if word and word.lower() not in _ASKING] or [
-        word for word in words if word
-    ]
+    return [word for word in words if word and word.lower() not in ASKING] or [word for word in words if word]
 
 
 def write_research(paths: TurnPaths, made: Research) -> None:

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence
 from panda.errors import UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.nodes import Node
-from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
-from panda.storage.visits import Visit, find_visit
+from panda.storage.visits import Visit
 from panda.tools.conflicts import Conflict, FoundClaim, differing_pairs, join_conflicts
 from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
 from panda.tools.found_nodes import entities_of
@@ -161,7 +161,7 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
         known = None
         try:
             url = str(parse_url(source.url))
-            known = find_visit(context.layout, context.user, url, counts=context.reader.counts)
+            known = context.reader.visits([url]).get(url)
             visit, _ = refresh_visit(url, known, context)
         except WebError as exc:
             found.failed.append(f"{source.url}: {exc.message}")

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
+from panda.choosing.decision import Option
 from panda.errors import WebError
-from panda.recipes.choices import Option
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import find_query_words
-from panda.storage.visits import find_visits
 from panda.tools.contract import Ask, ToolContext
 from panda.tools.research_files import Source, subject_words
 from panda.tools.source_quality import judge_source, site_of
@@ -83,5 +82,5 @@ def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[
     for result in results:
         with suppress(WebError):
             urls.append(str(parse_url(result.url)))
-    found = find_visits(context.layout, context.user, urls, counts=context.reader.counts)
+    found = context.reader.visits(urls)
     return {site_of(url): visit.extraction_quality for url, visit in found.items()}

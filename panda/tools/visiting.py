@@ -14,11 +14,10 @@ from panda.retrieval.query_words import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.page_zones import read_zones
 from panda.storage.records import VisitRecord
-from panda.storage.visits import Visit, find_visit, place_visit, write_visit
+from panda.storage.visits import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
 from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of
 from panda.web.client import Page, Validators, WebClient, parse_url
-from panda.web.extracting import extract_page
 
 _MOST_LINES = 12
 
@@ -37,7 +36,7 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
         StoreError: The visit cannot be written.
     """
     url = str(parse_url(url))
-    known = find_visit(context.layout, context.user, url, counts=context.reader.counts)
+    known = context.reader.visits([url]).get(url)
     age = timedelta(minutes=max_age_minutes)
     if known is not None and age and context.clock() - known.visited_at <= age:
         return visit_result(known, context, origin="cache")
@@ -169,6 +168,8 @@ def _validators(known: Visit | None) -> Validators | None:
 
 
 def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
+    from panda.web.extracting import extract_page  # loaded with the first page
+
     made = extract_page(page)
     return Visit(
         visit_id=visit_id,

@@ -9,6 +9,7 @@ from panda.documents.evidence import find_claims
 from panda.documents.json_text import load_json
 from panda.documents.passages import split_passages
 from panda.documents.sentences import one_line
+from panda.language.page_text import is_buy_button
 from panda.web.client import Page
 from panda.web.main_text import find_main_text
 from panda.web.markup import Markup, read_markup
@@ -27,9 +28,6 @@ from panda.web.structured import (
 from panda.web.tree import clean_text, with_body
 from panda.web.zones import Reading, Zone, find_zones, read_blocks
 
-_BUY = re.compile(
-    r"\b(?:add to (?:cart|basket|bag)|buy now|in den warenkorb|ajouter au panier|в корзину)\b", re.I
-)
 _SPEC_CHARS = 300
 _MOST_SPECS = 60
 _MOST_PRODUCTS = 100
@@ -110,7 +108,7 @@ def _identify(
         rows = [product_fields(node) for node in (*products, *listed)][:_MOST_PRODUCTS]
         return "listing", {"title": title, "products": [_row(row) for row in rows]}
     prices = {value for reading in readings for value in reading.prices}
-    buys = any(_BUY.search(reading.block.text) for reading in readings if len(reading.block.text) < 60)
+    buys = any(is_buy_button(reading.block.text) for reading in readings if len(reading.block.text) < 60)
     if meta.get("price") or (heading and prices and buys and len(_listed(readings)) < 3):
         return "product", {
             "title": title,

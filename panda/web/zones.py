@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from panda.documents.evidence import find_claims
-from panda.documents.sentences import split_sentences
+from panda.language.page_text import heads_aside, is_side_price, stock_told
+from panda.language.sentences import split_sentences
 from panda.web.blocks import Block
 from panda.web.markup import Markup
 
@@ -16,36 +17,10 @@ _ASIDE_HINTS = re.compile(
     r"related|recommend|similar|also[-_]?(?:bought|viewed|like)|sponsor|carousel|upsell|cross-?sell|recently"
     r"|accessor|advert|\bads?\b|promo|cookie|consent|newsletter|social|share|breadcrumb|paginat|\bmodal\b"
 )
-_ASIDE_HEADING = re.compile(
-    r"\b(?:related|similar|recommended|you (?:may|might)|(?:customers|others|people) (?:who|also)"
-    r"|also (?:bought|viewed)|frequently bought|recently viewed|sponsored|more from|explore more|ähnliche"
-    r"|das könnte|produits similaires|похожие|с этим товаром)\b",
-    re.IGNORECASE,
-)
 _MENU_HINTS = re.compile(r"\b(?:menu|navbar|nav|footer|sidebar|topbar|site-header|masthead)\b")
 _REVIEW_HINTS = re.compile(r"review|rating|comment|testimonial|feedback")
 _INFO_HINTS = re.compile(
     r"product|spec|feature|detail|descri|summary|highlight|overview|attribut|main|article"
-)
-_SIDE_PRICE = re.compile(
-    r"(?<!free )(?:shipping|delivery|versand|livraison)|(?:shipping|delivery) (?:over|from|on)\b|/\s?mo|month"
-    r"|save\b|\boff\b|coupon|gift card|trade-?in|installment|financ|free over|orders over|\bfees?\b|deposit"
-    r"|(?<!incl )(?<!incl\. )(?<!including )(?<!excl )(?<!excl\. )(?<!excluding )tax|warranty|was\b|rrp|msrp"
-    r"|list price",
-    re.IGNORECASE,
-)
-_OUT = re.compile(
-    r"out of stock|sold[ -]?out|\bunavailable|not available|no longer available|discontinued"
-    r"|nicht (?:vorrätig|verfügbar|auf lager|lieferbar)|ausverkauft|rupture de stock|épuisé|indisponible"
-    r"|agotado|sin stock|esaurito|non disponibile|uitverkocht|нет в наличии|распродан|在庫切れ|売り切れ"
-    r"|缺货|售罄",
-    re.IGNORECASE,
-)
-_IN = re.compile(
-    r"\bin stock\b|\bonly \d+ left\b|\bavailable (?:now|online|today|for)\b|\bready to ship\b|pre-?order"
-    r"|back-?order|ships (?:today|within)|auf lager|sofort lieferbar|\bvorrätig\b|\blieferbar\b"
-    r"|\ben stock\b|\bdisponible\b|\bdisponibile\b|op voorraad|в наличии|在庫あり|有货|现货",
-    re.IGNORECASE,
 )
 _PRICE_CHARS = 160
 _NAME_BLOCKS = 6
@@ -98,30 +73,18 @@ def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
     for n, block in enumerate(blocks):
         level = int(block.tag[1]) if re.fullmatch(r"h[1-6]", block.tag) else 0
         if level and (not aside_level or level <= aside_level):
-            aside_level = level if _ASIDE_HEADING.search(block.text) else 0
+            aside_level = level if heads_aside(block.text) else 0
         menu = block.in_navigation or _MENU_HINTS.search(block.hints)
         aside = bool(aside_level or menu or _ASIDE_HINTS.search(block.hints))
         short = len(block.text) <= _PRICE_CHARS
         prices: tuple[str, ...] = ()
         own = short and not block.struck and not aside and block.tag != "h1"
-        if own and not _SIDE_PRICE.search(block.text):
+        if own and not is_side_price(block.text):
             prices = tuple(claim.value for claim in find_claims(block.text) if claim.kind == "price")
-        stock = stock_of(block.text) if short and not aside else None
+        stock = stock_told(block.text) if short and not aside else None
         named = bool(prices) or stock is not None
         found.append(Reading(block, aside, prices, stock, _name_before(blocks, n) if named else ""))
     return found
-
-
-def stock_of(text: str) -> bool | None:
-    """
-    Whether a text says that something can be had; None if it says nothing of it.
-
-    >>> stock_of("Currently unavailable."), stock_of("Only 3 left in stock"), stock_of("A laptop")
-    (False, True, None)
-    """
-    if _OUT.search(text):
-        return False
-    return True if _IN.search(text) else None
 
 
 def _name_before(blocks: Sequence[Block], n: int) -> str:

@@ -198,10 +198,13 @@ def test_validate_missing_path(filled: Session) -> None:
 
 def test_models_list(panda: Session) -> None:
     """`models list` names each model with the layers it serves, without a store."""
-    (model,) = panda.data("models", "list")["models"]
+    listed = panda.data("models", "list")
+    model, encoder = listed["models"]
     assert model["name"] == "smollm2-135m"
     assert "MIND" in model["layers"]
     assert model["error"] is None
+    assert (listed["encoder"], encoder["embeds"], encoder["layers"]) == ("minilm-l6", True, ["encoder"])
+    assert encoder["error"] is None
 
 
 def test_models_check(panda: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,7 +213,7 @@ def test_models_check(panda: Session, tmp_path: Path, capsys: pytest.CaptureFixt
     models_file = tmp_path / "models.yaml"
     models_file.write_text(
         "models:\n  mine: {backend: llama_cpp, location: broken.gguf, n_ctx: 512, writes: true}\n"
-        "layers: {REFLEX: mine, NERVES: mine, MIND: mine, VOICE: mine, EYES: null}\n",
+        "layers: {REFLEX: mine, NERVES: mine, MIND: mine, VOICE: mine, EYES: null}\nencoder: null\n",
         encoding="utf-8",
     )
     words = ["models", "check", "--json"]

@@ -94,7 +94,8 @@ def test_json_output(talk: FreshTalk, code: int) -> None:
         (
             "my favorite hamster is Syrian",
             0,
-            "my favorite hamster is Syrian [1]\n\nSources:\n- [1] turn:1, §0.raw_query\n",
+            "Noted: my favorite hamster is Syrian [1]\n- favorite_hamster: Syrian\n\n"
+            "Sources:\n- [1] turn:1, §0.raw_query\n",
             "approved",
         ),
         (

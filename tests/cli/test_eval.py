@@ -17,6 +17,12 @@ LINES = (
     {"kind": "intent", "split": "fit", "query": "Hi", "label": "navigation"},
     {"kind": "route", "split": "test", "query": "What about the other?", "label": "clarify"},
     {"kind": "constraint", "split": "test", "query": "a tent under 200 euros", "label": ["under 200 euros"]},
+    {
+        "recipe": "pipeline/phase3_planner_chat",
+        "choice": "tools",
+        "query": "Has the page of the pool changed?",
+        "label": "web.fetch",
+    },
     {"kind": "evidence", "query": "5 mW", "options": [{"id": "a", "text": "5 MW"}], "label": "unsupported"},
     {"kind": "evidence", "query": "5 W", "options": [{"id": "a", "text": "5 watts"}], "label": "supported"},
 )
@@ -37,12 +43,13 @@ def test_numbers(tmp_path: Path) -> None:
     """Each kind is measured on its test half, wrong answers too, by the fit of the embedded model."""
     written = tmp_path / "numbers.json"
     kinds = {one["kind"]: one for one in measure(tmp_path, "--write", str(written))["data"]["kinds"]}
-    assert set(kinds) == {"intent", "route", "constraint", "evidence"}
+    assert set(kinds) == {"intent", "route", "constraint", "pipeline/phase3_planner_chat tools", "evidence"}
     keys = ("cases", "right", "fitted")
     assert {name: tuple(one[key] for key in keys) for name, one in kinds.items()} == {
         "intent": (3, 2, True),
         "route": (1, 1, True),
         "constraint": (1, 1, False),
+        "pipeline/phase3_planner_chat tools": (1, 1, True),
         "evidence": (2, 2, False),
     }
     assert kinds["intent"]["accuracy"] == pytest.approx(2 / 3)
@@ -53,6 +60,7 @@ def test_numbers(tmp_path: Path) -> None:
         ("intent", "greeting"),
         ("route", "clarify"),
         ("constraint", "under 200 euros"),
+        ("pipeline/phase3_planner_chat tools", "web.fetch"),
         ("evidence", "unsupported"),
         ("evidence", "supported"),
     ]

@@ -45,6 +45,14 @@ def wait_for(path: Path) -> None:
     assert path.exists()
 
 
+def start_and_stop(store: Path, query: str) -> subprocess.Popen[str]:
+    """A turn that holds its session until it is told to go on."""
+    process = start(store, query)
+    wait_for(turn_file(store, 813, "metadata.json"))
+    process.send_signal(signal.SIGSTOP)
+    return process
+
+
 def test_killed_turn_resumes(store: Path) -> None:
     """A turn killed again and again ends with every recorded call made once, and its files valid."""
     process = start(store, "How much is the ASUS TUF A15?")
@@ -87,10 +95,12 @@ def test_signals_interrupt(store: Path, number: signal.Signals, code: int) -> No
 
 def test_turns_of_one_session_follow_each_other(store: Path) -> None:
     """Two turns started at once in one session get two numbers; the second says whom it waits for."""
-    first = start(store, "hello")
-    wait_for(turn_file(store, 813, "metadata.json"))
+    first = start_and_stop(store, "hello")
     second = start(store, "hello there")
-    _, waiting = second.communicate(timeout=120)
+    assert second.stderr is not None
+    waiting = second.stderr.readline()
+    first.send_signal(signal.SIGCONT)
+    second.communicate(timeout=120)
     first.communicate(timeout=120)
     assert (first.returncode, second.returncode) == (0, 0)
     assert f"waiting for panda turn (pid {first.pid})" in waiting
@@ -101,10 +111,10 @@ def test_turns_of_one_session_follow_each_other(store: Path) -> None:
 
 def test_no_wait_says_who_holds(store: Path) -> None:
     """With --wait 0 a held session is exit 75, naming the holder; no number is claimed."""
-    first = start(store, "hello")
-    wait_for(turn_file(store, 813, "metadata.json"))
+    first = start_and_stop(store, "hello")
     second = start(store, "hello there", "--wait", "0")
     out, _ = second.communicate(timeout=60)
+    first.send_signal(signal.SIGCONT)
     first.communicate(timeout=120)
     assert second.returncode == 75
     assert str(first.pid) in json.loads(out)["error"]["message"]

@@ -4,14 +4,16 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from panda.cli.main import build_program
+from panda.models.models_file import ModelSpec
 from panda.setting_values import CHECKS
-from panda.trust import OUTWARD
+from panda.trust import OUTWARD, OUTWARD_MODEL_KEYS
 from tests.cli.programs import Ended, run_words
 
 FIX = "look at it with panda trust --dry-run, then panda trust"
@@ -27,6 +29,11 @@ HARMLESS = {
     *("min_compression_savings", "compression_cache_ttl", "default_context_budget", "response_token_reserve"),
 }
 """Settings that reach nothing, whatever their value."""
+HARMLESS_MODEL_KEYS = {
+    *("name", "backend", "n_ctx", "writes", "scores", "embeds", "requantize", "model"),
+    *("thinking_tokens", "timeout_seconds", "structured", "max_tokens_key"),
+}
+"""Keys of a model that only say how it is used."""
 
 
 class Listener:
@@ -154,7 +161,7 @@ def test_one_run_can_be_trusted(way: str, checkout: Checkout, listener: Listener
         if way == "flag"
         else checkout("models", "check", PANDA_TRUST="1")
     )
-    assert (ended.code, len(listener.heard)) == (3, 1)
+    assert (ended.code, bool(listener.heard)) == (3, True)
     assert checkout("models", "check").code == 2
 
 
@@ -205,6 +212,19 @@ def test_every_setting_is_known_to_reach_out_or_not() -> None:
     """A new setting is put either among those that reach out or among the harmless ones."""
     assert set(CHECKS) == set(OUTWARD) | HARMLESS
     assert not set(OUTWARD) & HARMLESS
+    assert {field.name for field in fields(ModelSpec)} == set(OUTWARD_MODEL_KEYS) | HARMLESS_MODEL_KEYS
+
+
+def test_what_a_model_sends_along_is_shown(checkout: Checkout, listener: Listener) -> None:
+    """Headers and further keys of requests in a models.yaml of a project are named before they are sent."""
+    keys = "extra_body: {user: me}, headers: {x-note: a}"
+    checkout.write("models.yaml", MODELS.format(url=listener.url).replace("n_ctx", f"{keys}, n_ctx"))
+    claims = checkout("trust", "--dry-run", "--json").value["data"]["claims"]
+    assert [reach["effect"] for reach in claims[0]["reaches"][1:]] == [
+        f"sends the extra_body user to {listener.url}",
+        f"sends the headers x-note to {listener.url}",
+    ]
+    assert (checkout("models", "check").code, listener.heard) == (2, [])
 
 
 @pytest.mark.parametrize(

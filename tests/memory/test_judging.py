@@ -236,13 +236,13 @@ def test_files_that_do_not_read(ran: Ran, name: str) -> None:
         ("Lenovo LOQ 15 won", "Lenovo LOQ 15 lost", "does not hold the line 'Compared"),
     ],
 )
+@pytest.mark.asks_for("shop.example")
 def test_what_code_renders_and_quotes(tmp_path: Path, before: str, after: str, finding: str) -> None:
     """A forged age or turn and changed words of a quotation are found, though they hold no number."""
     layout = laptop_store(tmp_path)
     scorer = Preferring("PROCEED", "Compared laptops", "price $697", "turn:1")
-    ran = run_turn(
-        layout, "Which laptop won in turn 1, and what is its price?", scorer, writes=False, scores=True
-    )
+    query = "What were the specs of the Lenovo LOQ 15?" if "ago" in before else "Which laptop won in turn 1?"
+    ran = run_turn(layout, query, scorer, writes=False, scores=True)
     assert ran.error is None
     assert problems(layout) == []
     edit(layout, before, after)

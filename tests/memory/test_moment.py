@@ -1,5 +1,6 @@
 """A user's memory as it was when a turn began."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from panda.memory.log import MemoryLog
 from panda.memory.moment import Moment, known_then, memory_mark
 from panda.memory.nodes import NodeReader
 from panda.memory.remembering import Memory
+from panda.storage.index import Index
 from panda.storage.layout import Layout
 from panda.storage.snapshot import Snapshot
-from tests.stores import NOW
+from panda.storage.visits import Visit, place_visit, write_visit
+from tests.stores import NOW, write_turn
 
 USER = "ann"
 TURN = 5
@@ -113,3 +116,37 @@ def test_memory_stands_still(layout: Layout) -> None:
     assert reader.preferences() == before
     moment.release()
     assert [node.id for node in reader.preferences()] == ["memory:tea", "memory:desk"]
+
+
+VISIT = Visit(
+    visit_id="visit_a",
+    url="",
+    final_url="https://shop.example/tent",
+    visited_at=NOW,
+    page_type="page",
+    extraction_quality=0.9,
+    title="",
+    etag=None,
+    last_modified=None,
+    fields={"title": "Tent"},
+    content="A tent.",
+)
+
+
+def test_visits_of_a_page_are_found_by_the_index(tmp_path: Path) -> None:
+    """The newest counts that was there when the turn began, or that the turn made itself."""
+    layout, url = Layout(tmp_path), "https://shop.example/tent"
+    for number in (2, 3, 4):
+        write_turn(layout, number, query="tents", response="", user=USER)
+    for number in (1, 2, 4):
+        visit_id, directory = place_visit(layout.turn(USER, number), url)
+        write_visit(directory, replace(VISIT, visit_id=visit_id, url=url, title=f"seen in {number}"))
+    index = Index(layout)
+    index.freshen(USER)
+    moment = Moment(layout, USER)
+    reader = NodeReader(layout, USER, lambda: NOW, moment, index)
+    assert reader.visits([url, "https://shop.example/"])[url].title == "seen in 4"
+    moment.pin(5, Snapshot(((1, 3),), None, {}, 0, {}), NOW)
+    assert reader.visits([url])[url].title == "seen in 2"
+    write_visit(place_visit(layout.turn(USER, 5), url)[1], replace(VISIT, url=url, title="seen in 5"))
+    assert reader.visits([url])[url].title == "seen in 5"

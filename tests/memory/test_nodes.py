@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from panda.errors import MemoryNodeError
-from panda.memory.loading import load_nodes
+from panda.memory.loading import is_usable, load_nodes
 from panda.memory.nodes import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
@@ -64,6 +64,51 @@ def test_turn_items_are_verbatim(layout: Layout, reader: NodeReader) -> None:
     assert node.provenance == "turns/turn_000811/context.md"
     assert {item.content_type for item in node.items} == {"general_fact"}
     assert round(node.confidence, 2) == 0.90
+
+
+def standing(reader: NodeReader, node_id: str) -> list[str]:
+    """The lines of a node that are evidence by themselves."""
+    return [item.text for item in reader.load(node_id).items if is_usable(item)]
+
+
+def test_what_a_turn_quoted_stands_in_its_source(layout: Layout, reader: NodeReader) -> None:
+    """Of a turn that quoted a note only what the user told is evidence; the quotation leads to the note."""
+    write(layout.knowledge("ann") / "oil.md", "The oil is 5W-30.\n")
+    items = [("The oil is 5W-30.", "knowledge:oil.md"), ("It is 5W-30.", "knowledge:gone.md")]
+    clauses = [("I drive a Skoda.", "tells"), ("Which oil does it need?", "asks")]
+    query = " ".join(text for text, _ in clauses)
+    write_turn(layout, 1, query=query, response="The oil is 5W-30. [1]", items=items, clauses=clauses)
+    assert standing(reader, "turn:1") == ["I drive a Skoda."]
+    assert reader.load("turn:1").origins == ("knowledge:oil.md", "knowledge:gone.md")
+    assert "The oil is 5W-30." in reader.load("turn:1").text  # an older turn that cites it stays sound
+
+
+def test_a_turn_that_told_nothing_leads_to_what_it_quoted(layout: Layout, reader: NodeReader) -> None:
+    """Instead of a turn that only asked and quoted, the note is loaded; one that is gone is left out."""
+    write(layout.knowledge("ann") / "oil.md", "The oil is 5W-30.\n")
+    items = [("The oil is 5W-30.", "knowledge:oil.md"), ("It is 5W-30.", "knowledge:gone.md")]
+    write_turn(layout, 1, query="Which oil?", response="x", items=items, clauses=[("Which oil?", "asks")])
+    assert [node.id for node in load_nodes(reader, ["turn:1"])] == ["turn:1", "knowledge:oil.md"]
+    assert standing(reader, "turn:1") == []
+
+
+def test_a_refused_answer_leads_nowhere(layout: Layout, reader: NodeReader) -> None:
+    """What a turn that failed had quoted is not followed."""
+    items = [("The oil is 5W-30.", "knowledge:oil.md")]
+    paths = write_turn(layout, 1, query="Which oil?", response="x", items=items, status="failed")
+    metadata = json.loads((paths / "metadata.json").read_text(encoding="utf-8"))
+    write(paths / "metadata.json", json.dumps({**metadata, "answered": False}))
+    assert reader.load("turn:1").origins == ()
+    assert standing(reader, "turn:1") == []
+
+
+def test_what_was_noted_stands_in_memory(layout: Layout, reader: NodeReader) -> None:
+    """A sentence that is kept in memory is evidence there; once it is deleted there, nowhere."""
+    said = "Anke waters the beds."
+    noted = [(said, "fact:said_t1_1")]
+    write_turn(layout, 1, query=said, response="Noted.", items=[], clauses=[(said, "tells")], noted=noted)
+    assert standing(reader, "turn:1") == []
+    assert [node.id for node in load_nodes(reader, ["turn:1"])] == ["turn:1"]
 
 
 def test_status_decides_where_a_turn_starts(layout: Layout, reader: NodeReader) -> None:
@@ -229,7 +274,7 @@ def test_knowledge_documents(layout: Layout, reader: NodeReader) -> None:
     write(path, "---\nconfidence: 0.6\n---\n# Farms\nThey were in St. Petersburg. See [[IRA]].\n\n- Olgino\n")
     node = reader.load("knowledge:Research/troll_farms.md")
     assert node.source_type == "fact"
-    assert node.text.split("\n") == ["They were in St. Petersburg.", "See IRA.", "Farms: Olgino"]
+    assert node.text.split("\n") == ["They were in St. Petersburg.", "Farms: See IRA.", "Farms: Olgino"]
     assert node.confidence == pytest.approx(0.6)
     assert node.links == ()
     with pytest.raises(MemoryNodeError):
@@ -327,7 +372,7 @@ def test_long_document_by_section(tmp_path: Path) -> None:
     assert (node.title, node.provenance) == ("Travel: Visa", "knowledge/travel#1.md")
     assert [item.text for item in node.items] == ["The stamp is a llama."]
     assert len(reader.load("knowledge:travel#1.md").items) > 100
-    assert [item.text for item in reader.load("knowledge:short.md").items] == ["A crane again."]
+    assert [item.text for item in reader.load("knowledge:short.md").items] == ["Visa: A crane again."]
     with pytest.raises(MemoryNodeError):
         reader.load("knowledge:travel#1.md#nowhere")
 
@@ -339,10 +384,35 @@ def test_sections_keep_their_names(layout: Layout, reader: NodeReader) -> None:
     for length in (0, 250, 0):
         write(path, f"# Visa\nThe first. {filler * length}\n# Money\nThe second.\n# Visa\nThe third.\n")
         texts = [reader.load(name).items[0].text for name in names]
-        assert texts == ["The first.", "The second.", "The third."]
+        assert texts == ["Visa: The first.", "Money: The second.", "Visa: The third."]
     write(path, f"# Visa\nThe first. {filler * 250}The last.\n# Money\nThe second.\n")
     before, now = (reader.load(f"knowledge:travel.md#{name}") for name in ("visa-2", "visa~2"))
     assert before.items == now.items
-    assert now.items[-1].text == "The last."
+    assert now.items[-1].text == "Visa: The last."
     found = Retriever(Index(layout), "ann").find("What is the last?", before_turn=None)
     assert "visa~2" in {one.node_id.partition("#")[2] for one in found}
+
+
+def test_notes_tell_their_day(layout: Layout, reader: NodeReader) -> None:
+    """A day in a file's name or a heading is that of the lines below, which carry it unless they name one."""
+    write(layout.knowledge("ann") / "2026-05-12 vet.md", "Momo got her shots.\nNext: 1 June 2027.\n")
+    write(layout.knowledge("ann") / "meters.md", "# Meters\n## 1 July 2026\ngas 6,203 cubic metres used\n")
+    vet, meters = reader.load("knowledge:2026-05-12 vet.md"), reader.load("knowledge:meters.md")
+    assert [item.text for item in vet.items] == [
+        "2026-05-12 vet: Momo got her shots.",
+        "Next: 1 June 2027.",
+    ]
+    assert [item.text for item in meters.items] == ["1 July 2026: gas 6,203 cubic metres used"]
+    assert (str(vet.at), str(meters.items[0].at)) == (
+        "2026-05-12 00:00:00+00:00",
+        "2026-07-01 00:00:00+00:00",
+    )
+
+
+def test_short_lines_carry_what_they_stand_under(layout: Layout, reader: NodeReader) -> None:
+    """The line that introduces a list, else the heading, else the note's name, but not a label."""
+    write(layout.knowledge("ann") / "party.md", "Guests\n\nNoor\nMika\n\n# Food\nCake.\n\nDrinks: tea\n")
+    write(layout.knowledge("ann") / "gym.md", "Closed.\n")
+    texts = [item.text for item in reader.load("knowledge:party.md").items]
+    assert texts == ["Guests", "Guests: Noor", "Guests: Mika", "Food: Cake.", "Drinks: tea"]
+    assert reader.load("knowledge:gym.md").text == "gym: Closed."

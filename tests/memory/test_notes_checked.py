@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panda.documents.problems import Problem
+from panda.documents.problems import Problem, Verdict
 from panda.memory.checking import check_memory
 from panda.storage.layout import Layout
 from tests.builders import NOW, build_store
@@ -39,3 +39,19 @@ def test_notes_below_a_place(tmp_path: Path) -> None:
         path.write_bytes(b"\xff")
     assert [Path(one.path).name for one in check(layout, notes / "deep")] == ["two.md"]
     assert check(layout, layout.turns("demo")) == []
+
+
+def test_lines_that_cannot_be_quoted_are_told(tmp_path: Path) -> None:
+    """With line and reason, as information: the note itself is sound."""
+    layout = build_store(tmp_path / "store")
+    notes = layout.knowledge("demo")
+    notes.mkdir(parents=True)
+    body = f"Tea is green.\n\nWhy tea?\n\n{'so ' * 400}long.\n\n[[Money]], [[Trips]]\n"
+    text = f"---\ntitle: Tea\n---\n\n{body}"
+    (notes / "tea.md").write_text(text, encoding="utf-8")
+    found = check(layout)
+    assert [(one.line, one.message.partition(": ")[2][:20], one.verdict) for one in found] == [
+        (7, "it is a question", Verdict.SOUND),
+        (9, "it has 1,205 charact", Verdict.SOUND),
+        (11, "it holds nothing but", Verdict.SOUND),
+    ]

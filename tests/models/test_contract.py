@@ -10,7 +10,6 @@ import pytest
 from panda.errors import HaltError, ModelTimeoutError, RecipeSchemaError
 from panda.models.contract import GenerateParams, Message, Model, ScoreCase, ScoreParams
 from panda.models.llama.model import LlamaCppModel
-from panda.models.openai import OpenAiModel
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from tests.models.conftest import Server, reply
 
@@ -46,7 +45,7 @@ def any_model(request: pytest.FixtureRequest, server: Server, model: LlamaCppMod
     server.answer = _serve
     made: dict[str, Callable[[], Model]] = {
         "llama_cpp": lambda: model,
-        "openai": lambda: OpenAiModel("served", url=server.url, model="m", n_ctx=1024, writes=True),
+        "openai": server.model,
         "scripted": lambda: ScriptedModel(_script, n_ctx=1024),
     }
     return made[str(request.param)]()
@@ -138,7 +137,7 @@ def test_timeout_is_an_error(backend: str, server: Server, model: LlamaCppModel)
         return reply("late")
 
     server.answer = slow
-    served = OpenAiModel("served", url=server.url, model="m", n_ctx=1024, writes=True)
+    served = server.model()
     slow_model: Model = model if backend == "llama_cpp" else served
     with pytest.raises(ModelTimeoutError, match=r"0\.05 seconds"):
         slow_model.generate((Message("user", "long " * 900),), params(timeout_seconds=0.05))
@@ -156,13 +155,3 @@ def test_every_token_of_a_text_is_scored(any_model: Model) -> None:
     assert scores.ends[-1] == len(text)
     assert list(scores.ends) == sorted(scores.ends)
     assert all(value < 0 for value in scores.logprobs)
-
-
-def test_hidden_states_or_a_refusal(any_model: Model) -> None:
-    """A model gives the hidden state of a text, or says beforehand that it does not and refuses."""
-    if any_model.info.embeds:
-        state = any_model.embed("Message: hi\n", "Message: go on", ScoreParams(60))
-        assert len(state.mean) == len(state.last) > 0
-    else:
-        with pytest.raises(HaltError):
-            any_model.embed("Message: hi\n", "Message: go on", ScoreParams(60))

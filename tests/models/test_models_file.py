@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ModelFileError, StoreError
+from panda.models.contract import GenerateParams, Message
 from panda.models.layers import Layers
-from panda.models.models_file import load_models_file, parse_models_file
+from panda.models.models_file import LAYERS, load_models_file, parse_models_file
+from tests.models.conftest import Server
 
 PACKAGED = Path(__file__).parents[2] / "models.yaml"
 LOCAL = "{backend: llama_cpp, location: a.gguf, n_ctx: 2048}"
@@ -17,7 +19,10 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
     """All text layers share the one embedded model; EYES is unset, and using it says so."""
     with Layers(load_models_file(PACKAGED), cache_dir=cache_dir, environ={}) as layers:
         assert len({id(layers.model(name)) for name in ("REFLEX", "NERVES", "MIND", "VOICE")}) == 1
-        assert [info.name for info in layers.infos()] == ["smollm2-135m"]
+        assert [info.name for info in layers.infos()] == ["smollm2-135m", "minilm-l6"]
+        encoder = layers.encoder()
+        assert encoder is not None
+        assert encoder.info.name == "minilm-l6"
         with pytest.raises(ModelFileError, match="EYES has no model") as caught:
             layers.model("EYES")
     assert str(caught.value.where).endswith("models.yaml: layers.EYES")
@@ -42,6 +47,28 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         ),
         (f"models: {{a: {LOCAL.replace('2048', 'big')}}}\nlayers: {{}}", "models.a.n_ctx", "8192"),
         (f"models: {{a: {SERVED[:-1]}, scores: true}}}}\nlayers: {{}}", "models.a.scores", "scores: false"),
+        (
+            f"models: {{a: {SERVED[:-1]}, structured: json}}}}\nlayers: {{}}",
+            "models.a.structured",
+            "did you mean json_schema?",
+        ),
+        (
+            f"models: {{a: {SERVED[:-1]}, thinking_tokens: 2048}}}}\nlayers: {{}}",
+            "models.a.thinking_tokens",
+            "2048",
+        ),
+        (
+            f"models: {{a: {SERVED[:-1]}, timeout_seconds: 0}}}}\nlayers: {{}}",
+            "models.a.timeout_seconds",
+            "300",
+        ),
+        (f"models: {{a: {SERVED[:-1]}, headers: {{a b: c}}}}}}\nlayers: {{}}", "models.a.headers", "'a b'"),
+        (f"models: {{a: {SERVED[:-1]}, extra_body: [1]}}}}\nlayers: {{}}", "models.a.extra_body", "comments"),
+        (
+            f"models: {{a: {LOCAL[:-1]}, thinking_tokens: 1}}}}\nlayers: {{}}",
+            "models.a.thinking_tokens",
+            "use one of",
+        ),
         ("models: {a: {backend: openai, location: x.gguf}}\nlayers: {}", "models.a.location", "URL"),
         ("models: []\nlayers: {}", "models", "comments"),
         ("models: {\nlayers: {}", ":2", "correct that line"),
@@ -81,8 +108,29 @@ def test_missing_file_is_a_store_error(tmp_path: Path) -> None:
 
 
 def test_documented_example_is_valid() -> None:
-    """The stack shown in docs/models.md is read without complaint."""
+    """The server and the stack shown in docs/models.md are read without complaint."""
     page = (PACKAGED.parent / "docs" / "models.md").read_text(encoding="utf-8")
-    example = page.split("```yaml\n")[1].split("```")[0]
-    file = parse_models_file(example, path=Path("models.yaml"))
-    assert all(file.layers.values())
+    served, stack = (part.split("```")[0] for part in page.split("```yaml\n")[1:3])
+    assert parse_models_file(served, path=Path("models.yaml")).models["thinker"].thinking_tokens == 8192
+    assert all(parse_models_file(stack, path=Path("models.yaml")).layers.values())
+
+
+def test_each_layer_asks_its_own_server(tmp_path: Path, five_servers: list[Server]) -> None:
+    """Of five models on five servers each layer's calls reach its own, under its own name and keys."""
+    entries = [
+        f"  m{n}: {{backend: openai, location: '{server.url}', model: big-{n}, n_ctx: 4096, "
+        f"thinking_tokens: {n}, headers: {{x-layer: '{layer}'}}}}\n"
+        for n, (layer, server) in enumerate(zip(LAYERS, five_servers, strict=True))
+    ]
+    named = ", ".join(f"{layer}: m{n}" for n, layer in enumerate(LAYERS))
+    text = f"models:\n{''.join(entries)}layers: {{{named}}}\n".replace("m4: {", "m4: {writes: true, ")
+    file = parse_models_file(text, path=tmp_path / "models.yaml")
+    with Layers(file, cache_dir=tmp_path, environ={}) as layers:
+        for n, layer in enumerate(LAYERS):
+            params = GenerateParams(temperature=0, max_tokens=10 * n + 10, seed=0, timeout_seconds=10)
+            layers.model(layer).generate((Message("user", layer),), params)
+    for n, (layer, server) in enumerate(zip(LAYERS, five_servers, strict=True)):
+        assert [(a["model"], a["messages"][0]["content"], a["max_tokens"]) for a in server.asked] == [
+            (f"big-{n}", layer, 11 * n + 10)
+        ]
+        assert server.headers[0]["x-layer"] == layer

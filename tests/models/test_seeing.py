@@ -9,7 +9,6 @@ from panda.errors import ModelFileError
 from panda.models.contract import GenerateParams, Message, Model
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
-from panda.models.openai import OpenAiModel
 from tests.models.conftest import Server
 from tests.models.projectors import png, write_projector
 
@@ -83,7 +82,7 @@ def test_missing_projector(tmp_path: Path, cache_dir: Path) -> None:
 
 def test_server_gets_a_data_uri(server: Server) -> None:
     """An OpenAI-compatible server gets the picture as a data URI before the text."""
-    model = OpenAiModel("a", url=server.url, model="m", n_ctx=500, writes=True)
+    model = server.model(n_ctx=500)
     model.generate(ask(model, parse_picture(png())), PARAMS)
     system, user = server.asked[0]["messages"]
     assert system["content"] == "Be brief."

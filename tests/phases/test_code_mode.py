@@ -186,12 +186,12 @@ def test_nothing_changed_is_said(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
-def test_commands_are_not_asked_back(tmp_path: Path) -> None:
-    """In code mode a command that names something goes on, whatever a model thinks."""
+def test_a_writing_model_may_ask_back(tmp_path: Path) -> None:
+    """In code mode too the CLARIFY of a model that writes stands, also for a command that names something."""
     asking = {"decision": "CLARIFY", "question": "Which tests?"}
     project = repository(tmp_path)
     ran = run_code(tmp_path, project, code_script(reflection=asking), "Run the tests.")
-    assert ran.meta(1)["decision"] == "PROCEED"
+    assert (ran.meta(1)["decision"], ran.metadata.question) == ("CLARIFY", "Which tests?")
 
 
 def test_dry_run_shows_the_diff_of_a_refused_answer(tmp_path: Path) -> None:

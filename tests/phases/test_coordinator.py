@@ -83,7 +83,7 @@ def test_statement_is_remembered(tmp_path: Path) -> None:
     ran = run_turn(laptop_store(tmp_path), TEA, remembering())
     staged = ran.folder.read_json("staged_memory.json")
     assert staged["applied"] is True
-    assert [value["relation"] for value in staged["staged"]] == ["favorite_tea"]
+    assert [value["relation"] for value in staged["staged"]] == ["said_t3_1", "favorite_tea"]
     preferences = ran.layout.preferences(USER).read_text()
     assert "favorite_tea" in preferences
     assert "budget: {value:" in preferences
@@ -93,14 +93,24 @@ def test_statement_is_remembered(tmp_path: Path) -> None:
 
 
 def test_statement_of_a_failed_turn(tmp_path: Path) -> None:
-    """What is staged in a turn that fails is never written to memory."""
+    """In a turn that fails, what a tool staged is never written to memory; what was told is kept."""
     layout = laptop_store(tmp_path)
-    before = layout.preferences(USER).read_bytes()
-    ran = run_turn(layout, TEA, remembering(validator={"verdict": "FAIL"}))
+    staged = {"kind": "preference", "relation": "wants", "value": "the Lenovo", "text": "the Lenovo"}
+    ran = run_turn(
+        layout,
+        f"{TEA} What does the Lenovo cost?",
+        Script(
+            planner={"tools": ["memory.create"], "next_step": "coordinator"},
+            coordinator=[{"calls": [{"tool": "memory.create", "arguments": staged}]}, {"tool": "done"}],
+            validator={"verdict": "FAIL"},
+        ),
+    )
     assert ran.metadata.status == "failed"
     assert ran.folder.read_json("staged_memory.json")["applied"] is False
-    assert layout.preferences(USER).read_bytes() == before
-    assert "Assam" not in layout.memory_log(USER).read_text(encoding="utf-8")
+    log = layout.memory_log(USER).read_text(encoding="utf-8")
+    assert "Assam" in log
+    assert "wants" not in log
+    assert ran.response.startswith("Noted: My favorite tea is Assam.")
     assert ran.problems == []
 
 

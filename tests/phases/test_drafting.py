@@ -1,71 +1,106 @@
-"""The lines that phase 2.2 is offered."""
+"""The lines that phase 2.2 is offered, and how close they are to the query."""
 
+from pathlib import PurePosixPath
+
+from panda.choosing.decision import Option
+from panda.errors import MemoryNodeError
+from panda.language.reading import Reading
 from panda.memory.items import Item
+from panda.memory.line_texts import line_title, node_lines
 from panda.memory.loading import LoadedDocument
 from panda.memory.node import Node, SourceType
+from panda.models.scripted import ScriptedEncoder
 from panda.phases.drafting import draft_of, line_options
+from panda.phases.evidence_spans import ClosestLines
 from tests.stores import NOW
 
 
-def document(id_: str, kind: SourceType, *texts: str) -> LoadedDocument:
+def document(id_: str, kind: SourceType, *texts: str, heading: str = "") -> LoadedDocument:
     """A loaded document of these lines."""
-    items = tuple(Item(text, "default", 0.9, NOW) for text in texts)
-    return LoadedDocument(Node(id_, kind, id_, f"{id_}.md", NOW, items), items, 0, 0)
+    items = tuple(Item(text, "default", 0.9, NOW, heading=heading) for text in texts)
+    return LoadedDocument(
+        Node(id_, kind, PurePosixPath(id_.partition(":")[2]).stem, f"{id_}.md", NOW, items), items, 0, 0
+    )
+
+
+class Nodes:
+    """The nodes of some documents."""
+
+    def __init__(self, *documents: LoadedDocument) -> None:
+        self.nodes = {one.node.id: one.node for one in documents}
+
+    def load(self, node_id: str) -> Node:
+        """The node; MemoryNodeError if there is none."""
+        if node_id not in self.nodes:
+            raise MemoryNodeError("no such node")
+        return self.nodes[node_id]
+
+
+def offered(query: str, *documents: LoadedDocument, encoder: ScriptedEncoder | None = None) -> list[Option]:
+    """The lines of these documents as 2.2 offers them."""
+    closest = ClosestLines(Nodes(*documents), encoder)
+    return [line.option for line in line_options(documents, lambda plain: closest.rate(query, plain))]
 
 
 def test_every_document_keeps_a_line() -> None:
     """Where there are too many lines and no words in common, no document is crowded out by long ones."""
-    loaded = [
+    lines = offered(
+        "how much can I spend",
         document("memory:budget", "preference", "budget: $500-800"),
         *(document(f"turn:{n}", "turn_summary", *(f"line {n} {i}" for i in range(15))) for n in (9, 8, 7)),
-    ]
-    lines = line_options("how much can I spend", loaded)
+    )
     assert len(lines) == 40
-    assert [line.node.id for line in lines[:2]] == ["memory:budget", "turn:9"]
-    assert sum(line.node.id == "turn:9" for line in lines) == 15
+    assert [line.node_ids for line in lines[:2]] == [("memory:budget",), ("turn:9",)]
 
 
-def test_lines_with_words_of_the_query_come_before_others() -> None:
-    """Beside one line a document, those with words of the query stay, wherever they stand."""
-    loaded = [
+def test_close_lines_come_before_others() -> None:
+    """Beside one line a document, those closest to the query stay, wherever they stand."""
+    lines = offered(
+        "When does the ferry leave?",
         document("turn:2", "turn_summary", *(f"line {i}" for i in range(45)), "the ferry leaves at eight"),
         document("turn:1", "turn_summary", "nothing of note", "a ferry left late"),
-    ]
-    texts = [line.option.text for line in line_options("When does the ferry leave?", loaded)]
-    assert {"the ferry leaves at eight", "a ferry left late"} <= set(texts)
+    )
+    assert {"the ferry leaves at eight", "a ferry left late"} <= {line.text for line in lines}
 
 
 def test_what_a_turn_repeats_is_offered_once() -> None:
     """The earlier document keeps a line that two have."""
-    loaded = [document("fact:a", "fact", "a: 1"), document("turn:1", "turn_summary", "a: 1", "b")]
-    assert [(line.node.id, line.item.text) for line in line_options("x", loaded)] == [
-        ("fact:a", "a: 1"),
-        ("turn:1", "b"),
+    lines = offered("x", document("fact:a", "fact", "a: 1"), document("turn:1", "turn_summary", "a: 1", "b"))
+    assert [(line.node_ids, line.text) for line in lines] == [(("fact:a",), "a: 1"), (("turn:1",), "b")]
+
+
+def test_a_line_is_read_with_what_it_stands_below() -> None:
+    """Of a note a line has folder, name and headings before it; what was said in a turn stands for itself."""
+    note = document("knowledge:garden/front_bed.md", "fact", "Monday: Ann", heading="Who waters. Week")
+    node = Node("visit:v", "visit_record", "Lenovo LOQ 15", "x", NOW, note.node.items[:0])
+    said = document("turn:3", "turn_summary", "Ann waters it.").node
+    assert line_title(note.node, note.items[0]) == "garden. front bed. Who waters. Week"
+    assert [text for _, text in node_lines(said)] == ["Ann waters it."]
+    item = Item("Lenovo LOQ 15: price $697", "price", 0.9, NOW)
+    assert [line_title(node, item), line_title(said, said.items[0])] == ["", ""]
+
+
+def test_closest_lines_by_meaning() -> None:
+    """An encoder finds the line in other words; without one words decide. Four at most are read."""
+    told = document("turn:1", "turn_summary", "the tent costs 90", *(f"line {n}" for n in range(9)))
+    plain = [Option(f"g{n}", item.text, ("turn:1",)) for n, item in enumerate(told.items)]
+    encoder = ScriptedEncoder({"price": "costs"})
+    (first, *others) = ClosestLines(Nodes(told), encoder).closest("price", plain)
+    assert (first.text, others) == ("the tent costs 90", [])
+    assert ClosestLines(Nodes(told), None).closest("line 7", plain)[0].text == "line 7"
+    assert len(ClosestLines(Nodes(told), None).closest("line", plain)) == 4
+    lost = Option("g1", "of a node that is gone", ("turn:9",))
+    assert ClosestLines(Nodes(told), encoder).rate("gone", [lost])[0].near == "of a node that is gone"
+
+
+def test_a_draft_holds_what_a_rule_put_into_the_plan() -> None:
+    """Of a candidate that a rule chose the closest line is taken, whatever 2.2 chose."""
+    loaded = [
+        document("turn:1", "turn_summary", "chosen"),
+        document("turn:2", "turn_summary", "no", "ruled x"),
     ]
-
-
-def test_sources_that_were_left_out_come_in_only_if_they_suffice() -> None:
-    """A line of a source that 2.1 did not choose needs the score with which 2.5 takes it for an answer."""
-    loaded = [document("turn:1", "turn_summary", "chosen"), document("turn:2", "turn_summary", "left out")]
-    lines = line_options("x", loaded)
-    plan = {"candidates": [{"node_id": "turn:1", "chosen": True, "by": "model", "score": 2.0, "index": 0.0}]}
-    for score, shown in ((0.9, ["chosen"]), (1.1, ["chosen", "left out"])):
-        draft = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, {"s1": 0.7, "s2": score}, ["turn:2"])
-        assert [option.text for option in draft.options] == shown
-
-
-def test_turns_that_tell_less_are_passed_over() -> None:
-    """Of the turns that the plan chose those stay whose best line and index score are near the best."""
-    loaded = [document(f"turn:{n}", "turn_summary", f"line {n}") for n in (1, 2, 3)]
-    lines = line_options("x", loaded)
-    plan = {
-        "candidates": [
-            {"node_id": f"turn:{n}", "chosen": True, "by": by, "score": 1.0, "index": index}
-            for n, by, index in ((1, "model", 5.0), (2, "model", 9.0), (3, "always_include", 0.0))
-        ]
-    }
-    scores = {"s1": 2.0, "s2": 1.0, "s3": 0.1}
-    draft = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, scores)
-    assert [option.text for option in draft.options] == ["line 1", "line 3"]
-    even = draft_of("x", {"lines": ["s1", "s2"]}, lines, plan, {**scores, "s2": 1.5})
-    assert [option.text for option in even.options] == ["line 1", "line 2", "line 3"]
+    closest = ClosestLines(Nodes(*loaded), None)
+    lines = line_options(loaded, lambda plain: closest.rate("x", plain))
+    plan = {"candidates": [{"node_id": "turn:2", "chosen": True, "by": "always_include"}]}
+    (section,) = draft_of("x", {"lines": ["s1"]}, lines, plan, Reading())
+    assert [item.text for item in section.items] == ["chosen", "ruled x"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from panda.language.reading import parse_reading
 from tests.builders import NOW
 from tests.scripted_turns import (
     APPROVED,
@@ -35,12 +36,23 @@ def test_query_is_kept_as_it_is(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
+def test_reading_is_kept(tmp_path: Path) -> None:
+    """What the query means is written once and read by later phases; what is empty is left out."""
+    ran = run_turn(laptop_store(tmp_path), "Which laptops did I save last week?")
+    reading = ran.folder.read_json("query_analysis.json")["reading"]
+    assert (reading["mood"], reading["all"]) == ("asks", True)
+    assert [one["words"] for one in reading["periods"]] == ["last week"]
+    assert "statements" not in reading
+    assert ran.turn.reading == parse_reading(reading)
+    assert ran.problems == []
+
+
 def test_no_reference(tmp_path: Path) -> None:
     """A query that names its thing needs no reference resolved."""
     ran = run_turn(laptop_store(tmp_path))
     analysis = ran.folder.read_json("query_analysis.json")
     assert analysis["reference_resolution"]["status"] == "not_needed"
-    assert analysis["entities"] == ["Lenovo"]
+    assert analysis["entities"] == ["Lenovo", "LOQ"]
 
 
 def test_reference_is_resolved(tmp_path: Path) -> None:

@@ -89,11 +89,11 @@ def test_the_same_said_twice(tmp_path: Path) -> None:
     assert [item["text"] for item in ran.meta(5)["items"]] == ["The Lenovo LOQ 15 costs $697.00"]
 
 
-def test_lines_of_an_item_are_one(tmp_path: Path) -> None:
-    """An item is one line: line breaks in what a model writes cannot make a heading or a list."""
+def test_lines_of_an_item_stay(tmp_path: Path) -> None:
+    """An item is markdown, but line breaks in what a model writes cannot open a fence that nothing closes."""
     answer = items(("It costs\n```\n$697.00", PRICE_NODE))
     ran = run_turn(laptop_store(tmp_path), answer=Script(answer=answer))
-    assert ran.response.splitlines()[0] == "It costs ``` $697.00 [1]"
+    assert ran.response.split("\n\n")[0] == "It costs\n\\```\n$697.00 [1]"
     assert ran.sections() == [0, 1, 2, 3, 5, 6]
     assert ran.problems == []
 

@@ -1,18 +1,21 @@
 """The executor with a scripted model: what it asks, what it accepts, what it writes down."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
 from panda.errors import BudgetExceededError, GateError, HaltError, ModelTimeoutError, ReplyError
 from panda.models.contract import Completion, GenerateParams, ScoreParams, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel, in_order
-from panda.recipes.choices import Option
 from tests.recipes.books import ListJournal, Runner, schema_of, write_book
 
 TEXT = {"type": "string"}
+SAID = '{"why": "So.", "verdict": "yes"}'
+"""A reply that is right."""
 VERDICT = {"enum": ["yes", "no"]}
 SPANS = {
     "type": "array",
@@ -51,25 +54,38 @@ def asked(run: Runner) -> list[Asked]:
 
 
 def test_writes_and_scores(tmp_path: Path) -> None:
-    """Text is generated under the schema of the text properties alone, choices are scored."""
-    run = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0])
+    """Text and choices come in one reply, choices last; the value's probability in it is the confidence."""
+    run = runner(tmp_path, SAID, [-0.1])
     reply = run.run()
     assert reply.values == {"why": "So.", "verdict": "yes"}
     generate, score = asked(run)
     assert isinstance(generate.params, GenerateParams)
     assert generate.params.schema == {
-        "type": "object", "additionalProperties": False, "required": ["why"], "properties": {"why": TEXT},
-    }  # fmt: skip
-    assert [case.continuation for case in score.cases] == [" yes", " no"]
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["verdict", "why"],
+        "properties": {"why": TEXT, "verdict": VERDICT},
+    }
+    assert score.prefix == run.model.render_chat(generate.messages)
+    (case,) = score.cases
+    assert (case.context, case.continuation) == ('{"why": "So.", "verdict": "', "yes")
     assert (reply.attempts, reply.below_threshold) == (1, False)
-    assert reply.confidence == pytest.approx(0.7311)
+    assert reply.confidence == pytest.approx(0.9048)
+    assert reply.choices["verdict"].scorer == "written"
+
+
+@pytest.mark.parametrize("verdict", ["yes", "no"])
+def test_every_verdict_can_be_reached(tmp_path: Path, verdict: str) -> None:
+    """A model that writes and scores gets the verdict that it wrote, whatever a decision list would say."""
+    schema = schema_of(why=TEXT, verdict={**VERDICT, "x-decide": [{"choose": "yes"}]})
+    said = json.dumps({"why": "The verdict is clear.", "verdict": verdict})
+    reply = runner(tmp_path, said, [-0.2], output_schema=schema).run()
+    assert (reply.values["verdict"], reply.confidence) == (verdict, pytest.approx(0.8187))
 
 
 def test_parameters(tmp_path: Path) -> None:
     """Temperature, output budget, timeout and seed come from recipe and journal."""
-    run = runner(
-        tmp_path, '{"why": "So."}', [-1.0, -2.0], temperature=0.25, quality_gates={"timeout_ms": 1500}
-    )
+    run = runner(tmp_path, SAID, [-0.1], temperature=0.25, quality_gates={"timeout_ms": 1500})
     run.run()
     generate, score = asked(run)
     assert isinstance(generate.params, GenerateParams)
@@ -140,7 +156,7 @@ def test_text_format(tmp_path: Path) -> None:
 
 def test_retry_carries_the_error(tmp_path: Path) -> None:
     """An invalid reply is refused, and the next attempt is told why, with another seed."""
-    run = runner(tmp_path, '{"why": 1}', '{"why": "So."}', [-1.0, -2.0])
+    run = runner(tmp_path, '{"why": 1, "verdict": "yes"}', SAID, [-0.1])
     assert run.run().attempts == 2
     first, second, _ = asked(run)
     assert "refused" not in first.text
@@ -156,7 +172,7 @@ def test_retry_carries_the_error(tmp_path: Path) -> None:
         ("So.", "not JSON"),
         ("[]", "not a JSON object"),
         ('{"why": "a"} b', "not JSON"),
-        ("{}", "'why' is a required property"),
+        ("{}", "'verdict' is a required property"),
         (Completion('{"why": "So."}', "length", Usage(1, 0, 100), 0.0), "cut after 100 tokens"),
     ],
 )
@@ -196,6 +212,19 @@ def test_timeout_is_not_retried(tmp_path: Path) -> None:
     assert [line["success"] for line in run.log] == [False]
 
 
+def test_a_cut_reply_is_asked_for_without_what_may_be_missing(tmp_path: Path) -> None:
+    """After a reply that was cut the next attempt leaves out lenient texts; other faults cost none."""
+    schema = schema_of(why=TEXT, reading={"type": "object", "x-lenient": True}, verdict=VERDICT)
+    cut = Completion('{"why": "So.", "reading": {', "length", Usage(1, 0, 100), 0.0)
+    for first, kept in ((cut, False), ("x", True)):
+        run = runner(tmp_path / str(kept), first, SAID, scores=False, output_schema=schema)
+        assert run.run().values["verdict"] == "yes"
+        for one, shown in zip(asked(run), (True, kept), strict=True):
+            assert isinstance(one.params, GenerateParams)
+            assert ("reading" in one.params.schema["properties"]) is shown  # type: ignore[index,operator]  # a schema is open
+            assert ('"reading"' in one.messages[0].content) is shown
+
+
 THRESHOLD = {"confidence_threshold": 0.8, "max_retries": 1}
 
 
@@ -212,6 +241,7 @@ def test_below_threshold_is_said(tmp_path: Path, below: str) -> None:
     gates = {**THRESHOLD, "below_threshold": below}
     reply = runner(tmp_path, [-1.0, -1.1], writes=False, quality_gates=gates).run()
     assert (reply.below_threshold, reply.attempts) == (True, 1)
+    assert reply.asks_back is (below == "clarify")
 
 
 def test_below_threshold_halts(tmp_path: Path) -> None:
@@ -224,23 +254,38 @@ def test_below_threshold_halts(tmp_path: Path) -> None:
 def test_below_threshold_retries(tmp_path: Path) -> None:
     """With retry the attempt counts as failed, and the next one is told so."""
     gates = {**THRESHOLD, "below_threshold": "retry"}
-    run = runner(tmp_path, '{"why": "a"}', [-1.0, -1.1], '{"why": "b"}', [-1.0, -9.0], quality_gates=gates)
+    replies = (SAID, [-1.1], SAID.replace("So.", "b"), [-0.1])
+    run = runner(tmp_path, *replies, quality_gates=gates)
     reply = run.run()
     assert (reply.attempts, reply.values["why"]) == (2, "b")
     assert "below 0.8" in asked(run)[2].text
 
 
-def test_no_confidence_passes_no_gate(tmp_path: Path) -> None:
-    """A confidence that nobody knows is below every threshold."""
-    gates = {**THRESHOLD, "below_threshold": "halt"}
-    run = runner(tmp_path, '{"why": "a", "verdict": "yes"}', scores=False, quality_gates=gates)
-    with pytest.raises(GateError, match="confidence None"):
-        run.run()
+@pytest.mark.parametrize("below", ["proceed", "clarify", "halt", "retry"])
+def test_unknown_confidence_meets_no_gate(tmp_path: Path, below: str) -> None:
+    """A gate on a confidence that nobody knows is not applied, which the log says; the reply stands."""
+    gates = {**THRESHOLD, "below_threshold": below}
+    run = runner(tmp_path, '{"why": "a", "verdict": "no"}', scores=False, quality_gates=gates)
+    reply = run.run()
+    assert (reply.values["verdict"], reply.confidence, reply.attempts) == ("no", None, 1)
+    assert (reply.gate, reply.below_threshold, reply.asks_back) == ("not_measured", False, False)
+    assert [line["gate"] for line in run.log] == ["not_measured"]
+
+
+@pytest.mark.parametrize(("scored", "gate"), [([-1.0, -9.0], "passed"), ([-1.0, -1.1], "below")])
+def test_the_log_names_the_gate(tmp_path: Path, scored: list[float], gate: str) -> None:
+    """A measured gate is passed or missed, and the log says which; without a threshold there is none."""
+    run = runner(tmp_path, scored, writes=False, quality_gates=THRESHOLD)
+    assert run.run().asks_back is False
+    assert [line["gate"] for line in run.log] == [gate]
+    run = runner(tmp_path / "open", scored, writes=False)
+    run.run()
+    assert [line["gate"] for line in run.log] == [None]
 
 
 def test_no_schema_validation(tmp_path: Path) -> None:
     """With schema_validation off any object passes."""
-    run = runner(tmp_path, '{"why": 1}', [-1.0, -2.0], quality_gates={"schema_validation": False})
+    run = runner(tmp_path, '{"why": 1}', quality_gates={"schema_validation": False})
     assert run.run().values["why"] == 1
 
 
@@ -251,7 +296,7 @@ LONG = " ".join(f"Thing {n} is here." for n in range(50))
 def test_documents_are_fitted(tmp_path: Path) -> None:
     """Documents over the input budget are cut, whole sentences at a time; the query's section never."""
     budget = {"total": 1000, "prompt": 300, "input": 150, "output": 100}
-    run = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0], token_budget=budget)
+    run = runner(tmp_path, SAID, [-0.1], token_budget=budget)
     section = InputDocument("§0 User Query", "w " * 100)
     (cut,) = run.run(documents=[InputDocument("plan.json", LONG), section]).cuts
     assert (cut.name, cut.before_tokens) == ("plan.json", 200)
@@ -266,7 +311,7 @@ def test_documents_are_fitted(tmp_path: Path) -> None:
 def test_documents_fit_the_window(tmp_path: Path) -> None:
     """The model's own tokens count too: prompt and output stay within its window."""
     documents = [InputDocument("d", LONG)]
-    run = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0], n_ctx=250)
+    run = runner(tmp_path, SAID, [-0.1], n_ctx=250)
     assert run.run(documents=documents).cuts[0].after_tokens < 150
     assert run.model.count_model_tokens(run.model.render_chat(asked(run)[0].messages)) <= 150
 
@@ -274,7 +319,7 @@ def test_documents_fit_the_window(tmp_path: Path) -> None:
 def test_retries_fit_the_window(tmp_path: Path) -> None:
     """The error text of a retry takes its room from the documents."""
     documents = [InputDocument("d", LONG)]
-    run = runner(tmp_path, "x", '{"why": "So."}', [-1.0, -2.0], n_ctx=250)
+    run = runner(tmp_path, "x", SAID, [-0.1], n_ctx=250)
     run.run(documents=documents)
     first, second = (run.model.count_model_tokens(run.model.render_chat(a.messages)) for a in asked(run)[:2])
     assert first <= 150
@@ -283,12 +328,11 @@ def test_retries_fit_the_window(tmp_path: Path) -> None:
 
 def test_prompt_shows_what_is_asked_for(tmp_path: Path) -> None:
     """The schema in the prompt has the properties that the model is to write, and no others."""
-    scoring = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0])
-    writing = runner(tmp_path, '{"why": "So.", "verdict": "no"}', scores=False)
-    scoring.run()
-    writing.run()
-    assert '"verdict"' not in asked(scoring)[0].messages[0].content
-    assert '"verdict"' in asked(writing)[0].messages[0].content
+    for scores, replies in ((True, (SAID, [-0.1])), (False, (SAID,))):
+        run = runner(tmp_path, *replies, scores=scores, output_schema=schema_of(why=TEXT, verdict=VERDICT))
+        run.run()
+        shown = asked(run)[0].messages[0].content
+        assert 0 < shown.index('"why"') < shown.index('"verdict"')
 
 
 def test_protected_text_does_not_fit(tmp_path: Path) -> None:
@@ -320,25 +364,22 @@ def test_nothing_is_cut_that_is_not_sent(tmp_path: Path) -> None:
 
 def test_calls_are_written_down(tmp_path: Path) -> None:
     """Each call is one record: what was asked with hashes and parameters, what came, what it cost."""
-    run = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0])
+    run = runner(tmp_path, SAID, [-0.1])
     run.run()
     generate, choose = run.journal.calls
     assert (generate["phase"], generate["recipe"], generate["attempt"]) == (6, "tests/judge", 1)
     assert (generate["kind"], choose["kind"]) == ("generate", "choose")
     assert set(generate["hashes"]) == {"recipe", "prompts", "schema", "model", "version"}
-    assert (generate["output"], generate["finish_reason"]) == ('{"why": "So."}', "stop")
+    assert (generate["output"], generate["finish_reason"]) == (SAID, "stop")
     assert generate["parameters"]["seed"] == 101
-    assert generate["usage"]["output"] == 2
+    assert generate["usage"]["output"] == 4
     assert choose["property"] == "verdict"
-    assert [(option["continuation"], option["logprob"]) for option in choose["options"]] == [
-        (" yes", -1.0),
-        (" no", -2.0),
-    ]
+    assert [(option["continuation"], option["logprob"]) for option in choose["options"]] == [("yes", -0.1)]
 
 
 def test_prefixes_are_written_once(tmp_path: Path) -> None:
     """The unchanging message stands in the journal once, later only its hash; the other one always."""
-    run = runner(tmp_path, "x", '{"why": "So."}', [-1.0, -2.0])
+    run = runner(tmp_path, "x", SAID, [-0.1])
     run.run()
     (first_system, first_user), (second_system, second_user) = (c["messages"] for c in run.journal.calls[:2])
     assert first_system["content"].startswith("You judge.")
@@ -360,12 +401,12 @@ def test_known_scores_are_not_asked_again(tmp_path: Path) -> None:
 
 def test_log(tmp_path: Path) -> None:
     """The executions log has one line an execution, with tokens, retries and outcome."""
-    run = runner(tmp_path, "x", '{"why": "So."}', [-1.0, -2.0])
+    run = runner(tmp_path, "x", SAID, [-0.1])
     run.run()
     (line,) = run.log
     assert (line["recipe"], line["model_layer"], line["model"]) == ("judge", "MIND", "scripted")
     assert (line["turn_id"], line["timestamp"]) == ("turn_000007", "2026-01-04T14:30:00Z")
-    assert (line["success"], line["retries"], line["confidence"]) == (True, 1, pytest.approx(0.7311))
+    assert (line["success"], line["retries"], line["confidence"]) == (True, 1, pytest.approx(0.9048))
     used = [call["usage"] for call in run.journal.calls]
     tokens = line["tokens"]
     assert tokens["prompt"] == sum(usage["prompt"] for usage in used)
@@ -383,7 +424,7 @@ def test_unknown_usage_stays_unknown(tmp_path: Path) -> None:
 
 def test_same_seed_each_run(tmp_path: Path) -> None:
     """An execution asks the journal for its seeds, so the same turn asks the same again."""
-    runs = [runner(tmp_path, '{"why": "So."}', [-1.0, -2.0]) for _ in range(2)]
+    runs = [runner(tmp_path, SAID, [-0.1]) for _ in range(2)]
     for run in runs:
         run.journal = ListJournal()
         run.run()

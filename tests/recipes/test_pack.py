@@ -2,9 +2,9 @@
 
 import pytest
 
+from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
 from panda.errors import RecipeKeyError
-from panda.recipes.choices import Option
 from panda.recipes.pack import Request, build_messages
 from tests.recipes.books import parsed
 

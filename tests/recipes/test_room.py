@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
 from panda.compression.limits import Limits
 from panda.errors import BudgetExceededError
 from panda.models.scripted import Asked, Reply, ScriptedModel, in_order
-from panda.recipes.choices import Option
 from tests.recipes.books import Runner, schema_of, write_book
 
+SAID = '{"why": "So.", "verdict": "yes"}'
+"""A reply that is right."""
 LONG = " ".join(f"Thing {n} is here." for n in range(50))
 """200 words in sentences of four."""
 
@@ -33,7 +35,7 @@ def test_what_a_recipe_preserves(tmp_path: Path) -> None:
     fan = LONG.replace("Thing 20 is here.", "The fan is $5 here.")
     run = runner(
         tmp_path,
-        *('{"why": "So."}', [-1.0, -2.0]),
+        *(SAID, [-0.1]),
         token_budget=budget,
         input_docs=["plan.json"],
         compression={"preserve": ["plan", "section_3", "prices"]},
@@ -50,7 +52,7 @@ def test_what_a_recipe_preserves(tmp_path: Path) -> None:
 def test_a_call_has_a_limit_of_its_own(tmp_path: Path) -> None:
     """A prompt over 11,000 tokens is brought down whatever the recipe allows; the log says why."""
     budget = {"total": 15000, "prompt": 300, "input": 14000, "output": 100}
-    run = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0], n_ctx=40_000, token_budget=budget)
+    run = runner(tmp_path, SAID, [-0.1], n_ctx=40_000, token_budget=budget)
     (cut,) = run.run(documents=[InputDocument("notes.md", (LONG + "\n\n") * 60)]).cuts
     assert cut.trigger == "call"
     assert cut.after_tokens <= 11_000
@@ -60,14 +62,14 @@ def test_a_call_has_a_limit_of_its_own(tmp_path: Path) -> None:
 def test_reserve_and_least_saving(tmp_path: Path) -> None:
     """What the user sets: a reserve beside the output, and what a compression saves at least."""
     budget = {"total": 1000, "prompt": 300, "input": 180, "output": 100}
-    run = runner(tmp_path, '{"why": "So."}', [-1.0, -2.0], token_budget=budget)
+    run = runner(tmp_path, SAID, [-0.1], token_budget=budget)
     (cut,) = run.run(documents=[InputDocument("notes.md", LONG)]).cuts
     assert 60 <= cut.after_tokens <= 90
-    again = runner(tmp_path / "b", '{"why": "So."}', [-1.0, -2.0], token_budget=budget)
+    again = runner(tmp_path / "b", SAID, [-0.1], token_budget=budget)
     again.executor.limits = Limits(least_saving_tokens=0)
     (cut,) = again.run(documents=[InputDocument("notes.md", LONG)]).cuts
     assert 150 <= cut.after_tokens <= 180
-    tight = runner(tmp_path / "c", '{"why": "So."}', [-1.0, -2.0], n_ctx=300, token_budget=budget)
+    tight = runner(tmp_path / "c", SAID, [-0.1], n_ctx=300, token_budget=budget)
     tight.executor.limits = Limits(reserve_tokens=100)
     (cut,) = tight.run(documents=[InputDocument("notes.md", LONG)]).cuts
     assert cut.trigger == "window"

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from panda.choosing.decision import ChoiceSpec, Many
 from panda.errors import RecipeError, RecipeKeyError
-from panda.recipes.schemas import ChoiceSpec, Many, choice_specs, plain_schema, text_properties
+from panda.recipes.schemas import choice_specs, plain_schema, text_properties
 from tests.recipes.books import schema_of
 
 PATH = Path("r.yaml")
@@ -49,12 +50,12 @@ def test_steps() -> None:
     """A decision list is read with all keys of its steps."""
     decide = [
         {"choose": "x", "scorer": "channel", "prompt": "p.md", "class": "c", "at_least": -1.5, "over": "o"},
-        {"scorer": "likelihood", "prompt": "p.md", "prior": 0.5, "reverse": 0.25},
+        {"scorer": "likelihood", "prompt": "p.md", "prior": 0.5},
         {"choose": "y"},
     ]
     first, second, last = spec_of(**{"enum": ["x", "y"], "x-decide": decide}).steps
     assert (first.choose, first.class_, first.at_least, first.over) == ("x", "c", -1.5, "o")
-    assert (second.prior, second.reverse, second.at_least) == (0.5, 0.25, None)
+    assert (second.prior, second.at_least) == (0.5, None)
     assert (first.scores, second.scores, last.scores) == (True, True, False)
 
 

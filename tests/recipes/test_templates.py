@@ -2,8 +2,8 @@
 
 import pytest
 
+from panda.choosing.decision import Choice, Option
 from panda.errors import RecipeKeyError
-from panda.recipes.choices import Choice, Option
 from panda.recipes.pack import Request
 from panda.recipes.templates import fill_templates, template_sources
 from tests.recipes.books import parsed

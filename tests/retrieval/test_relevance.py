@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from panda.language.reading import Reading, Referred
 from panda.memory.node import Node
 from panda.retrieval.candidates import Candidate
 from panda.retrieval.offers import offered_candidates
@@ -21,11 +22,6 @@ def candidate(node_id: str, score: float = 0.0, text: str = "words") -> Candidat
     return Candidate(node_id, text, score)
 
 
-def chosen(likelihoods: dict[str, float], *candidates: Candidate, by_rule: tuple[str, ...] = ()) -> list[str]:
-    judged = judge_candidates(candidates, query="q", likelihoods=likelihoods, written=[], by_rule=by_rule)
-    return [one.candidate.node_id for one in judged if one.chosen]
-
-
 def test_offers_by_kind() -> None:
     """Each kind of source has its own room: turns do not push memory out, nor it them."""
     turns = [candidate(f"turn:{n}", 30 - n, "w " * 125) for n in range(1, 26)]
@@ -39,77 +35,30 @@ def test_offers_by_kind() -> None:
     ]
 
 
-def test_model_and_index_together() -> None:
-    """A candidate that the index likes needs less of the model, one in other words more."""
-    liked, other = candidate("memory:1", 9.0), candidate("memory:2", 0.0)
-    assert chosen({"memory:1": 0.7, "memory:2": 0.7}, liked, other) == ["memory:1"]
-    assert chosen({"memory:1": 0.7, "memory:2": 1.2}, liked, other) == ["memory:1", "memory:2"]
-    assert chosen({"memory:1": -0.5, "memory:2": -0.4}, liked, other) == []
-
-
-def test_short_kinds_push_out_nothing_longer() -> None:
-    """A preference that scores high by a shared word leaves the only visit in; a turn does not."""
-    visit, other = candidate("visit:a"), candidate("memory:brands")
-    assert chosen({"visit:a": 1.5, "memory:brands": 3.9}, visit, other) == ["visit:a", "memory:brands"]
-    assert chosen({"visit:a": 1.5, "turn:1": 3.9}, visit, candidate("turn:1")) == ["turn:1"]
-    fact = candidate("fact:a")
-    assert chosen({"fact:a": 1.5, "memory:brands": 3.9}, fact, other) == ["memory:brands"]
-    assert chosen({"fact:a": 1.5, "visit:a": 3.9}, fact, visit) == ["visit:a"]
-
-
-def test_turns_to_look_at() -> None:
-    """Once a turn is relevant, the best three and the index's first are looked at; no turn if none is."""
-    turns = [candidate(f"turn:{n}", score) for n, score in enumerate((0.0, 0.0, 0.0, 0.0, 9.0, 8.0), 1)]
-    likelihoods = {one.node_id: 3.0 - n / 5 for n, one in enumerate(turns)}
-    assert chosen(likelihoods, *turns) == ["turn:1", "turn:2", "turn:3", "turn:5", "turn:6"]
-    assert chosen({node_id: value - 3 for node_id, value in likelihoods.items()}, *turns) == []
-
-
-def test_at_most_three_turns() -> None:
-    """Of turns that are equally good three are chosen; another kind comes in if it is not far worse."""
-    turns = [candidate(f"turn:{n}") for n in range(1, 9)]
-    likelihoods = {one.node_id: 2.0 for one in turns} | {"memory:budget": 0.9}
-    assert chosen(likelihoods, *turns, candidate("memory:budget")) == [
-        "turn:1",
-        "turn:2",
-        "turn:3",
-        "memory:budget",
-    ]
-    assert "memory:budget" not in chosen(
-        likelihoods | {"memory:budget": 0.7}, *turns, candidate("memory:budget")
-    )
-
-
-def test_more_candidates_need_more() -> None:
-    """What suffices where nothing else is does not suffice among thirty."""
-    crowd = [candidate(f"turn:{n}") for n in range(2, 31)]
-    likelihoods = {one.node_id: -1.0 for one in crowd} | {"turn:1": 1.0}
-    assert chosen({"turn:1": 1.0}, candidate("turn:1")) == ["turn:1"]
-    assert chosen(likelihoods, candidate("turn:1"), *crowd) == []
-
-
-def test_written_choice_and_rules() -> None:
-    """Without scores the ids that a model wrote count; a rule adds to either."""
-    candidates = [candidate("turn:1"), candidate("memory:budget")]
+def test_choice_and_rules() -> None:
+    """What 2.1 chose is relevant, and what a rule adds; both with their score, if there is one."""
+    candidates = [candidate("turn:1"), candidate("memory:budget"), candidate("turn:2")]
     judged = judge_candidates(
-        candidates, query="q", likelihoods={}, written=["turn:1"], by_rule=["memory:budget"]
+        candidates, scores={"turn:1": 0.4, "turn:2": 0.1}, chosen=["turn:1"], by_rule=["memory:budget"]
     )
     assert [(one.chosen, one.by, one.score) for one in judged] == [
-        (True, "model", None),
+        (True, "model", 0.4),
         (True, "always_include", None),
+        (False, "model", 0.1),
     ]
-    assert chosen({"memory:budget": -1.0}, candidates[1], by_rule=("memory:budget",)) == ["memory:budget"]
 
 
 def test_rules() -> None:
     """Named turns, what is referred to, and the previous turn of a reference that was not found."""
     offered = ["turn:7", "turn:9", "visit:v", "memory:budget"]
-    assert ruled_nodes("what was turn 7 about?", ANALYSIS, offered, "turn:9") == ["turn:7"]
+    assert ruled_nodes(
+        Reading(references=(Referred("turn 7", ("turn:7",)),)), ANALYSIS, offered, "turn:9"
+    ) == ["turn:7"]
     found = {**ANALYSIS, "content_reference": {"node_id": "visit:v"}}
-    assert ruled_nodes("is it in stock?", found, offered, "turn:9") == ["visit:v"]
+    assert ruled_nodes(Reading(), found, offered, "turn:9") == ["visit:v"]
     lost = {**ANALYSIS, "reference_resolution": {"status": "failed"}}
-    assert ruled_nodes("is it in stock?", lost, offered, "turn:9") == ["turn:9"]
-    assert ruled_nodes("find a cheap laptop", ANALYSIS, offered, None) == []
+    assert ruled_nodes(Reading(), lost, offered, "turn:9") == ["turn:9"]
+    assert ruled_nodes(Reading("orders"), ANALYSIS, offered, None) == []
 
 
 def test_plan() -> None:
@@ -117,9 +66,8 @@ def test_plan() -> None:
     candidates = [candidate("turn:7", 5.0), candidate("turn:9", 1.0), candidate("research:a.b", 2.0)]
     judged = judge_candidates(
         candidates,
-        query="q",
-        likelihoods={"turn:7": 1.7, "turn:9": 1.6, "research:a.b": 1.0},
-        written=[],
+        scores={"turn:7": 1.7, "turn:9": 1.6, "research:a.b": 1.0},
+        chosen=["turn:7", "turn:9", "research:a.b"],
         by_rule=[],
     )
     research = Node(

@@ -76,7 +76,7 @@ def edit(path: Path, old: str, new: str) -> None:
     ("name", "old", "new", "finding"),
     [
         ("calls.jsonl", '"n": 2,', '"n": 7,', "a line is missing"),
-        ("calls.jsonl", "Evidence: ", "Evidence! ", "is not the text of its hash"),
+        ("calls.jsonl", "[fit ", "[Fit ", "is not the text of its hash"),
         ("context.md", "verdict: APPROVE", "verdict: REVISE", "§6 says REVISE"),
         ("context.md", "**Next step:**", "**Next step:** " + "word " * 900, "more than its budget of 800"),
         ("response.md", "Sources:", "Sources :", "is not the answer of §5"),

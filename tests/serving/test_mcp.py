@@ -307,6 +307,7 @@ def test_hostile_names(store: Path, tmp_path: Path) -> None:
             result = wire.ask("tools/call", {"name": tool, "arguments": arguments})["result"]
             assert result["structuredContent"]["error"]["type"].endswith("Error"), (tool, name[:80])
         found = wire.ask("tools/call", {"name": "search_turns", "arguments": {"query": f"Lenovo {name}"}})
+        assert "result" in found, found
         assert not found["result"]["isError"] or "error" in found["result"]["structuredContent"]
     assert "Traceback" not in wire.end()
 

@@ -6,7 +6,8 @@ import pytest
 
 from panda.session.curating import curate, uses_excluded, with_written
 from panda.session.entities import CLEARED
-from panda.session.values import EMPTY, Carry, Curation, Entity, State
+from panda.session.references import find_references
+from panda.session.values import EMPTY, Carry, Curation, Entity, Listed, State
 
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
 
@@ -48,7 +49,8 @@ def refs(found: Curation) -> dict[str, list[str]]:
         ("forget the HP, keep the Lenovo", {"retained": ["a"], "dropped": ["b"]}),
         ("How much is the Lenovo LOQ 15?", {}),
         ("no cod, forget the cod soup", {"demoted": ["c"], "dropped": ["d"]}),
-        ("keep the cod, forget the cod soup", {"retained": ["c"], "dropped": ["d"]}),
+        ("keep the baked cod, forget the cod soup", {"retained": ["c"], "dropped": ["d"]}),
+        ("keep the cod, forget the cod soup", {"dropped": ["d"]}),
     ],
 )
 def test_rules(query: str, expected: dict[str, list[str]]) -> None:
@@ -63,7 +65,7 @@ def test_rules(query: str, expected: dict[str, list[str]]) -> None:
     [
         ("And the HP Victus 15?", {"b": "demoted"}, {"retained": ["b"]}),
         ("And the HP Victus 15?", {"b": "dropped"}, {"retained": ["b"]}),
-        ("And the HP?", {"b": "demoted"}, {}),
+        ("And the HP?", {"b": "demoted"}, {"retained": ["b"]}),
         ("And the Lenovo LOQ 15?", {"b": "demoted"}, {}),
         ("no HP Victus 15", {"b": "demoted"}, {}),
         ("forget the HP Victus 15", {"b": "demoted"}, {"dropped": ["b"]}),
@@ -72,16 +74,44 @@ def test_rules(query: str, expected: dict[str, list[str]]) -> None:
 def test_what_is_named_comes_back(
     query: str, states: dict[str, State], expected: dict[str, list[str]]
 ) -> None:
-    """What was put aside comes back when it is named whole, not when it is excluded once more."""
+    """What was put aside comes back when it is named, in part too, not when it is excluded once more."""
     assert refs(curate(query, carry(**states))) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "How do I remove the battery of the Lenovo LOQ 15?",
+        "where can I drop the HP off?",
+        "Laptops with less than 15 inches",
+        "Do I have to start over if the HP crashes?",
+        "Can I get the HP without a keyboard?",
+        "the battery of the HP is dead, remove it",
+        "If you drop the HP, does it break?",
+        "keep the HP cool",
+        "drop the HP or the Lenovo",
+    ],
+)
+def test_questions_and_longer_phrases_decide_nothing(query: str) -> None:
+    """Only a clear order or declaration about that very thing decides: no question, no condition."""
+    assert curate(query, carry()) == Curation()
+
+
+@pytest.mark.parametrize(
+    "query", ["Don't forget the HP Victus", "never forget the HP", "please don’t remove the HP"]
+)
+def test_a_denied_removal_keeps(query: str) -> None:
+    """What must not be forgotten or removed is kept."""
+    assert refs(curate(query, carry())) == {"retained": ["b"]}
 
 
 def test_references_count_as_names() -> None:
     """Words such as "it" and "the second one" mean what the query's references mean."""
-    assert refs(curate("forget it", carry(), ["b"])) == {"dropped": ["b"]}
-    assert refs(curate("forget that", carry(), ["b"])) == {"dropped": ["b"]}
-    assert refs(curate("no second one", carry(), ["a"])) == {"demoted": ["a"]}
-    assert refs(curate("forget it", carry())) == {}
+    assert refs(curate("drop it", carry(), ["b"])) == {"dropped": ["b"]}
+    assert refs(curate("forget that one", carry(), ["b"])) == {"dropped": ["b"]}
+    assert refs(curate("get rid of it", carry(), ["a"])) == {"dropped": ["a"]}
+    assert refs(curate("drop it", carry())) == {}
+    assert refs(curate("forget it", carry(), ["b"])) == {}
     assert refs(curate("How much is it?", carry(b="demoted"), ["b"])) == {"retained": ["b"]}
 
 
@@ -172,3 +202,15 @@ def test_what_was_only_cleared_may_be_used() -> None:
         )
         cleared = replace(state, registry=replace(state.registry, records=records))
         assert uses_excluded(["Compare the HP Victus 15"], cleared) == []
+
+
+def test_ranks_pass_over_what_was_put_aside() -> None:
+    """The cheapest is the cheapest of what is left, and ranking brings nothing back."""
+    state = carry(b="dropped")
+    texts = {"a": "Lenovo LOQ 15: $697", "b": "HP Victus 15: $599", "e": "Ferry: $900"}
+    items = tuple(Listed(ref=ref, text=text) for ref, text in texts.items())
+    listing = replace(state.registry.listing, items=items, turn=1)
+    state = replace(state, registry=replace(state.registry, listing=listing))
+    (found,) = find_references("how heavy is the cheapest?", state)
+    assert found.refs == ("a",)
+    assert curate("how heavy is the cheapest?", state, found.refs) == Curation()

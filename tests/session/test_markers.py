@@ -126,7 +126,9 @@ def test_every_field_reaches_its_readers(tmp_path: Path) -> None:
         coordinator=[CALL, DONE],
         answer={"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
     )
-    ran = run_turn(layout, "Show t1_s1_poem_1 and what the Lenovo LOQ 15 costs.", script, session=SESSION)
+    ran = run_turn(
+        layout, "What does the Lenovo LOQ 15 cost? Show t1_s1_poem_1 too.", script, session=SESSION
+    )
     assert ran.error is None
     seen: dict[str, set[int]] = {name: set() for name in FIELDS}
     for asked in ran.model.asked:

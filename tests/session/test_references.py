@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.documents.listings import listed_items
+from panda.language.listings import listed_items
 from panda.session.carrying import carry_over
 from panda.session.references import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles
@@ -125,7 +125,7 @@ ORDINALS = [
     (BIKES, "What battery does the third have?", "Decathlon Elops"),
     (BIKES, "Which of the first two is cheaper?", "Cube Touring Hybrid and Riese & Müller Charger"),
     (BIKES, "the second last one", "Decathlon Elops"),
-    (HOTELS, "Is the last place far away?", "Selina Secret Garden"),
+    (HOTELS, "Is the last hotel far away?", "Selina Secret Garden"),
     (FILMS, "How long is the third film?", "Parasite"),
     (PLANS, "the top two", "Blue S and Red Plus"),
     (SHRUBS, "When does the first one flower?", "Hydrangea"),
@@ -205,6 +205,25 @@ def meant(query: str, carry: Carry) -> str:
     return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+COACHES = (
+    "1. Coach A: $9.45, leaves 14:30\n2. Coach B: $12.50, leaves 08:15\n3. Coach C: $11.00, leaves 22:05"
+)
+RANKED = [
+    ("the earliest one", "Coach B"),
+    ("the latest one", "Coach C"),
+    ("the second-cheapest", "Coach C"),
+    ("the third of them", "Coach C"),
+    ("the second last", "Coach B"),
+    ("What was the result a friend got?", ""),
+]
+
+
+@pytest.mark.parametrize(("query", "names"), RANKED)
+def test_ranks_go_by_what_they_compare(query: str, names: str) -> None:
+    """Early and late go by the time in the items, cheap and dear by the price."""
+    assert meant(query, said(("Which?", COACHES))) == names
+
+
 @pytest.mark.parametrize(("reply", "query", "names"), ORDINALS)
 def test_ordinals_count_the_list(reply: str, query: str, names: str) -> None:
     """An ordinal means the item of the last list that stands there, whatever the form of the list."""
@@ -277,6 +296,11 @@ def test_traits_are_no_list(reply: str) -> None:
         "When was the second World War?",
         "Find me the cheapest flight to Rome.",
         "What is the longest river?",
+        "can we arrive on the 2nd?",
+        "a second opinion would be good",
+        "my first choice is a desktop",
+        "last week it rained",
+        "the best laptop that money can buy",
     ],
 )
 def test_words_that_count_nothing(query: str) -> None:

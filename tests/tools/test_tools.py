@@ -74,7 +74,7 @@ def test_doc_search_gives_lines(layout: Layout, context: Context) -> None:
     )
     path = layout.knowledge("ann") / "pets.md"
     path.parent.mkdir(parents=True)
-    path.write_text("# Pets\n\nCats purr.\n\nA hamster needs\na wheel.\n", encoding="utf-8")
+    path.write_text("# Pets\n\nCats purr.\n\nA hamster needs a wheel.\n", encoding="utf-8")
     result = run_tool("doc.search", {"query": "syrian hamsters"}, context("x"))
     found = {passage["text"]: passage for passage in result.data["passages"]}
     first = result.data["passages"][0]
@@ -85,6 +85,18 @@ def test_doc_search_gives_lines(layout: Layout, context: Context) -> None:
         "knowledge:pets.md",
     )
     assert "Cats purr." not in found
+
+
+def test_doc_search_gives_no_questions_and_no_quotations(layout: Layout, context: Context) -> None:
+    """An earlier question is no hit, and what an earlier answer quoted is found where it stands."""
+    path = layout.knowledge("ann") / "pets.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("A hamster needs a wheel.\n", encoding="utf-8")
+    asked = "What does a hamster need?"
+    items = [("A hamster needs a wheel.", "knowledge:pets.md")]
+    write_turn(layout, 1, query=asked, response="A hamster needs a wheel. [1]", items=items)
+    result = run_tool("doc.search", {"query": asked}, context("x"))
+    assert [one["node_id"] for one in result.data["passages"]] == ["knowledge:pets.md"]
 
 
 def test_corrupt_node_is_named(layout: Layout, context: Context) -> None:

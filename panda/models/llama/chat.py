@@ -24,6 +24,19 @@ class Part:
     """Whether it is a message's content; only the template's own parts may hold control tokens."""
 
 
+class RenderedChat(str):
+    """A chat as text that still knows its parts, so that its control tokens, and those alone, stay such."""
+
+    parts: Sequence[Part]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> "RenderedChat":
+        """The text of all parts."""
+        chat = cls("".join(part.text for part in parts))
+        chat.parts = parts
+        return chat
+
+
 def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     """
     The chat as the template writes it, contents told apart from the template's own text.

@@ -18,20 +18,22 @@ from panda.models.llama.weights import Weights
 
 CHUNK_TOKENS = 512
 """Prompts are computed in chunks of this size from position 0, so that values never depend on reuse."""
+_FIRST_WINDOW = 512
 _SMALL_MODEL_PARAMS = 1_000_000_000
 _SEQUENCE = 0
 
 
 class LlamaContext:
     """
-    A window of n_ctx tokens over loaded weights, with one sequence in it.
+    A window over loaded weights, with one sequence in it. It grows with what it has to hold: memory costs
+    much, and the values of a computation don't depend on the room beside it.
 
     Every computation depends only on the tokens before it and on how they are cut into `compute` calls,
     so a caller that always cuts in the same way gets the same bits.
 
     Args:
         weights: The loaded model.
-        n_ctx: Window in model tokens.
+        n_ctx: The largest window in model tokens.
         kept: Where states of computed prefixes are kept.
         identity: Digest of the weights, part of the key of a kept prefix.
         prefill_threads: Threads for prompts; None means all cores.
@@ -39,7 +41,7 @@ class LlamaContext:
             speed for at most two seconds of precision; None means for large models only.
 
     Raises:
-        ModelFileError: n_ctx is above the window the model was trained with, or does not fit into memory.
+        ModelFileError: n_ctx is above the window the model was trained with.
     """
 
     def __init__(
@@ -62,7 +64,6 @@ class LlamaContext:
         cores = prefill_threads or len(os.sched_getaffinity(0))
         is_small = weights.n_params < _SMALL_MODEL_PARAMS
         params = lib.llama_context_default_params()
-        params.n_ctx = n_ctx
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
         params.n_seq_max = 1
         params.pooling_type = lib.LLAMA_POOLING_TYPE_NONE
@@ -71,32 +72,51 @@ class LlamaContext:
         # Flash attention splits its sums by the number of threads: not repeatable across machines.
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.no_perf = True
-        take_error()
-        self._ctx: Any = lib.llama_init_from_model(weights.model, params)
-        if not self._ctx:
-            raise ModelFileError(
-                f"no context of {n_ctx:,} tokens can be made: {take_error()}",
-                where=str(weights.path),
-                fix="set a smaller n_ctx in models.yaml",
-            )
+        self._params = params
+        self._ctx: Any = None
         self.weights = weights
         self.n_ctx = n_ctx
+        self._grows = not weights.depends_on_window
         self._kept = kept
-        self._identity = f"{identity} {library_identity()} {CHUNK_TOKENS} {n_ctx}"
-        self._memory: Any = lib.llama_get_memory(self._ctx)
+        self._identity = f"{identity} {library_identity()} {CHUNK_TOKENS} {0 if self._grows else n_ctx}"
         self._batch: Any = lib.llama_batch_init(CHUNK_TOKENS, 0, 1)
         self._prefix: tuple[int, ...] = ()
         self._position = 0
         self._deadline: Deadline | None = None
         self._interrupt: KeyboardInterrupt | None = None
         self._watch: Any = lib.ggml_abort_callback(self._should_abort)
-        if is_watched if is_watched is not None else not is_small:
-            lib.llama_set_abort_callback(self._ctx, self._watch, ctypes.c_void_p(0))
+        self._is_watched = is_watched if is_watched is not None else not is_small
+        self.reserve(1)
 
     @property
     def position(self) -> int:
         """Number of tokens computed so far."""
         return self._position
+
+    def reserve(self, tokens: int) -> None:
+        """
+        Make room for so many tokens altogether. A window that has to grow for it is empty afterwards.
+
+        Raises:
+            ModelFileError: That does not fit into memory.
+        """
+        if self._ctx and tokens <= self._params.n_ctx:
+            return
+        self._free()
+        window = max(_FIRST_WINDOW, 1 << (tokens - 1).bit_length()) if self._grows else self.n_ctx
+        self._params.n_ctx = min(window, self.n_ctx)
+        take_error()
+        self._ctx = self._lib.llama_init_from_model(self.weights.model, self._params)
+        if not self._ctx:
+            raise ModelFileError(
+                f"no context of {self._params.n_ctx:,} tokens can be made: {take_error()}",
+                where=str(self.weights.path),
+                fix="set a smaller n_ctx in models.yaml",
+            )
+        self._memory: Any = self._lib.llama_get_memory(self._ctx)
+        self._position, self._prefix = 0, ()
+        if self._is_watched:
+            self._lib.llama_set_abort_callback(self._ctx, self._watch, ctypes.c_void_p(0))
 
     def enter_prefix(self, tokens: Sequence[int], deadline: Deadline) -> int:
         """
@@ -197,22 +217,6 @@ class LlamaContext:
                 found.append(float(row[token] - top - np.log(np.exp(row - top).sum(dtype=np.float64))))
         return found
 
-    def compute_hidden(self, tokens: Sequence[int], deadline: Deadline) -> NDArray[np.float32]:
-        """
-        Append at most CHUNK_TOKENS tokens to the window; the final layer's state at each, (n, n_embd).
-
-        Raises:
-            ModelTimeoutError: The time is over. The window is then empty.
-        """
-        self._lib.llama_set_embeddings(self._ctx, True)
-        try:
-            self._decode(tokens, range(len(tokens)), deadline)
-            pointers = [self._lib.llama_get_embeddings_ith(self._ctx, i) for i in range(len(tokens))]
-            shape = (self.weights.n_embd,)
-            return np.stack([np.ctypeslib.as_array(pointer, shape=shape) for pointer in pointers])
-        finally:
-            self._lib.llama_set_embeddings(self._ctx, False)
-
     def cut(self, position: int) -> None:
         """Forget everything from *position* on; at least the prefix must stay."""
         if not self._cut(position):
@@ -220,8 +224,13 @@ class LlamaContext:
 
     def close(self) -> None:
         """Free the memory."""
-        if self._ctx:
+        self._free()
+        if self._batch:
             self._lib.llama_batch_free(self._batch)
+            self._batch = None
+
+    def _free(self) -> None:
+        if self._ctx:
             self._lib.llama_free(self._ctx)
             self._ctx = None
 
@@ -283,7 +292,5 @@ class LlamaContext:
         return bytes(memoryview(buffer)[:written])
 
     def _restore(self, state: bytes) -> bool:
-        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
-        return bool(
-            self._lib.llama_state_seq_set_data(self._ctx, buffer, len(state), _SEQUENCE) == len(state)
-        )
+        data = np.frombuffer(state, np.uint8).ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        return bool(self._lib.llama_state_seq_set_data(self._ctx, data, len(state), _SEQUENCE) == len(state))

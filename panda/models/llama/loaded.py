@@ -1,11 +1,13 @@
 """Every GGUF of one process: loaded once, one context for each window size."""
 
+import hashlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from panda.models.contract import ModelInfo
 from panda.models.llama.context import LlamaContext
+from panda.models.llama.encoder import LlamaEncoder
 from panda.models.llama.gguf import GgufFile, find_gguf
 from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.prefixes import KeptPrefixes
@@ -29,6 +31,7 @@ class LoadedGgufs:
         self._weights: dict[str, Weights] = {}
         self._contexts: dict[tuple[str, int], LlamaContext] = {}
         self._projectors: dict[str, Projector] = {}
+        self._encoders: dict[tuple[str, int], LlamaEncoder] = {}
 
     def model(
         self,
@@ -66,14 +69,7 @@ class LoadedGgufs:
             n_ctx=n_ctx,
             writes=writes,
             scores=scores,
-            embeds=True,
-            extra={
-                "backend": "llama_cpp",
-                "location": location,
-                "file": str(file.path),
-                "requantize": requantize,
-                "projector": str(lens.path) if lens else None,
-            },
+            extra={**_origin(location, file, requantize), "projector": str(lens.path) if lens else None},
             sees=lens is not None,
         )
         load_weights: Callable[[], Weights] = partial(self._load_weights, file)
@@ -86,8 +82,32 @@ class LoadedGgufs:
             load_projector=partial(self._load_projector, file, lens) if lens else None,
         )
 
+    def encoder(
+        self, name: str, location: str, *, relative_to: Path, n_ctx: int, requantize: str | None = None
+    ) -> LlamaEncoder:
+        """
+        The encoder of one entry of models.yaml; arguments and errors as for `model`.
+        """
+        file = GgufFile(find_gguf(location, relative_to=relative_to), self._cache_dir, requantize)
+        key = (file.digest, n_ctx)
+        if key not in self._encoders:
+            info = ModelInfo(
+                name=name,
+                digest=hashlib.sha256(f"{file.digest} {n_ctx}".encode()).hexdigest(),
+                n_ctx=n_ctx,
+                writes=False,
+                scores=False,
+                embeds=True,
+                extra=_origin(location, file, requantize),
+            )
+            self._encoders[key] = LlamaEncoder(info, load_weights=partial(self._load_weights, file))
+        return self._encoders[key]
+
     def close(self) -> None:
         """Free all memory. Models given out before must not be used any more."""
+        for encoder in self._encoders.values():
+            encoder.close()
+        self._encoders.clear()
         for projector in self._projectors.values():
             projector.close()
         for context in self._contexts.values():
@@ -100,14 +120,11 @@ class LoadedGgufs:
 
     def _load_weights(self, file: GgufFile) -> Weights:
         if file.digest not in self._weights:
-            path = file.runnable_path()
-            if path == file.path:
+            with file.runnable_path() as path:
                 self._weights[file.digest] = Weights(path)
-            else:
-                self._weights[file.digest] = Weights(path, fix=f"delete {path}: it is made again")
         return self._weights[file.digest]
 
-    def _load_context(self, file: GgufFile, n_ctx: int) -> LlamaContext:
+    def _load_context(self, file: GgufFile, n_ctx: int, tokens: int) -> LlamaContext:
         key = (file.digest, n_ctx)
         if key not in self._contexts:
             self._contexts[key] = LlamaContext(
@@ -117,7 +134,9 @@ class LoadedGgufs:
                 identity=file.digest,
                 prefill_threads=self._prefill_threads,
             )
-        return self._contexts[key]
+        context = self._contexts[key]
+        context.reserve(tokens)
+        return context
 
     def _load_both(self, file: GgufFile, lens: GgufFile) -> Weights:
         """The weights, with a projector that fits them: what is broken shows before anything is asked."""
@@ -131,3 +150,13 @@ class LoadedGgufs:
                 lens.path, self._load_weights(file), threads=self._prefill_threads
             )
         return self._projectors[key]
+
+
+def _origin(location: str, file: GgufFile, requantize: str | None) -> dict[str, str | None]:
+    """What `panda models list` says of where a model comes from."""
+    return {
+        "backend": "llama_cpp",
+        "location": location,
+        "file": str(file.path),
+        "requantize": requantize,
+    }

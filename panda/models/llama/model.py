@@ -11,7 +11,6 @@ from panda.errors import HaltError, ModelFileError
 from panda.models.contract import (
     Completion,
     GenerateParams,
-    HiddenState,
     Message,
     ModelInfo,
     ScoreCase,
@@ -21,8 +20,8 @@ from panda.models.contract import (
     Usage,
 )
 from panda.models.grammar import compile_schema
-from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import CHUNK_TOKENS, LlamaContext
+from panda.models.llama.chat import RenderedChat, render_parts, tokenise_parts
+from panda.models.llama.context import LlamaContext
 from panda.models.llama.deadline import Deadline
 from panda.models.llama.projector import Projector, Seen
 from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler
@@ -36,7 +35,7 @@ class LlamaCppModel:
     Args:
         info: What is known without loading it.
         load_weights: Gives the loaded weights; called at the first use.
-        load_context: Gives the context window; called at the first computation. Models may share one.
+        load_context: Gives the context window with room for so many tokens. Models may share one.
         load_projector: Gives what pictures are read with; None for a model that sees nothing.
     """
 
@@ -45,7 +44,7 @@ class LlamaCppModel:
         info: ModelInfo,
         *,
         load_weights: Callable[[], Weights],
-        load_context: Callable[[], LlamaContext],
+        load_context: Callable[[int], LlamaContext],
         load_projector: Callable[[], Projector] | None = None,
     ) -> None:
         self._info = info
@@ -59,11 +58,14 @@ class LlamaCppModel:
 
     def count_model_tokens(self, text: str) -> int:
         """Length of plain text in the model's own tokens, without BOS."""
-        return len(self._load_weights().tokenise(text))
+        weights = self._load_weights()
+        if isinstance(text, RenderedChat):
+            return len(tokenise_parts(weights, text.parts, is_start=False))
+        return len(weights.tokenise(text))
 
     def render_chat(self, messages: Sequence[Message]) -> str:
         """The messages as the model's chat template writes them, open for the assistant's reply."""
-        return "".join(part.text for part in render_parts(self._load_weights(), messages))
+        return RenderedChat.of(render_parts(self._load_weights(), messages))
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
@@ -92,7 +94,7 @@ class LlamaCppModel:
             used = len(prefix) + len(rest)
             used += sum(one.tokens if isinstance(one, Seen) else len(one) for one in stretches)
             self._check_room(used, params.max_tokens)
-            context = self._load_context()
+            context = self._load_context(used + params.max_tokens)
             reused = context.enter_prefix(prefix, deadline)
             for one in stretches:
                 _take_in(context, one, deadline)
@@ -133,7 +135,8 @@ class LlamaCppModel:
         tokens = [(weights.tokenise(c.context), weights.tokenise(c.continuation)) for c in cases]
         for before, after in tokens:
             self._check_room(len(start) + len(before), len(after))
-        context = self._load_context()
+        longest = max((len(before) + len(after) for before, after in tokens), default=0)
+        context = self._load_context(len(start) + longest)
         reused = context.enter_prefix(kept, deadline) if cases else 0
         each: list[tuple[float, ...]] = []
         seen: tuple[list[int], NDArray[np.float64]] | None = None
@@ -167,7 +170,7 @@ class LlamaCppModel:
         weights = self._load_weights()
         start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)
         self._check_room(len(start), len(tokens))
-        context = self._load_context()
+        context = self._load_context(len(start) + len(tokens))
         context.enter_prefix([], deadline)  # documents differ: nothing of this is worth keeping
         if start[:-1]:
             context.compute(start[:-1], deadline, logits=False)
@@ -176,23 +179,6 @@ class LlamaCppModel:
             logprobs=tuple(logprobs),
             ends=_ends(text, [weights.piece(token) for token in tokens]),
             usage=Usage(prompt=len(start), reused=0, output=len(tokens)),
-            seconds=deadline.elapsed_seconds,
-        )
-
-    def embed(self, prefix: str, text: str, params: ScoreParams) -> HiddenState:
-        """The hidden state of a text's end, at most one chunk long, after a prefix that is kept."""
-        deadline = Deadline(params.timeout_seconds)
-        weights = self._load_weights()
-        start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)[-CHUNK_TOKENS:]
-        self._check_room(len(start), len(tokens))
-        context = self._load_context()
-        reused = context.enter_prefix(start, deadline)
-        states = context.compute_hidden(tokens, deadline)
-        context.cut(len(start))
-        return HiddenState(
-            mean=tuple(map(float, states.mean(axis=0))),
-            last=tuple(map(float, states[-1])),
-            usage=Usage(prompt=len(start) + len(tokens), reused=reused, output=0),
             seconds=deadline.elapsed_seconds,
         )
 
@@ -226,6 +212,8 @@ def _take_in(context: LlamaContext, one: Sequence[int] | Seen, deadline: Deadlin
 
 def _tokenise_start(weights: Weights, prefix: str) -> list[int]:
     """The tokens of a prefix, at least one: nothing can be predicted from nothing."""
+    if isinstance(prefix, RenderedChat):
+        return tokenise_parts(weights, prefix.parts, is_start=True)
     start = weights.tokenise(prefix)
     if weights.adds_bos or not start:
         start.insert(0, weights.bos if weights.bos >= 0 else weights.eos)

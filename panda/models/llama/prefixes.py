@@ -7,7 +7,7 @@ from pathlib import Path
 
 from panda.models.llama.gguf import write_cache_file
 
-_MEMORY_BYTES = 512 * 2**20
+_MEMORY_BYTES = 4 * 2**20
 _DISK_BYTES = 2**30
 _DISK_LEAST_TOKENS = 32
 _CHECKSUM_BYTES = 4
@@ -42,12 +42,13 @@ class KeptPrefixes:
             return None
         path = self._path(key)
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                state = file.read(max(0, path.stat().st_size - _CHECKSUM_BYTES))
+                checksum = file.read()
         except OSError:
             return None
         with suppress(OSError):  # a cache that may only be read
             path.touch()  # recently used
-        state, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
         if _checksum(state) != checksum:
             return None
         self._remember(key, state)

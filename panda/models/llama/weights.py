@@ -18,18 +18,12 @@ class Weights:
 
     Args:
         path: The file to load.
-        fix: What to do if it is broken.
 
     Raises:
         ModelFileError: llama.cpp cannot load it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        fix: str = "get a complete copy of the file, or name another model in models.yaml",
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         lib = self._lib = load_library()
         self.path = path
         take_error()
@@ -42,7 +36,7 @@ class Weights:
             raise ModelFileError(
                 f"the model file cannot be loaded: {take_error()}",
                 where=str(path),
-                fix=fix,
+                fix="get a complete copy of the file, or name another model in models.yaml",
             )
         self.vocab: Any = lib.llama_model_get_vocab(self.model)
         self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
@@ -55,23 +49,37 @@ class Weights:
         template = lib.llama_model_chat_template(self.model, None)
         self.chat_template: str | None = template.decode("utf-8", "replace") if template else None
 
-    def tokenise(self, text: str, *, special: bool = False) -> list[int]:
+    @property
+    def depends_on_window(self) -> bool:
+        """Whether values depend on the size of the window: such a model turns positions in two ways."""
+        kind = self._read_text("general.architecture")
+        return bool(self._read_text(f"{kind}.rope.scaling.original_context_length"))
+
+    def _read_text(self, key: str) -> str:
+        """One entry of the file's head; empty if there is none."""
+        buffer = ctypes.create_string_buffer(64)
+        count = self._lib.llama_model_meta_val_str(self.model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if count > 0 else ""
+
+    def tokenise(self, text: str, *, special: bool = False, with_ends: bool = False) -> list[int]:
         """
-        Tokens of a text, without BOS or EOS.
+        Tokens of a text.
 
         Args:
             text: Any text; lone surrogates count as "?".
             special: Whether `<|…|>` and the like are control tokens rather than plain text.
+            with_ends: Whether the tokens that begin and end a text for this model are added.
         """
         data = text.encode("utf-8", "replace")
-        if not data:
+        if not data and not with_ends:
             return []
         room = len(data) + 8
         buffer = (self._lib.llama_token * room)()
-        count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, False, special)
+        count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, with_ends, special)
         if count < 0:
-            buffer = (self._lib.llama_token * -count)()
-            count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, -count, False, special)
+            room = -count
+            buffer = (self._lib.llama_token * room)()
+            count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, with_ends, special)
         return list(buffer[:count])
 
     def piece(self, token: int, *, special: bool = False) -> bytes:
@@ -104,7 +112,7 @@ class Weights:
             pieces.append(_SPECIAL_BYTE + piece if is_special else piece)
             if self.ends(token):
                 ends.append(token)
-        function = ctypes.cast(lib.llama_cpp._lib.llama_tokenize, ctypes.c_void_p).value
+        function = ctypes.cast(lib._lib.llama_tokenize, ctypes.c_void_p).value
         return LLTokenizer.from_llamacpp(  # type: ignore[attr-defined] # missing in its stubs
             tokens=pieces,
             vocab_ptr=self.vocab,

@@ -1,0 +1,184 @@
+"""What scorers ask of the models: looked up, computed, remembered, and written down."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from panda.choosing.decision import Step
+from panda.choosing.fits import Fit
+from panda.choosing.sections import prompt_sections
+from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScoreParams, Scores, Usage
+
+if TYPE_CHECKING:
+    from panda.models.contract import Vectors
+
+Key = tuple[str, str, ScoreCase]
+"""Model digest, prefix and case."""
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Memo:
+    """What was computed before, by any recipe."""
+
+    scores: dict[Key, tuple[float, int]] = field(default_factory=dict)
+    """(Log-probability, tokens)."""
+    each: dict[Key, tuple[float, ...]] = field(default_factory=dict)
+    """The log-probability of each token."""
+    vectors: dict[tuple[str, str], "Vectors"] = field(default_factory=dict)
+    """Vector by encoder digest and text, shape (width,)."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.scores.clear()
+        self.each.clear()
+        self.vectors.clear()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is written down of one scoring."""
+
+    prefix: str
+    """What stood before every case."""
+    cases: Sequence[ScoreCase]
+    """n continuations."""
+    found: Sequence[tuple[float, int]]
+    """(Log-probability, tokens) of each."""
+    known: Sequence[bool]
+    """Whether each was computed earlier."""
+    usage: Usage
+    """Tokens."""
+    seconds: float
+    """Time of the model."""
+    by: ModelInfo
+    """Who gave it; may be the encoder."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The models of one choice, and what is known of their answers."""
+
+    model: Model
+    """The language model of the recipe's layer."""
+    encoder: Encoder | None
+    """Gives vectors; None if models.yaml sets none."""
+    memo: Memo
+    """What was computed before; added to."""
+    prompt: Callable[[str], str]
+    """Gives the text of a prompt file."""
+    find_fit: Callable[[str], Fit | None]
+    """Gives the fit of a file name; None if there is none."""
+    recorded: Callable[[str, str, ScoreCase], tuple[float, int] | None]
+    """Gives what the recorded turn holds for a model digest, prefix and case."""
+    write: Callable[[Pass], None]
+    """Writes a scoring down."""
+    timeout_seconds: float
+    """Wall clock of one call."""
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether vectors can be had."""
+        return self.encoder is not None
+
+    def sections(self, step: Step) -> dict[str, str]:
+        """The sections of a step's prompt file."""
+        return prompt_sections(self.prompt(step.prompt or ""), step.prompt or "")
+
+    def score(self, prefix: str, cases: Sequence[ScoreCase]) -> list[tuple[float, int]]:
+        """Log-probability and number of tokens of each continuation; written down."""
+        keys, known = self._look_up(self.model.info, prefix, cases)
+        todo = list(dict.fromkeys(key for key, before in zip(keys, known, strict=True) if not before))
+        seconds, usage = 0.0, Usage(0, 0, 0)
+        if todo:
+            scores = self._ask_model(prefix, todo)
+            seconds, usage = scores.seconds, scores.usage
+        found = [self.memo.scores[key] for key in keys]
+        self.write(Pass(prefix, cases, found, known, usage, seconds, self.model.info))
+        return found
+
+    def score_tokens(
+        self, prefix: str, cases: Sequence[ScoreCase]
+    ) -> tuple[list[tuple[float, ...]], Usage, float]:
+        """Log-probabilities of each continuation's tokens, tokens and seconds; not written down."""
+        keys = [(self.model.info.digest, prefix, case) for case in cases]
+        todo = list(dict.fromkeys(key for key in keys if key not in self.memo.each))
+        scores = self._ask_model(prefix, todo) if todo else None
+        usage, seconds = (scores.usage, scores.seconds) if scores else (Usage(0, 0, 0), 0.0)
+        return [self.memo.each[key] for key in keys], usage, seconds
+
+    def judge(
+        self,
+        by: ModelInfo,
+        prefix: str,
+        cases: Sequence[ScoreCase],
+        compute: Callable[[], tuple[Sequence[float], Usage, float]],
+    ) -> list[float]:
+        """
+        Logarithms of probabilities that something other than a likelihood gives; written down like those.
+
+        Args:
+            by: Whose digest they belong to.
+            prefix: Names everything that they depend on besides the cases.
+            cases: One a value.
+            compute: Gives the values, tokens and seconds, if they are not known.
+        """
+        keys, known = self._look_up(by, prefix, cases)
+        usage, seconds = Usage(0, 0, 0), 0.0
+        if not all(known):
+            values, usage, seconds = compute()
+            self.memo.scores.update(zip(keys, ((value, 1) for value in values), strict=True))
+        found = [self.memo.scores[key] for key in keys]
+        self.write(Pass(prefix, cases, found, known, usage, seconds, by))
+        return [value for value, _ in found]
+
+    def vectors(self, texts: Sequence[str]) -> "Vectors":
+        """Vectors of n texts, shape (n, width), each computed once; there must be an encoder."""
+        import numpy as np
+
+        assert self.encoder is not None
+        digest, kept = self.encoder.info.digest, self.memo.vectors
+        todo = [text for text in dict.fromkeys(texts) if (digest, text) not in kept]
+        if todo:
+            for text, vector in zip(todo, self.encoder.encode(todo), strict=True):
+                kept[digest, text] = vector
+        return np.array([kept[digest, text] for text in texts], np.float32)
+
+    def cosines(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Cosine of the query with each text, in order: the same whatever else is asked beside it."""
+        found = self.vectors([query, *texts])
+        return [round(math.fsum(map(float, row * found[0])), 6) for row in found[1:]]
+
+    def judge_cosines(self, query: str, texts: Sequence[str]) -> list[float]:
+        """The cosines, written down as (1 + cosine) / 2."""
+        assert self.encoder is not None
+        cases = [ScoreCase("", text) for text in texts]
+
+        def compute() -> tuple[list[float], Usage, float]:
+            shares = [(1 + cosine) / 2 for cosine in self.cosines(query, texts)]
+            return [math.log(min(1.0, max(_LEAST, share))) for share in shares], Usage(0, 0, 0), 0.0
+
+        found = self.judge(self.encoder.info, f"[cosine]\n{query}\n", cases, compute)
+        return [round(2 * math.exp(value) - 1, 6) for value in found]
+
+    def _look_up(
+        self, by: ModelInfo, prefix: str, cases: Sequence[ScoreCase]
+    ) -> tuple[list[Key], list[bool]]:
+        """Keys of the cases, and which were computed before, in this process or in the recorded turn."""
+        memo = self.memo.scores
+        keys = [(by.digest, prefix, case) for case in cases]
+        for key in keys:
+            recorded = None if key in memo else self.recorded(*key)
+            if recorded:
+                memo[key] = recorded
+        return keys, [key in memo for key in keys]
+
+    def _ask_model(self, prefix: str, keys: Sequence[Key]) -> Scores:
+        """Scores from the model, remembered."""
+        scores = self.model.score(prefix, [case for _, _, case in keys], ScoreParams(self.timeout_seconds))
+        found = list(zip(scores.logprobs, scores.tokens, strict=True))
+        self.memo.scores.update(zip(keys, found, strict=True))
+        each = scores.each or [(value / count,) * count for value, count in found]
+        self.memo.each.update(zip(keys, each, strict=True))
+        return scores

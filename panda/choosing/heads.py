@@ -1,0 +1,152 @@
+"""
+Heads: linear, with softmax, on what the encoder reads of a message and on how it is worded.
+
+A step names its fit and what it reads; the values of a layout are made here alone, for tuning and for use.
+They are not standardised: each part is scaled so that one strength of regularisation suits all.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from panda.choosing.ask import Ask
+from panda.choosing.decision import PARTS, Question
+from panda.choosing.fits import fit_name
+from panda.choosing.likelihood import softmax
+from panda.language.moods import describe_order
+from panda.language.wording import content_stems, describe_wording
+from panda.models.contract import ScoreCase, Usage
+
+if TYPE_CHECKING:
+    from panda.models.contract import Vectors
+
+LAYOUT = 1
+"""To be raised with every change of what a part holds: fits of another layout are not found."""
+_SCALE = 5.0
+_TURN = re.compile(r"^Turn \d+: ")
+_HISTORY = "turn_summaries"
+_LEAST = 1e-12
+_NEAR = 0.45
+"""Cosine from which a line is taken to be about the query."""
+
+
+def name_head(question: Question, ask: Ask) -> str:
+    """Name of the file of a step's fit: it belongs to one encoder and one layout."""
+    assert ask.encoder is not None
+    step = question.step
+    return fit_name(step.fit or "", f"{LAYOUT} {' '.join(step.reads)}", ask.encoder.info.digest)
+
+
+def score_head(question: Question, ask: Ask) -> Mapping[str, float]:
+    """
+    Probability of each class of the step's fit; nothing without an encoder or a fit for it.
+
+    Of a subset, each option is read in place of the query, and gets the probability of the step's class; to
+    one that is a part of what its title says, that counts as much as itself.
+    Where the options come with the call, classes that are not among them have no probability, and what the
+    fit does not know has no score.
+    """
+    if question.spec.many and question.step.class_:
+        read = {one.id: _score_part(question, one.text, one.title, ask) for one in question.options}
+        return {id_: scores[question.step.class_] for id_, scores in read.items() if scores}
+    fit = ask.find_fit(name_head(question, ask)) if ask.encoder is not None else None
+    if fit is None or ask.encoder is None:
+        return {}
+
+    def compute() -> tuple[Sequence[float], Usage, float]:
+        logprobs = fit.logprobs(read_values(question, ask))
+        return [logprobs[label] for label in fit.classes], Usage(0, 0, 0), 0.0
+
+    texts = [f"[fit {fit.digest}]", *read_texts(question)]
+    cases = [ScoreCase("", label) for label in fit.classes]
+    logprobs = zip(fit.classes, ask.judge(ask.encoder.info, "\n".join(texts), cases, compute), strict=True)
+    spec = question.spec
+    offered = spec.values or [option.id for option in question.inputs.options.get(spec.name, ())]
+    if question.step.class_:
+        return softmax(dict(logprobs))
+    return softmax({label: value for label, value in logprobs if label in map(str, offered)})
+
+
+def _score_part(question: Question, text: str, whole: str, ask: Ask) -> Mapping[str, float]:
+    """The probabilities for a text in place of the query, and as much for the whole that it is a part of."""
+    own = _score_text(question, text, ask)
+    if not whole or not own:
+        return own
+    both = _score_text(question, whole, ask)
+    return softmax({label: math.log(own[label] * both[label] + _LEAST) / 2 for label in own})
+
+
+def _score_text(question: Question, text: str, ask: Ask) -> Mapping[str, float]:
+    """The probabilities for a text in place of the query."""
+    spec = replace(question.spec, many=None, values=())
+    return score_head(
+        Question(spec, replace(question.step, over=None), (), replace(question.inputs, query=text)), ask
+    )
+
+
+def read_values(question: Question, ask: Ask) -> "Vectors":
+    """
+    What the step's fit reads, in the order of `reads`.
+
+    - query: the vector of the query, and how it is worded
+    - order: what stands before what in it
+    - history: how near its nearest earlier turn is, and whether there are any
+    - lines: how near the options are, the words they share with the query, and whether there are any
+
+    Returns:
+        Shape (n,), float32.
+    """
+    import numpy as np
+
+    return np.concatenate(
+        [np.asarray(_READERS[part](question, ask), np.float32) for part in question.step.reads]
+    )
+
+
+def read_texts(question: Question) -> list[str]:
+    """Every text that the values depend on."""
+    read = question.step.reads
+    history = _history(question) if "history" in read else []
+    lines = [option.near for option in question.options] if "lines" in read else []
+    return [question.inputs.query, *history, *lines]
+
+
+def _history(question: Question) -> list[str]:
+    """What earlier turns said, without their numbers."""
+    documents = question.inputs.documents
+    text = next((text for name, text in documents.items() if name.partition(".")[0] == _HISTORY), "")
+    return [_TURN.sub("", line) for line in text.splitlines() if line.strip()]
+
+
+def _read_query(question: Question, ask: Ask) -> Sequence[float]:
+    query = question.inputs.query
+    return [*(_SCALE * ask.vectors([query])[0]), *describe_wording(query)]
+
+
+def _read_history(question: Question, ask: Ask) -> Sequence[float]:
+    said = _history(question)
+    near = ask.cosines(question.inputs.query, said) if said else []
+    return [_SCALE * max(near, default=0.0), float(bool(said))]
+
+
+def _read_lines(question: Question, ask: Ask) -> Sequence[float]:
+    texts = [option.near for option in question.options]
+    if not texts:
+        return [0.0] * 6
+    near = sorted(ask.cosines(question.inputs.query, texts), reverse=True)
+    asked = content_stems(question.inputs.query)
+    shared = max(len(asked & content_stems(text)) for text in texts)
+    lead = near[0] - near[1] if len(near) > 1 else near[0]
+    share = shared / max(1, len(asked))
+    return [1.0, _SCALE * near[0], 2 * lead, 2 * share, 0.7 * min(3, shared), float(near[0] > _NEAR)]
+
+
+_READERS: Mapping[str, Callable[[Question, Ask], Sequence[float]]] = {
+    "query": _read_query,
+    "order": lambda question, ask: describe_order(question.inputs.query),
+    "history": _read_history,
+    "lines": _read_lines,
+}
+assert tuple(_READERS) == PARTS

@@ -1,0 +1,163 @@
+"""`panda forget`: what was told is taken out of everything."""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from panda.cli.completion import complete_told
+from panda.cli.contract import Invocation, Result, Table
+from panda.cli.input_text import read_argument
+from panda.cli.memory_statements import Given, find_triple
+from panda.documents.memory_file import is_statement
+from panda.errors import CheckError, NotFoundError, UsageError
+from panda.forgetting.places import Finder, Place, Request
+from panda.forgetting.removal import Removal
+from panda.memory.projection import Projection
+from panda.memory.remembering import Memory
+from panda.settings import default_cache_dir
+from panda.storage.layout import Layout
+
+_COLUMNS = ("count", "place", "what to do")
+_OWN_FILE = "a note is your own file"
+
+
+def forget(
+    invocation: Invocation,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A key, a node such as visit:…, or a turn's number.",
+            metavar="KEY|NODE|TURN…",
+            autocompletion=complete_told,
+        ),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="Exactly this text; - reads it from stdin.", metavar="TEXT")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the places.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> Result:
+    """
+    Take out of everything what was told: memory, turns, sessions, logs, indexes, cached states.
+
+    Example: panda forget wifi_password --dry-run
+
+    A mark with the time remains. A key means all that was ever said under it, a turn all that was said in it.
+    Notes are your own files: they are named, and the command ends with 3.
+    """
+    secret = read_argument(text, invocation.stdin).strip() if text is not None else None
+    settings, step = invocation.settings, invocation.reporter.step
+    layout = invocation.store() if dry_run else invocation.store_for_writing()
+    caches = [settings.cache_dir, default_cache_dir(invocation.environ)]
+    wait = (settings.clock, settings.wait_seconds, lambda holder: step(f"waiting for {holder}"))
+    removal = Removal(layout, caches, *wait)
+    wanted = partial(_request, removal.finder, layout, settings.user, names or (), secret)
+    if not dry_run:
+        Memory(layout, settings.user, *wait).take_in()
+    places = removal.finder.places(wanted(), f"[forgotten {removal.at}]")
+    _check(places, names or (), removal, step, dry_run=dry_run)
+    if not dry_run:
+        places = _forget(removal, wanted, places, asks=not yes)
+    return _result(settings.user, places, removal.at, dry_run=dry_run)
+
+
+def _check(
+    places: Sequence[Place],
+    names: Sequence[str],
+    removal: Removal,
+    step: Callable[[str], None],
+    *,
+    dry_run: bool,
+) -> None:
+    """Raises NotFoundError for a text that is nowhere, unless an earlier command is still to be ended."""
+    if not places and not names and not removal.is_cut_short:
+        raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
+    states = sum(is_state for _, is_state in removal.finder.cached())
+    if dry_run and states:
+        step(f"kept states of prompts go too, whatever they are of: {states}")
+
+
+def _forget(
+    removal: Removal, wanted: Callable[[], Request], places: Sequence[Place], *, asks: bool
+) -> list[Place]:
+    """Ask on a terminal, then forget what is there once no turn runs."""
+    if asks and sys.stdin.isatty():
+        _ask(places)
+    with removal.locked(wanted().users):
+        return removal.run(wanted())
+
+
+def _request(finder: Finder, layout: Layout, user: str, names: Sequence[str], text: str | None) -> Request:
+    """All that is named, as one."""
+    if not names and text is None:
+        raise UsageError("nothing is named", where="KEY|NODE|TURN…", fix="give a key, a turn, or --text")
+    found = [_of_name(finder, layout, user, name) for name in names]
+    if text is not None:
+        if not text or text in "[forgotten 0000-00-00T00:00:00Z]":
+            raise UsageError("this text cannot be forgotten", where="--text", fix="give more of it")
+        found.append(finder.of_text(text))
+    return Request(
+        tuple(secret for one in found for secret in one.secrets),
+        frozenset().union(*(one.facts for one in found)),
+        frozenset().union(*(one.turns for one in found)),
+        tuple(path for one in found for path in one.directories),
+        tuple(dict.fromkeys(user for one in found for user in one.users)),
+    )
+
+
+def _of_name(finder: Finder, layout: Layout, user: str, name: str) -> Request:
+    kind, _, rest = name.partition(":")
+    if kind == "knowledge":
+        raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {layout.knowledge(user) / rest}")
+    state = Projection(layout, user)
+    state.refresh()
+    number = rest if kind == "turn" else name
+    if number.isascii() and number.isdigit():
+        if not layout.turn(user, int(number)).directory.is_dir():
+            raise NotFoundError(f"user {user} has no turn {number}", where=name, fix="see `panda list`")
+        said = [one for one in state.log.assertions if one.source_turn == int(number)]
+        return finder.of_turn(user, int(number), said)
+    if kind == "visit":
+        if (found := finder.of_visit(user, rest)) is None:
+            raise NotFoundError(f"there is no visit {rest!r}", where=name, fix="see `panda show`")
+        return found
+    if kind == "research":
+        raise UsageError("a research is forgotten with its turn", where=name, fix="give the turn's number")
+    key = rest if kind in ("memory", "fact") else name
+    about = find_triple(key, Given(), user)[1:]
+    facts = [one for one in state.log.assertions if one.triple[1:] == about]
+    if not facts:
+        raise NotFoundError(
+            f"nothing was ever said under {key}", where=name, fix="see `panda memory list`, or use --text"
+        )
+    turns = {one.source_turn for one in facts if is_statement(one.fact.relation)} - {None}
+    derived = [one for one in state.log.assertions if one.source_turn in turns and one not in facts]
+    return finder.of_facts(user, facts, [one for one in derived if not is_statement(one.fact.relation)])
+
+
+def _ask(places: Sequence[Place]) -> None:
+    for one in places:
+        sys.stderr.write(f"{one.count}\t{one.path}\n")
+    sys.stderr.write(f"forget it in {len(places)} files, for good? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("not confirmed: nothing was changed", where="panda forget", fix="--yes does not ask")
+
+
+def _result(user: str, places: Sequence[Place], at: str, *, dry_run: bool) -> Result:
+    left = [one for one in places if one.left is not None]
+    done = [one for one in places if one.left is None]
+    data = {
+        "user": user,
+        "at": at,
+        "dry_run": dry_run,
+        "places": [{"path": str(one.path), "count": one.count} for one in done],
+        "left": [{"path": str(one.path), "count": one.count, "why": one.left} for one in left],
+    }
+    rows = [(one.count, str(one.path), one.left or "") for one in places]
+    message = f"in files that only you can change: {len(left)}"
+    error = CheckError(message, where=str(left[0].path), fix=left[0].left) if left else None
+    return Result(data, Table(_COLUMNS, rows), error=error)

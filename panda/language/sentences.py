@@ -1,0 +1,105 @@
+"""Running text into sentences, without losing a character inside one."""
+
+import re
+
+from panda.language.word_lists import read_groups
+
+_ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups("abbreviations.txt").items()}
+"""Groups of words that a dot follows within a sentence."""
+_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”]*")
+_SPAN_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
+_LOOK_CHARS = 60
+_MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")
+"""A number with a unit of one letter, which ends a sentence where an initial does not."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """
+    The sentences of running text, in order.
+
+    Args:
+        text: One paragraph; line breaks in it count as spaces.
+
+    Returns:
+        Sentences with their end marks, each one line, none empty. Dots inside numbers, URLs, file names,
+        abbreviations and initials end none.
+
+    >>> split_sentences("It costs $697.00, e.g. at bestbuy.com. Updated 1.2 hours ago! See https://a.io/x.y?z")
+    ['It costs $697.00, e.g. at bestbuy.com.', 'Updated 1.2 hours ago!', 'See https://a.io/x.y?z']
+    >>> split_sentences("Dr. J. Smith lives in the U.S. and likes it. So do I")
+    ['Dr. J. Smith lives in the U.S. and likes it.', 'So do I']
+    >>> split_sentences("The ceiling is 2,51 m. The window is 1,20 m wide. Am 3. Oktober kommt Dr. A. Lang.")
+    ['The ceiling is 2,51 m.', 'The window is 1,20 m wide.', 'Am 3. Oktober kommt Dr. A. Lang.']
+    >>> split_sentences('He said "no." Then he left.')
+    ['He said "no."', 'Then he left.']
+    >>> split_sentences("  ")
+    []
+    """
+    line = " ".join(text.split())
+    sentences: list[str] = []
+    start = 0
+    for end in _END.finditer(line):
+        if _ends_sentence(line[start : end.start()], end.group(), line[end.end() :].lstrip()):
+            sentences.append(line[start : end.end()].strip())
+            start = end.end()
+    if line[start:].strip():
+        sentences.append(line[start:].strip())
+    return sentences
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """
+    Where the sentences of running text begin and end, for callers that must not change a character.
+
+    Args:
+        text: One paragraph, line breaks as they are; of any length, read in linear time.
+
+    Returns:
+        Start and end of each sentence, white space around it left out.
+
+    >>> text = "It costs $697.00.\\n Why? See a.io"
+    >>> [text[start:end] for start, end in sentence_spans(text)]
+    ['It costs $697.00.', 'Why?', 'See a.io']
+    """
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _SPAN_END.finditer(text):
+        before = text[max(start, end.start() - _LOOK_CHARS) : end.start()]
+        after = text[end.end() : end.end() + _LOOK_CHARS].lstrip()
+        if _ends_sentence(before, end.group(), after):
+            spans.append((start, end.end()))
+            start = end.end()
+    spans.append((start, len(text)))
+    trimmed = []
+    for first, last in spans:
+        inner = text[first:last]
+        if inner.strip():
+            trimmed.append(
+                (first + len(inner) - len(inner.lstrip()), last - len(inner) + len(inner.rstrip()))
+            )
+    return trimmed
+
+
+def _ends_sentence(before: str, mark: str, after: str) -> bool:
+    if not before.strip() or not after:
+        return False
+    if not mark.startswith(".") or mark.startswith(".."):
+        return not after[0].islower() or mark[0] not in ".…"
+    word = re.split(r"[\s(\[\"“]", before)[-1].lower()
+    if word in _ABBREVIATIONS["never_last"] or word.endswith(tuple(_ABBREVIATIONS["endings"])):
+        return False
+    if len(word) == 1 and word.isalpha() and word != "i" and not _MEASURE.search(before):
+        return False
+    if word in _ABBREVIATIONS["months"] or word in _ABBREVIATIONS["sometimes_last"]:
+        return after[0].isupper()
+    if word.isdigit():
+        is_item = not before[: -len(word)].strip()  # "1. First" is the number of a list item
+        return not is_item and not after[0].islower() and not _is_day(word, after)
+    return not after[0].islower()
+
+
+def _is_day(number: str, after: str) -> bool:
+    """Whether a number with a dot is the day of a month, as in "3. Oktober"."""
+    return (
+        len(number) <= 2 and re.split(r"[\s.,]", after, maxsplit=1)[0].lower() in _ABBREVIATIONS["day_names"]
+    )

@@ -1,0 +1,120 @@
+"""An encoder whose vectors are kept: a text that was seen before is not computed again."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from panda.language.text_front import plain_signs
+from panda.models.contract import Encoder, ModelInfo
+from panda.storage.vector_store import VectorStore
+
+if TYPE_CHECKING:
+    from panda.models.contract import Vectors
+
+_LARGEST = 127
+_MOST_IN_MEMORY = 20_000
+_DIGEST_BYTES = 16
+
+
+class KeptEncoder:
+    """
+    Gives each vector as whole numbers from -127 to 127 describe its direction, whether it was kept or is new:
+    so a cosine is the same either way.
+
+    What it computes it remembers as long as the process lives. What lasts is written by `save`: the texts of
+    the store's own nodes, not what was asked about them.
+
+    Args:
+        encoder: Computes what is not there.
+        store: Where vectors last.
+    """
+
+    def __init__(self, encoder: Encoder, store: VectorStore) -> None:
+        self._encoder = encoder
+        self.store = store
+        """Where vectors last."""
+        self._known: dict[bytes, bytes] = {}
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._encoder.info
+
+    @cached_property
+    def width(self) -> int:
+        """How many numbers a vector has (raises as encode)."""
+        return len(self.encode_packed([""])[0])
+
+    def encode(self, texts: Sequence[str]) -> "Vectors":
+        """
+        One vector of length 1 for each text.
+
+        Args:
+            texts: n texts.
+
+        Returns:
+            Shape (n, width); differs from the encoder's own by less than .005 in any cosine.
+
+        Raises:
+            ModelFileError: The model cannot be loaded or is no encoder.
+        """
+        return unpack(self.encode_packed(texts))
+
+    def encode_packed(self, texts: Sequence[str]) -> list[bytes]:
+        """The same as `pack` gives them (raises as encode)."""
+        digests = [self.digest(text) for text in texts]
+        found = self.find(digests)
+        new = {
+            digest: plain_signs(text)
+            for digest, text in zip(digests, texts, strict=True)
+            if digest not in found
+        }
+        if new:
+            found.update(zip(new, pack(self._encoder.encode([*new.values()])), strict=True))
+            self._remember(found)
+        return [found[digest] for digest in digests]
+
+    def digest(self, text: str) -> bytes:
+        """By what a text's vector is kept: the text, in plain signs, and the model."""
+        data = f"{self.info.digest}\0{plain_signs(text)}".encode("utf-8", "replace")
+        return hashlib.sha256(data).digest()[:_DIGEST_BYTES]
+
+    def find(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The packed vectors that are known already, by digest."""
+        found = {digest: self._known[digest] for digest in digests if digest in self._known}
+        kept = self.store.load(digest for digest in digests if digest not in found)
+        self._remember(kept)
+        return found | kept
+
+    def _remember(self, found: Mapping[bytes, bytes]) -> None:
+        if len(self._known) > _MOST_IN_MEMORY:
+            self._known.clear()
+        self._known.update(found)
+
+
+def pack(vectors: "Vectors") -> list[bytes]:
+    """
+    Each vector as one signed byte a number, the largest being 127: its direction, and nothing of its length.
+
+    Args:
+        vectors: Shape (n, width).
+    """
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
+    whole = np.rint(vectors / np.where(largest > 0, largest, 1) * _LARGEST)
+    return [row.tobytes() for row in whole.astype(np.int8)]
+
+
+def unpack(packed: Sequence[bytes]) -> "Vectors":
+    """
+    The reverse of pack: vectors of length 1.
+
+    Returns:
+        Shape (n, width); (0, 0) of none.
+    """
+    if not packed:
+        return np.empty((0, 0), np.float32)
+    whole = np.frombuffer(b"".join(packed), np.int8).reshape(len(packed), -1).astype(np.float32)
+    lengths = np.linalg.norm(whole, axis=1, keepdims=True)
+    return (whole / np.where(lengths > 0, lengths, 1)).astype(np.float32)

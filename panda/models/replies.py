@@ -1,0 +1,83 @@
+"""What a model wrote → the reply itself, without its reasoning and what stands around it."""
+
+from collections.abc import Mapping
+
+from panda.documents.json_text import load_json
+from panda.models.grammar import strip_schema
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+def split_reasoning(text: str, *, is_open: bool) -> tuple[str, str]:
+    """
+    Reasoning and reply of a model that writes both as one text.
+
+    Args:
+        text: As written.
+        is_open: Whether the model thinks: the chat template may then have written `<think>` already.
+
+    >>> split_reasoning("<think>Hm, {a}.</think> {}", is_open=False)
+    ('Hm, {a}.', '{}')
+    >>> split_reasoning("<think>Hm, {a", is_open=False)
+    ('Hm, {a', '')
+    >>> split_reasoning("Qwen ends its thoughts with </think>.", is_open=False)
+    ('', 'Qwen ends its thoughts with </think>.')
+    """
+    bare = text.lstrip()
+    if not bare.startswith(_OPEN) and not (is_open and _CLOSE in bare and not bare.startswith("{")):
+        return "", text
+    reasoning, _, reply = bare.removeprefix(_OPEN).partition(_CLOSE)
+    return reasoning.strip(), reply.strip()
+
+
+def bare_object(text: str, schema: Mapping[str, object]) -> str:
+    """
+    The JSON object of a reply under a schema, without code fence or words around it; else the text as it is.
+
+    >>> bare_object('Here it is:\\n```json\\n{"a": 1}\\n```', {"type": "object"})
+    '{"a": 1}'
+    >>> bare_object("{a}, he said", {"type": "object"})
+    '{a}, he said'
+    """
+    found = text[text.find("{") : text.rfind("}") + 1]
+    if schema.get("type") != "object" or found == text:
+        return text
+    try:
+        return found if isinstance(load_json(found), dict) else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def is_of(schema: Mapping[str, object], text: str) -> bool:
+    """Whether a text is JSON of a schema."""
+    import jsonschema  # takes a while to import
+
+    try:
+        return bool(jsonschema.Draft202012Validator(strip_schema(schema)).is_valid(load_json(text)))
+    except (ValueError, RecursionError):
+        return False
+
+
+def allows_strict(schema: object) -> bool:
+    """
+    Whether OpenAI's `strict` takes a schema: each object requires all of its properties and has no others.
+
+    >>> closed = {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}
+    >>> allows_strict({"type": "array", "items": closed})
+    True
+    >>> allows_strict({**closed, "required": []})
+    False
+    """
+    if isinstance(schema, list | tuple):
+        return all(allows_strict(part) for part in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    parts = [*schema.values()]
+    if schema.get("type") == "object":
+        properties = schema.get("properties", {})
+        if not isinstance(properties, Mapping) or schema.get("additionalProperties") is not False:
+            return False
+        if set(properties) != set(schema.get("required", ())):
+            return False
+        parts = [*properties.values()]
+    return all(allows_strict(part) for part in parts)

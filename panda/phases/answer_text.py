@@ -1,0 +1,162 @@
+"""The answer as the user reads it: quoted lists, tables and code as they are, marks, the list of sources."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import PurePosixPath
+
+from panda.documents.escaping import escape_quote
+from panda.documents.evidence import Proof
+from panda.memory.gathered import GatheredItem
+from panda.memory.items import Item
+
+MOST_ITEMS = 12
+"""Lines of one list that are quoted."""
+
+_ALIKE = 0.8
+_FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A line that an answer quotes of a stored list, or that introduces one."""
+
+    line: Item
+    """The line."""
+    list_name: str
+    """The list, among those of all nodes."""
+    left_out: int
+    """How many lines of the list the answer does not quote, where that has to be told."""
+
+
+def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
+    """
+    The items without those that say nearly the same as an earlier one, all numbers and names included.
+
+    >>> without_doubles([GatheredItem("Price $697", ("a",)), GatheredItem("price $697", ("b",))])
+    [GatheredItem(text='Price $697', node_ids=('a',))]
+    >>> len(without_doubles([GatheredItem(f"The cheap tent of {n} costs 5 € now", ("a",)) for n in "AB"]))
+    2
+    """
+    kept: list[GatheredItem] = []
+    for item in items:
+        if not any(_is_double(item.text.split(), other.text.split()) for other in kept):
+            kept.append(item)
+    return kept
+
+
+def _is_double(words: Sequence[str], others: Sequence[str]) -> bool:
+    mine, theirs = ({word.casefold() for word in one} for one in (words, others))
+    differing = mine ^ theirs
+    tells = any(
+        word != word.lower() or not word.isalpha()
+        for word in (*words, *others)
+        if word.casefold() in differing
+    )
+    return not tells and len(mine & theirs) / len(mine | theirs) >= _ALIKE
+
+
+def render_answer(
+    items: Sequence[GatheredItem],
+    node_ids: Sequence[str],
+    provenance: Sequence[str],
+    proofs: Sequence[Proof] = (),
+    quoted: Mapping[GatheredItem, Quoted] | None = None,
+    lead: Sequence[str] = (),
+    said: Mapping[GatheredItem, str] | None = None,
+) -> str:
+    """
+    The answer as the user reads it: each item with its marks, then the list of sources and what was computed.
+
+    >>> print(render_answer([GatheredItem("$697", ("visit:a",))], ["visit:a"], ["turns/x/manifest.json"]))
+    $697 [1]
+    <BLANKLINE>
+    Sources:
+    - [1] visit:a, turns/x
+
+    Args:
+        items: What is answered.
+        node_ids: Every node that an item cites, each once.
+        provenance: The file of each.
+        proofs: How numbers follow that no node holds.
+        quoted: The items that are lines of lists: neighbours of one list stand as one.
+        lead: Paragraphs before the items.
+        said: What stands in front of items that were said at different times.
+    """
+    places = [_place(place) for place in provenance]
+    quoted, said = quoted or {}, said or {}
+    blocks: list[str] = []
+    for name, group in groupby(
+        items, key=lambda item: quoted[item].list_name if item in quoted and item not in said else ""
+    ):
+        together = list(group)
+        marks = ["".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in together]
+        if name and (len(together) > 1 or quoted[together[0]].left_out):
+            lines = [quoted[item] for item in together]
+            blocks += _list_blocks([line.line for line in lines], marks)
+            if lines[-1].left_out:
+                where = places[node_ids.index(together[0].node_ids[0])]
+                blocks[-1] += f"\n\n… and {lines[-1].left_out} more in {where}"
+        else:
+            blocks += [
+                f"{said.get(item, '')}{_marked(item.text, mark)}"
+                for item, mark in zip(together, marks, strict=True)
+            ]
+    sources = [
+        f"- [{n}] {one}, {place}" for n, (one, place) in enumerate(zip(node_ids, places, strict=True), 1)
+    ]
+    computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
+    cited = ["Sources:\n" + "\n".join([*sources, *computed])] if sources else []
+    return "\n\n".join([*lead, *blocks, *cited])
+
+
+def _list_blocks(lines: Sequence[Item], marks: Sequence[str]) -> list[str]:
+    """What introduces a list, or what its lines carry, and the list; rows as a table."""
+    if lines[0].heads:
+        head = f"{escape_quote(lines[0].text)}{marks[0]}"
+        return [head, *(_list_blocks(lines[1:], marks[1:])[-1:] if lines[1:] else [])]
+    carried = next((line.carried for line in lines if line.carried), "")
+    blocks = [f"{escape_quote(carried.strip())}"] if carried else []
+    texts = [line.text.removeprefix(carried) for line in lines]
+    cells = [_cells(text) for text in texts]
+    if all(line.form == "row" for line in lines) and len({tuple(row) for row in cells}) == 1 and cells[0]:
+        rows = [[*row.values()] for row in cells]
+        table = [[*cells[0]], ["---"] * len(cells[0])]
+        table += [[*row[:-1], row[-1] + mark] for row, mark in zip(rows, marks, strict=True)]
+        return [*blocks, "\n".join(f"| {' | '.join(row)} |" for row in table)]
+    said = [f"{_bullet(line)}{escape_quote(text)}" for line, text in zip(lines, texts, strict=True)]
+    return [*blocks, "\n".join(text + mark for text, mark in zip(said, marks, strict=True))]
+
+
+def _bullet(line: Item) -> str:
+    if line.form == "code":
+        return "  "
+    return "- " if line.number is None else f"{line.number}. "
+
+
+def _cells(row: str) -> dict[str, str]:
+    """The cells of a row by the heads of their columns; {} if it has none."""
+    pairs = [cell.partition(": ") for cell in row.split("; ")]
+    return {head: cell for head, _, cell in pairs} if all(joint for _, joint, _ in pairs) else {}
+
+
+def _marked(text: str, mark: str) -> str:
+    """An item with its marks: behind its last line, or below what a mark would break."""
+    if "\n" not in text:
+        return escape_quote(text) + mark
+    lines = text.split("\n")
+    fenced = {at for match in _FENCED.finditer(text) for at in range(*_lines_of(text, match))}
+    lines = [line if at in fenced else escape_quote(line) for at, line in enumerate(lines)]
+    if len(lines) - 1 in fenced or lines[-1].rstrip().endswith("|"):
+        return "\n".join(lines) + f"\n\n({mark.strip()})"
+    return "\n".join(lines) + mark
+
+
+def _lines_of(text: str, match: re.Match[str]) -> tuple[int, int]:
+    return text.count("\n", 0, match.start()), text.count("\n", 0, match.end()) + 1
+
+
+def _place(provenance: str) -> str:
+    path = PurePosixPath(provenance)
+    return path.parent.as_posix() if path.name == "manifest.json" else provenance

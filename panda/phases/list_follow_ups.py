@@ -1,0 +1,306 @@
+"""What is asked of a list that was shown: a step by its place, or which of its items still count."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from panda.choosing.decision import Option
+from panda.errors import MemoryNodeError
+from panda.language.listings import label_of
+from panda.language.lists import asked_step
+from panda.language.narrowing import (
+    Row,
+    asks_what_fits,
+    asks_which,
+    find_bounds,
+    names_only,
+    rows_asked_for,
+    ruled_out,
+    shared_terms,
+    terms_of,
+    words_to_show,
+)
+from panda.memory.gathered import GatheredItem
+from panda.memory.items import Item
+from panda.memory.loading import is_usable
+from panda.memory.nodes import Node, NodeReader
+from panda.phases.answer_text import MOST_ITEMS
+from panda.phases.carry_document import present_carry
+from panda.phases.recalling import recalled_turns
+from panda.phases.turn import Turn
+from panda.session.curating import uses_excluded
+from panda.storage.layout import GATHERED_CONTEXT_JSON
+
+_LISTING = ("turn:", "knowledge:")
+_NOTED = ("knowledge:", "fact:")
+_LOOKED_AT = 4
+"""How many turns of the session are looked at for a list that was shown."""
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """An answer out of a list."""
+
+    items: tuple[GatheredItem, ...]
+    """Its lines, in order."""
+    left_out: str = ""
+    """How many others are left out, and by what; "" if none is for what was told."""
+
+
+@dataclass(frozen=True)
+class ShownList:
+    """A list of a node."""
+
+    node_id: str
+    """The node."""
+    name: str
+    """Which of its lists."""
+    about: str
+    """What it stands under."""
+    lines: tuple[Item, ...]
+    """Its lines that can be quoted, in order."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """The lines with the names of what they are about."""
+        return [Row(name_of(line), line.text) for line in self.lines]
+
+
+def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
+    """
+    The answer to a query that asks for a step by its number or place, or which items of a list still count.
+
+    Args:
+        turn: The running turn, from phase 1 on; from phase 3 on the lists of §2 count too.
+        reader: Loads the nodes that hold lists.
+
+    Returns:
+        None where that cannot be told for sure: no such list or step, or nothing that leaves items out.
+    """
+    if turn.reading.recap:
+        return None
+    return _step(turn, reader) or _what_counts(turn, reader) or _opened(turn, reader) or _wanted(turn, reader)
+
+
+def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
+    """
+    What the session itself answers a query with: turns, if that is what it asks for, or the list that it
+    goes on with.
+
+    Args:
+        turn: The running turn.
+        reader: Loads the nodes that hold lists.
+        writes: Whether the model writes; then it decides itself what follows on a list.
+    """
+    turns = [Option(f"turn:{number}", f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
+    followed = None if turns or writes else follow_up(turn, reader)
+    lines = followed.items if followed else ()
+    return turns or [Option(f"l{n}", one.text, one.node_ids, 1.0) for n, one in enumerate(lines, 1)]
+
+
+def name_of(line: Item) -> str:
+    """What people call what a line is about: its label, or of a row the first cell that is no number."""
+    text = line.text.removeprefix(line.carried)
+    if line.form != "row":
+        return label_of(text)
+    cells = [cell.partition(": ")[2] or cell for cell in text.split("; ")]
+    return next((cell for cell in cells if not any(map(str.isdigit, cell))), cells[0])
+
+
+def lists_of(node: Node) -> Iterator[ShownList]:
+    """The lists of a note or turn."""
+    for name in dict.fromkeys(line.list_id for line in node.items if line.list_id):
+        lines = tuple(line for line in node.items if line.list_id == name and is_usable(line))
+        heads = [line.text for line in node.items if line.heads == name]
+        columns = [
+            cell.partition(":")[0]
+            for line in lines[:1]
+            if line.form == "row"
+            for cell in line.text.split("; ")
+        ]
+        if lines:
+            about = " ".join([node.title, lines[0].heading, *heads, *columns])
+            yield ShownList(node.id, name, about, lines)
+
+
+def lines_asked_for(
+    query: str, line: Item, node: Node, whole: Sequence[Item], *, several: bool
+) -> list[Item] | None:
+    """
+    What is quoted of a list in the place of one of its lines.
+
+    Args:
+        query: What the user means.
+        line: The line.
+        node: Where it stands.
+        whole: What introduces the list and its lines, where all of it is wanted; else nothing.
+        several: Whether other lines of it are quoted as well.
+
+    Returns:
+        The step that the query asks for by its place; of a list that is wanted, or of which several lines are
+        quoted, those that say what the query tells apart; None where it does neither.
+    """
+    shown = next((one for one in lists_of(node) if line in one.lines or line.heads == one.name), None)
+    if shown is None:
+        return None
+    step, is_numbered = asked_step(query), all(one.number is not None for one in shown.lines)
+    if step is not None and not step.is_relative and is_numbered:
+        wanted = step.number(0, len(shown.lines))
+        return [one for one in shown.lines if one.number == wanted] or None
+    asked = [shown.lines[at] for at in rows_asked_for(query, shown.rows, shown.about)]
+    if is_numbered or len(asked) == len(shown.lines) or not (whole or (several and line in asked)):
+        return None
+    return [one for one in whole if one.heads is not None] + asked
+
+
+def tells_none_apart(query: str, lines: Sequence[Item]) -> bool:
+    """Whether a query names nothing that lines of a list say themselves: then it asks for no one of them."""
+    return not any(shared_terms(query, line.text.removeprefix(line.carried)) for line in lines)
+
+
+def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
+    """The step that is asked for by its place alone, of the steps that the last reply quoted."""
+    wanted, last = asked_step(turn.query), turn.earlier[-1:]
+    lines = _lines(reader, f"turn:{last[0]}") if wanted is not None and last else ()
+    for node_id in dict.fromkeys(one.origin for one in lines if one.origin and one.origin.startswith(_NOTED)):
+        said = {one.text for one in lines if one.origin == node_id}
+        numbered = [one for one in _lines(reader, node_id) if one.number is not None and is_usable(one)]
+        quoted = [one.number for one in numbered if one.text in said and one.number is not None]
+        number = wanted.number((quoted[-1:] or [0])[0], len(numbered)) if wanted is not None else None
+        found = [one for one in numbered if one.number == number]
+        if found:
+            return FollowUp((GatheredItem(found[0].text, (node_id,)),))
+    return None
+
+
+def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
+    """The items of a list that nothing which was told rules out."""
+    by_all = asks_what_fits(turn.query)
+    if not by_all and not (asks_which(turn.query) and find_bounds(turn.query)):
+        return None
+    known = _known_lists(turn, reader)
+    chosen = _meant(turn.query, known)
+    if chosen is None:
+        return None
+    told = _told(turn, reader) if by_all else []
+    told = [(at, text) for at, text in told if not _is_of_another(text, chosen, known)]
+    reasons = ruled_out(turn.query, chosen.rows, chosen.about, [*(text for _, text in told), turn.query])
+    carry = present_carry(turn)
+    aside = {at for at, line in enumerate(chosen.lines) if uses_excluded([line.text], carry)}
+    kept = [line for at, line in enumerate(chosen.lines) if at not in reasons and at not in aside]
+    if not kept or not reasons:
+        return None
+    limits = [
+        f"{limit} (turn {told[place][0]})"
+        if limit and place < len(told)
+        else limit or f"what was said in turn {told[place][0]}"
+        for place, limit in reasons.values()
+    ]
+    limits += ["what you put aside"] if aside - set(reasons) else []
+    count = len(chosen.lines) - len(kept)
+    left_out = f"{count} of {len(chosen.lines)} left out: {', '.join(dict.fromkeys(limits))}."
+    return FollowUp(tuple(GatheredItem(line.text, (chosen.node_id,)) for line in kept), left_out)
+
+
+def _opened(turn: Turn, reader: NodeReader) -> FollowUp | None:
+    """The list that the query orders to show, if it names what one list stands under and nothing else."""
+    wanted = words_to_show(turn.query)
+    known = _known_lists(turn, reader) if wanted else []
+    named = [one for one in known if wanted <= terms_of(f"{one.about} {one.node_id}")]
+    return _whole(reader, named[0], named[0].lines) if len(named) == 1 else None
+
+
+def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
+    """
+    Of a query that wants all there are, the first list of §2 that stands under what the query names: whether
+    a line by itself answers is not asked of a list.
+    """
+    for text, node_ids in _gathered_lines(turn) if turn.reading.all else ():
+        for node in _load(reader, node_ids[0]) if node_ids else ():
+            heads = {line.heads for line in node.items if line.text == text}
+            for one in lists_of(node) if node.id.startswith("knowledge:") else ():
+                is_quoted = one.name in heads or any(line.text == text for line in one.lines)
+                if is_quoted and len(one.lines) > 1 and shared_terms(turn.query, one.about):
+                    asked = rows_asked_for(turn.query, one.rows, one.about)
+                    return _whole(reader, one, [one.lines[at] for at in asked])
+    return None
+
+
+def _whole(reader: NodeReader, shown: ShownList, lines: Sequence[Item]) -> FollowUp:
+    """Lines of a list behind what heads it."""
+    (node,) = _load(reader, shown.node_id)
+    heads = [line for line in node.items if line.heads == shown.name and is_usable(line)]
+    return FollowUp(tuple(GatheredItem(one.text, (node.id,)) for one in [*heads, *lines[:MOST_ITEMS]]))
+
+
+def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
+    """The lists that the last replies quoted from, the newest first, then those of what was gathered."""
+    quoted = {
+        (line.origin, line.text): None
+        for number in reversed(turn.earlier[-_LOOKED_AT:])
+        for line in _lines(reader, f"turn:{number}")
+        if line.origin and line.origin.startswith(_NOTED)
+    }
+    gathered = _gathered(turn)
+    known = [
+        one
+        for node_id in dict.fromkeys([*(node_id for node_id, _ in quoted), *gathered])
+        for node in _load(reader, node_id)
+        for one in lists_of(node)
+        if len(one.lines) > 1
+    ]
+    shown = [one for one in known if any((one.node_id, line.text) in quoted for line in one.lines)]
+    return shown + [one for one in known if one not in shown and one.node_id in gathered]
+
+
+def _meant(query: str, known: Sequence[ShownList]) -> ShownList | None:
+    """The list that a query names, or else the last one, if it names no other thing."""
+    best = max(known, key=lambda one: shared_terms(query, one.about), default=None)
+    if best is None or shared_terms(query, best.about):
+        return best
+    return known[0] if names_only(query, known[0].about) else None
+
+
+def _is_of_another(text: str, meant: ShownList, known: Sequence[ShownList]) -> bool:
+    """Whether a statement names what another list is about, and not what this one is."""
+    others = [one for one in known if one is not meant]
+    return not shared_terms(text, meant.about) and any(shared_terms(text, one.about) for one in others)
+
+
+def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
+    """What the user said in the session that still holds, oldest first, with the turn."""
+    own = set(turn.earlier)
+    nodes = [node for node in reader.statements() if node.source_turn in own]
+    told = [(node.source_turn, node.items[0].text) for node in nodes if node.source_turn is not None]
+    told += [(one.turn, one.text) for one in turn.carry.constraints if one.active]
+    return sorted(dict.fromkeys(told))
+
+
+def _gathered(turn: Turn) -> list[str]:
+    """The notes that §2 quotes, and those that tools have found lines of."""
+    lines = _gathered_lines(turn)
+    found = [node_id for _, node_ids in lines for node_id in node_ids]
+    if _has_gathered(turn):
+        found += [claim["node_id"] for step in turn.steps() for claim in step["claims"] if claim["node_id"]]
+    return [node_id for node_id in dict.fromkeys(found) if node_id.startswith(_NOTED)]
+
+
+def _gathered_lines(turn: Turn) -> list[tuple[str, list[str]]]:
+    """The items of §2, each with its nodes; none before phase 3."""
+    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"] if _has_gathered(turn) else []
+    return [(item["text"], item["node_ids"]) for section in sections for item in section["items"]]
+
+
+def _has_gathered(turn: Turn) -> bool:
+    return turn.phase > 2 and turn.folder.has(GATHERED_CONTEXT_JSON)
+
+
+def _lines(reader: NodeReader, node_id: str) -> Sequence[Item]:
+    return [line for node in _load(reader, node_id) for line in node.items]
+
+
+def _load(reader: NodeReader, node_id: str) -> list[Node]:
+    """The node, if it can be read."""
+    with suppress(MemoryNodeError):
+        return [reader.load(node_id)]
+    return []

@@ -1,0 +1,222 @@
+"""What the user told since of what an answer quotes: of two that differ the newest counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from panda.choosing.decision import Option
+from panda.documents.evidence import find_claims
+from panda.documents.memory_file import is_statement
+from panda.errors import MemoryNodeError
+from panda.language.statements import says_otherwise
+from panda.language.stemming import split_terms
+from panda.memory.gathered import GatheredItem
+from panda.memory.nodes import NodeReader
+from panda.phases.evidence_spans import ClosestLines
+from panda.phases.turn import Turn
+from panda.retrieval.query_words import find_query_words, folded_names
+from panda.storage.layout import QUERY_ANALYSIS_JSON
+
+_OLDER = ("knowledge:", "memory:", "fact:", "turn:")
+"""What a statement may be newer than; pages and research have dates of their own."""
+_OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
+"""How close a statement is to the line that it outdates, and to the query."""
+_OTHER_VALUE = 0.35
+"""How close it is to one of them where both give a value of one kind."""
+_BEHIND = 0.15
+"""How much less close to the query than the line a statement is that outdates it."""
+_SOON = 2
+"""How many statements further a correction stands at most."""
+_MOST = 2
+
+
+@dataclass(frozen=True)
+class Since:
+    """An answer with what was told since."""
+
+    items: tuple[GatheredItem, ...]
+    """The newest first, then what was said before."""
+    told: Mapping[GatheredItem, datetime]
+    """The statements among them, each with when it was told."""
+    before: frozenset[GatheredItem] = frozenset()
+    """Of what a statement among them says otherwise."""
+
+    @property
+    def leads(self) -> dict[GatheredItem, str]:
+        """What stands in front of an item: when it was told, or that it was said before."""
+        told = {item: f"Told on {at:%Y-%m-%d}: " for item, at in self.told.items()}
+        return {item: f"Before: {told.get(item, '')}" for item in self.before} | {
+            item: lead for item, lead in told.items() if item not in self.before
+        }
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A statement of the user."""
+
+    item: GatheredItem
+    """As an answer quotes it."""
+    at: datetime
+    """When it was told."""
+    near_query: float
+    """How close it is to the query."""
+
+
+def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, closest: ClosestLines) -> Since:
+    """
+    The items of an answer, and in front of each what the user told later and otherwise of the same.
+
+    Args:
+        turn: The running turn.
+        items: What is answered, quoted word for word.
+        reader: Gives what was told and when notes were written.
+        closest: Says how close statements are to a line and to the query.
+
+    Returns:
+        The same items where nothing was told since; of more than two lines none is taken for outdated.
+    """
+    statements = _statements(turn, reader, closest)
+    told = {one.item: one.at for one in statements if one.item in items}
+    if not 0 < len(items) <= _MOST or not statements:
+        return Since(tuple(items), told)
+    first: list[GatheredItem] = []
+    last: list[GatheredItem] = []
+    before: set[GatheredItem] = set()
+    lists = _lists(reader)
+    for item in (looked_at := list(items)):  # what is added may be outdated too
+        later = _later_than(item, statements, reader)
+        own = closest.rate(turn.meant, [Option("i", item.text, item.node_ids)])[0]
+        near = closest.rate(item.text, [Option("s", one.item.text, one.item.node_ids) for one in later])
+        is_told = any(one.item == item for one in statements)
+        listed = next((one for one in lists if item in told and one.holds(item)), None)
+        last += [listed.item] if listed and listed.item not in items else []
+        for further, (one, line) in enumerate(zip(later, near, strict=True)):
+            if listed and listed.holds(one.item):
+                continue  # it adds to what was told before
+            corrects = is_told and further < _SOON and _corrects(one.item, item)
+            place = "before" if corrects else _place(turn.meant, own, one, line.prior)
+            if place == "before":
+                before.add(item)
+                first.append(one.item)
+                looked_at += [one.item] if one.item not in looked_at else []
+            elif place == "behind":
+                last.append(one.item)
+            if place is not None:
+                told[one.item] = one.at
+    newest = sorted(dict.fromkeys(first), key=lambda one: told[one], reverse=True)[:_MOST]
+    others = [one for one in dict.fromkeys([*items, *last[:_MOST]]) if one not in newest]
+    quoted = [one for one in (*newest, *others) if one in told]
+    repeats = {one: _repeated(one, quoted) for one in (*newest, *others)}
+    cited = {
+        one: replace(
+            one, node_ids=(*one.node_ids, *(key.node_ids[0] for key, of in repeats.items() if of == one))
+        )
+        for one in (*newest, *others)
+        if repeats[one] is None
+    }
+    told |= {cited[one]: told[one] for one in quoted if one in cited}
+    return Since(tuple(cited.values()), told, frozenset(cited[one] for one in before if one in cited))
+
+
+@dataclass(frozen=True)
+class _List:
+    """A remembered value of several parts, to which each of several statements added."""
+
+    item: GatheredItem
+    """Its key and value."""
+    parts: frozenset[str]
+    """The parts, in lower case."""
+    terms: frozenset[str]
+    """The stems of its key."""
+
+    def holds(self, said: GatheredItem) -> bool:
+        """Whether a statement told a part of it."""
+        text = said.text.casefold()
+        return any(part in text for part in self.parts) and not self.terms.isdisjoint(_terms(said.text))
+
+
+def _lists(reader: NodeReader) -> list[_List]:
+    found = []
+    for node in (*reader.preferences(), *reader.facts()):
+        key, _, value = node.items[0].text.partition(": ")
+        parts = frozenset(value.casefold().split(", "))
+        if len(parts) > 1 and not is_statement(node.title):
+            item = GatheredItem(node.items[0].text, (node.id,))
+            found.append(_List(item, parts, frozenset(_terms(key.replace("_", " ")))))
+    return found
+
+
+def _repeated(item: GatheredItem, told: Sequence[GatheredItem]) -> GatheredItem | None:
+    """The quoted statement that gave the key and value that an item is; None if none did."""
+    value = item.text.partition(": ")[2].casefold()
+    if not value or item in told or not item.node_ids[0].startswith(("memory:", "fact:")):
+        return None
+    return next((one for one in told if value in one.text.casefold()), None)
+
+
+def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeReader) -> list[_Told]:
+    """The statements that are newer than a line and its note."""
+    node_id = item.node_ids[0]
+    if not node_id.startswith(_OLDER):
+        return []
+    try:
+        node = reader.load(node_id)
+    except MemoryNodeError:
+        return []
+    times = [at for at in (node.at, node.changed_at) if at is not None]
+    own = next((place for place, one in enumerate(statements) if one.item == item), -1)
+    return [
+        one
+        for place, one in enumerate(statements)
+        if place > own and (own >= 0 or all(one.at > at for at in times))
+    ]
+
+
+def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before", "behind"] | None:
+    """Whether a later statement belongs before a line, because it says otherwise, behind it, or nowhere."""
+    names = folded_names(f"… {item.text}") & folded_names(f"… {one.item.text}")
+    shared = _terms(item.near) & _terms(one.item.text)
+    mine, its = (_values(text) for text in (item.text, one.item.text))
+    kinds = {kind for kind, _ in its}
+    other = any(kind in kinds or "number" in kinds for kind, _ in mine - its)
+    differs = other and max(near, one.near_query) >= _OTHER_VALUE
+    if (shared or names) and (
+        differs or (near >= _OF_ONE_THING and one.near_query >= max(_ASKED_FOR, item.prior - _BEHIND))
+    ):
+        return "before"
+    return "behind" if names - folded_names(f"… {query}") else None
+
+
+def _corrects(one: GatheredItem, item: GatheredItem) -> bool:
+    """Whether a statement turns against what was told shortly before, and speaks of the same."""
+    return says_otherwise(one.text) and not _terms(one.text).isdisjoint(_terms(item.text))
+
+
+def _terms(text: str) -> set[str]:
+    """The stems of the words that say what a text is about."""
+    return {term for word in find_query_words(text) if word.isalpha() for term in split_terms(word)}
+
+
+def _values(text: str) -> set[tuple[str, str]]:
+    """Kind and value of what a text claims."""
+    return {(claim.kind, claim.value) for claim in find_claims(text)}
+
+
+def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
+    """
+    The user's own words that still hold, oldest first; what this turn told, or asks on from, is no answer.
+    """
+    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"] or {"node_id": ""}
+    nodes = [
+        node
+        for node in reader.statements()
+        if node.source_turn != turn.turn and node.id != reference["node_id"]
+    ]
+    plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]
+    told = [
+        _Told(GatheredItem(one.text, one.node_ids), node.at, one.prior)
+        for node, one in zip(nodes, closest.rate(turn.meant, plain), strict=True)
+        if node.at is not None
+    ]
+    return sorted(told, key=lambda one: one.at)

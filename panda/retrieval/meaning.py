@@ -1,0 +1,435 @@
+"""
+What the rows of the index mean: the vectors of their texts, kept in vectors.db and searched.
+
+A row has a vector for itself and one for each quotable line of its node. The signs of all of them lie packed
+in blocks and find the nearest rows; how near those are, their kept vectors tell.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from panda.documents.sentences import shorten
+from panda.documents.times import Clock
+from panda.errors import MemoryNodeError
+from panda.language.english import is_english
+from panda.memory.line_texts import line_text, node_lines
+from panda.memory.nodes import NodeReader
+from panda.models.kept_encoder import KeptEncoder, unpack
+from panda.storage.index import Index, IndexEntry, IndexView
+from panda.storage.index_blocks import FIRST_OTHER, Integers, Positions, Statistics
+from panda.storage.layout import Layout
+from panda.storage.vector_store import Block, State
+
+TEXTS_BEFORE, TEXTS_AFTER = 150, 50
+"""Most texts that a turn computes of what is there when it begins, and when it has ended."""
+IMPORT_TEXTS = 1_000
+"""The same of an import."""
+_FEW_TEXTS, _MANY_ROWS = 12, 1_500
+"""Most texts of a turn where so many rows lack vectors that turns would not get through them."""
+
+_NEAREST = 100
+_MOST_LINES = 2_000
+"""Lines of the nearest rows that are looked at exactly."""
+_BATCH = 500
+_BLOCK_BITS = 10
+_OTHER_BLOCKS = 16
+_TURN_CHARS = 500
+_TEXT_CHARS = 240
+_ITSELF, _COMPLETE, _LINE = 0, 1, 2
+"""Kinds of texts: a row itself whose lines are outstanding, one whose lines are all there, and a line."""
+_NO_VECTOR = bytes(16)
+
+_Mask = npt.NDArray[np.bool_]
+_Records = npt.NDArray[np.void]
+_Key = tuple[int, int, int, bytes]
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of a user's rows."""
+
+    state: State
+    """State of the file when they were read."""
+    blocks: Mapping[int, _Records]
+    """Block → a record a text, by row ascending: row, content, kind, digest, bits."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Texts beside the rows that there are now: arrays of all texts, block by block."""
+
+    statistics: Statistics
+    """The rows."""
+    texts: _Texts
+    """The texts."""
+    starts: Integers
+    """Where each block begins."""
+    positions: npt.NDArray[np.int32]
+    """Position of each text's row; -1 for texts without vector or whose row is gone or another."""
+    lines: _Mask
+    """Which of them are lines."""
+    itself: _Mask
+    """Which rows have at least their own text, by position."""
+    whole: _Mask
+    """Which rows have all their texts, by position."""
+    stale: Integers
+    """Rows that are gone or say something else."""
+
+    def digests(self, at: Positions) -> list[bytes]:
+        """The digests of some texts."""
+        found = []
+        blocks = list(self.texts.blocks.values())
+        for index, number in zip(at.tolist(), np.searchsorted(self.starts, at, "right") - 1, strict=True):
+            found.append(blocks[number]["digest"][index - self.starts[number]].tobytes())
+        return found
+
+
+class Meaning:
+    """
+    Finds rows by meaning.
+
+    Args:
+        encoder: Gives vectors and keeps them.
+        index: The index whose rows they are.
+        layout: Where the nodes are.
+        clock: The present, for loading nodes.
+    """
+
+    def __init__(self, encoder: KeptEncoder, index: Index, layout: Layout, clock: Clock) -> None:
+        self._encoder = encoder
+        self._index = index
+        self._layout = layout
+        self._clock = clock
+        self._loaded: dict[str, _Texts] = {}
+        self._last: _Placed | None = None
+
+    def near(self, view: IndexView, query: str, allowed: _Mask, also: Positions) -> dict[int, float]:
+        """
+        The rows nearest to a query.
+
+        Args:
+            view: The user's rows.
+            query: Any text; nothing is near to one that is not English.
+            allowed: Which rows may be found, by position.
+            also: Positions of rows that are wanted however far they are.
+
+        Returns:
+            Position → cosine: the mean of what the row itself has and what its best text has. A row without
+            vectors is left out.
+
+        Raises:
+            ModelFileError: The encoder cannot be loaded.
+        """
+        placed = self._place(view.user, view.statistics)
+        if not (placed.positions >= 0).any() or not is_english(query):
+            return {}
+        packed = self._encoder.encode_packed([query])
+        far = _distances(placed.texts, _sign_bits(packed[0], 1, len(packed[0]))[0])
+        chosen = _nearest(placed, far, allowed)
+        chosen[also] = allowed[also]
+        wanted = (placed.positions >= 0) & chosen[placed.positions]
+        own, lines = np.flatnonzero(wanted & ~placed.lines), np.flatnonzero(wanted & placed.lines)
+        if len(lines) > _MOST_LINES:
+            lines = lines[np.argsort(far[lines], kind="stable")[:_MOST_LINES]]
+        looked_at = np.concatenate([own, lines])
+        digests = placed.digests(looked_at)
+        kept = self._encoder.find(digests)
+        query_vector = unpack(packed)[0]
+        pairs = [(at, kept[one]) for at, one in zip(looked_at.tolist(), digests, strict=True) if one in kept]
+        cosines = unpack([vector for _, vector in pairs]) @ query_vector if pairs else []
+        itself: dict[int, float] = {}
+        best: dict[int, float] = {}
+        for (at, _), cosine in zip(pairs, map(float, cosines), strict=True):
+            position = int(placed.positions[at])
+            best[position] = max(best.get(position, -1.0), cosine)
+            if not placed.lines[at]:
+                itself[position] = cosine
+        return {position: (itself[position] + best[position]) / 2 for position in itself}
+
+    def count_missing(self, user: str) -> int:
+        """Number of rows of which some vectors are missing."""
+        statistics = self._index.read(user, lambda view: view.statistics)
+        return int((~self._place(user, statistics).whole).sum())
+
+    def fill(self, user: str, *, most: int | None = None, watch: Callable[[], None] = lambda: None) -> int:
+        """
+        Compute and keep the vectors that are missing, the newest first; up to a limit, of rows before lines.
+
+        What was kept stays when it is interrupted.
+
+        Args:
+            user: Whose rows.
+            most: Most texts to compute, and about as many of other languages to look at; None for all.
+            watch: Called for each row that is complete.
+
+        Returns:
+            Number of rows of which some vectors are still missing.
+
+        Raises:
+            ModelFileError: The encoder cannot be loaded.
+        """
+        statistics = self._index.read(user, lambda view: view.statistics)
+        placed = self._place(user, statistics)
+        if placed.whole.all() and not len(placed.stale):
+            return 0
+        if len(placed.stale):
+            self._replace(user, placed.stale, _records([], {}, 0), {})
+        left = most if most is not None else 1 << 62
+        passes = [(True, ~placed.whole)]
+        if most is not None:
+            passes.insert(0, (False, ~placed.itself))
+        for with_lines, lacking in passes:
+            rows = _in_order(statistics.rows[lacking]).tolist()
+            for batch in self._batches(user, rows, with_lines=with_lines, texts=min(left, _BATCH)):
+                left -= self._fill_batch(user, batch, left)
+                for _ in batch if with_lines else ():
+                    watch()
+                if left <= 0:
+                    return self.count_missing(user)
+        return self.count_missing(user)
+
+    def fill_in_turn(self, user: str, most: int) -> int:
+        """The same beside a turn: of many rows that lack vectors only the newest few (raises as fill)."""
+        is_much = self.count_missing(user) > _MANY_ROWS
+        return self.fill(user, most=min(most, _FEW_TEXTS) if is_much else most)
+
+    def drop_others(self, users: Sequence[str]) -> None:
+        """Drop the vectors of texts that no row of these users holds, who have to be all."""
+        digests: set[bytes] = set()
+        for user in users:
+            for block in self._texts(user).blocks.values():
+                digests.update(one.tobytes() for one in block["digest"])
+        self._encoder.store.keep_only(digests, users, self._encoder.info.digest)
+
+    def _batches(
+        self, user: str, rows: Sequence[int], *, with_lines: bool, texts: int
+    ) -> Iterator[list["_Row"]]:
+        """Rows with their texts, about so many texts together."""
+        now = self._clock()
+        reader = NodeReader(self._layout, user, lambda: now, index=self._index)
+        batch: list[_Row] = []
+        for start in range(0, len(rows), texts):
+            some = rows[start : start + texts]
+            entries, statistics = self._index.read(
+                user,
+                lambda view, some=some: (view.entries(some), view.statistics),  # type: ignore[misc]
+            )
+            found = np.array(sorted(entries), np.int64)
+            contents = statistics.contents[statistics.positions(found)].tolist()
+            by_row = dict(zip(found.tolist(), contents, strict=True))
+            for row in filter(entries.__contains__, some):
+                lines = _lines_of(reader, entries[row]) if with_lines else None
+                batch.append(_Row(row, by_row[row], row_text(entries[row]), lines))
+                if sum(len(one.texts) for one in batch) >= texts:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    def _fill_batch(self, user: str, batch: Sequence["_Row"], most: int) -> int:
+        """Compute and keep what the rows of a batch lack; returns how many texts had no vector."""
+        texts = dict.fromkeys(text for row in batch for text in row.texts)
+        digests = {text: self._encoder.digest(text) for text in texts if is_english(text)}
+        kept = self._encoder.find([*digests.values()])
+        lasting = self._encoder.store.load(digests.values())  # what was asked just now is known, and not kept
+        new: dict[str, None] = {}
+        done: list[_Row] = []
+        for row in batch:
+            lacks = [text for text in row.texts if text in digests and digests[text] not in kept]
+            lacks = [text for text in dict.fromkeys(lacks) if text not in new]
+            new.update(dict.fromkeys(lacks[: most - len(new)]))
+            if any(text not in new for text in lacks):
+                break
+            done.append(row)
+        vectors = dict(zip((digests[text] for text in new), self._encoder.encode_packed([*new]), strict=True))
+        told = {digests[text] for row in done for text in row.texts if text in digests}
+        passing = {digest: kept[digest] for digest in told if digest in kept and digest not in lasting}
+        keys = [key for row in done for key in row.keys(digests)]
+        records = _records(keys, kept | vectors, self._encoder.width)
+        self._replace(user, np.array([row.row for row in done], np.int64), records, passing | vectors)
+        return len(new) + len(texts) - len(digests)
+
+    def _replace(self, user: str, rows: Integers, fresh: _Records, vectors: Mapping[bytes, bytes]) -> None:
+        """Put new texts in the place of those of some rows, in memory and, if that can be, in the file."""
+        model = self._encoder.info.digest
+        blocks = dict(self._texts(user).blocks)
+        places, new_places = _blocks_of(rows), _blocks_of(fresh["row"])
+        changed = []
+        for number in np.unique(places).tolist():
+            merged = fresh[new_places == number]
+            if number in blocks:
+                former = blocks.pop(number)
+                others = former[~np.isin(former["row"], rows[places == number])]
+                merged = np.concatenate([others, merged]) if len(merged) else others
+            data = b""
+            if len(merged):
+                blocks[number] = merged[np.argsort(merged["row"], kind="stable")]
+                data = _packed(blocks[number])
+            changed.append(Block(user, model, number, data))
+        self._encoder.store.save(vectors, changed)
+        self._loaded[user] = _Texts(self._encoder.store.state, dict(sorted(blocks.items())))
+
+    def _texts(self, user: str) -> _Texts:
+        state = self._encoder.store.state
+        known = self._loaded.get(user)
+        if known is None or known.state != state:
+            blocks = self._encoder.store.load_blocks(user, self._encoder.info.digest)
+            found = {number: _unpacked(blocks[number]) for number in sorted(blocks)}
+            known = self._loaded[user] = _Texts(state, found)
+        return known
+
+    def _place(self, user: str, statistics: Statistics) -> _Placed:
+        """The texts of some rows; the last is kept, for many queries over the same rows."""
+        texts = self._texts(user)
+        if self._last is None or self._last.statistics is not statistics or self._last.texts is not texts:
+            self._last = None  # its memory is free for the next
+            self._last = _placed(statistics, texts)
+        return self._last
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row whose texts are to be filled in."""
+
+    row: int
+    """Row id."""
+    content: int
+    """Digest of what it says."""
+    text: str
+    """Text of the row itself."""
+    lines: tuple[str, ...] | None
+    """Texts of its node's lines; None if they are not to be filled in now."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them."""
+        return (self.text, *(self.lines or ()))
+
+    def keys(self, digests: Mapping[str, bytes]) -> Iterator["_Key"]:
+        """Row, content, kind and digest of itself, and of each line that has a vector."""
+        for number, text in enumerate(self.texts):
+            kind = _LINE if number else _ITSELF if self.lines is None else _COMPLETE
+            if kind != _LINE or text in digests:
+                yield self.row, self.content, kind, digests.get(text, _NO_VECTOR)
+
+
+def say_missing(rows: int) -> str:
+    """What a user is told of rows that lack vectors."""
+    sources = "source is" if rows == 1 else "sources are"
+    return f"{rows:,} {sources} not yet found by meaning; `panda index rebuild` sees to it"
+
+
+def row_text(entry: IndexEntry) -> str:
+    """What a row says, clipped: of a turn query and answer, of anything else title and content."""
+    if entry.number is not None:
+        return shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
+    if entry.node_id.startswith(("memory:", "fact:")):
+        return line_text("", entry.header)
+    return shorten(line_text(entry.summary, entry.response), _TEXT_CHARS)
+
+
+def _lines_of(reader: NodeReader, entry: IndexEntry) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(text for _, text in node_lines(reader.load(entry.node_id))))
+    except MemoryNodeError:  # gone since, or broken: its row says so by itself
+        return ()
+
+
+def _dtype(words: int) -> np.dtype[np.void]:
+    """A text: its row, what that says, its kind, its digest, and the signs of its vector in so many words."""
+    names = [("row", "<i8"), ("content", "<i8"), ("kind", "<i8"), ("digest", "u1", (16,))]
+    return np.dtype([*names, ("bits", "<u8", (words,))])
+
+
+def _records(keys: Sequence[_Key], vectors: Mapping[bytes, bytes], width: int) -> _Records:
+    """A record for each key; texts without a vector have no signs, in as many words as others."""
+    bits = _sign_bits(b"".join(vectors.get(key[3], bytes(width)) for key in keys), len(keys), width)
+    records = np.empty(len(keys), _dtype(bits.shape[1]))
+    for at, name in enumerate(("row", "content", "kind")):
+        records[name] = [key[at] for key in keys]
+    records["digest"] = np.frombuffer(b"".join(key[3] for key in keys), np.uint8).reshape(-1, 16)
+    records["bits"] = bits
+    return records
+
+
+def _in_order(rows: Integers) -> Integers:
+    """Rows that are no turns, one block after the other, then turns, the newest first."""
+    return rows[np.argsort(np.where(rows < FIRST_OTHER, -rows, _blocks_of(rows) - FIRST_OTHER))]
+
+
+def _packed(records: _Records) -> bytes:
+    return int(records["bits"].shape[1]).to_bytes(8, "little") + records.tobytes()
+
+
+def _unpacked(block: bytes) -> _Records:
+    return np.frombuffer(block, _dtype(int.from_bytes(block[:8], "little")), offset=8)
+
+
+def _blocks_of(rows: Integers) -> Integers:
+    return np.where(rows < FIRST_OTHER, rows >> _BLOCK_BITS, -1 - rows % _OTHER_BLOCKS)
+
+
+def _sign_bits(packed: bytes, count: int, width: int) -> npt.NDArray[np.uint64]:
+    """Which numbers of vectors are above 0, as bits; shape (n, words)."""
+    bits = np.zeros((count, -(-width // 64)), "<u8")
+    signs = np.frombuffer(packed, np.int8).reshape(count, width) > 0
+    bits.view(np.uint8)[:, : -(-width // 8)] = np.packbits(signs, axis=1)
+    return bits
+
+
+def _placed(statistics: Statistics, texts: _Texts) -> _Placed:
+    blocks = list(texts.blocks.values())
+    count = statistics.count
+    itself, whole = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    positions, lines, stale = [np.empty(0, np.int32)], [np.empty(0, np.bool_)], [np.empty(0, np.int64)]
+    for records in blocks:
+        at = np.minimum(statistics.positions(records["row"]), max(count - 1, 0))
+        current = np.zeros(len(records), np.bool_)
+        if count:
+            current = (statistics.rows[at] == records["row"]) & (
+                statistics.contents[at] == records["content"]
+            )
+        stale.append(np.unique(records["row"][~current]))
+        kinds = records["kind"]
+        whole[at[current & (kinds == _COMPLETE)]] = True
+        itself[at[current & (kinds != _LINE)]] = True
+        positions.append(np.where(current & records["digest"].any(axis=1), at, -1).astype(np.int32))
+        lines.append(kinds == _LINE)
+    starts = np.cumsum([0, *(len(records) for records in blocks)])[:-1]
+    return _Placed(
+        statistics,
+        texts,
+        starts,
+        np.concatenate(positions),
+        np.concatenate(lines),
+        itself,
+        whole,
+        np.concatenate(stale),
+    )
+
+
+def _distances(texts: _Texts, wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
+    """In how many signs each text differs from a query."""
+    return np.concatenate(
+        [
+            np.bitwise_count(records["bits"] ^ wanted).sum(axis=1, dtype=np.uint16)
+            for records in texts.blocks.values()
+        ]
+    )
+
+
+def _nearest(placed: _Placed, far: npt.NDArray[np.uint16], allowed: _Mask) -> _Mask:
+    """The rows whose signs differ least from the query's, their own and those of their best line together."""
+    itself = np.full(len(allowed), np.iinfo(np.uint16).max // 2, np.uint16)
+    there = placed.positions >= 0
+    own, lines = there & ~placed.lines, there & placed.lines
+    itself[placed.positions[own]] = far[own]
+    line = itself.copy()
+    np.minimum.at(line, placed.positions[lines], far[lines])
+    together = np.where(allowed, itself + line, np.iinfo(np.uint16).max)
+    chosen = np.zeros(len(allowed), np.bool_)
+    chosen[np.argsort(together, kind="stable")[:_NEAREST]] = True
+    return chosen & allowed

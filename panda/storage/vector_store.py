@@ -1,0 +1,215 @@
+"""
+vectors.db: the vectors of texts, kept so that none is computed twice.
+
+Derived from what the index holds, and never needed: a file that is gone, damaged, locked by another process
+or on a full or read-only disk gives nothing and takes nothing.
+"""
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import quote
+
+from panda.errors import StoreError
+from panda.storage.layout import Layout
+from panda.storage.links import check_links
+from panda.storage.os_errors import make_directory
+
+_VERSION = 2
+_CHECK_BYTES = 4
+_READ_SECONDS = 0.5
+_WRITE_SECONDS = 2.0
+_AT_ONCE = 500
+"""So many digests are asked for in one statement."""
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_SCHEMA = (
+    "CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID",
+    "CREATE TABLE blocks (user TEXT, model TEXT, block INTEGER, texts BLOB, PRIMARY KEY (user, model, block))"
+    " WITHOUT ROWID",
+    f"PRAGMA user_version = {_VERSION}",
+)
+
+State = tuple[int, int, bytes] | None
+"""Which file it is and how often it was written: the same state, the same rows. None if there is no file."""
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Block:
+    """What is known of the texts of some rows."""
+
+    user: str
+    """Whose rows."""
+    model: str
+    """Digest of the model of the vectors."""
+    number: int
+    """Which rows."""
+    texts: bytes
+    """As whoever fills it packs them; empty if there are none left."""
+
+
+class VectorStore:
+    """
+    The kept vectors of one store, each by a digest of its text and its model.
+
+    Args:
+        layout: Where the store is.
+        is_written: Whether anything new is kept.
+    """
+
+    def __init__(self, layout: Layout, *, is_written: bool = True) -> None:
+        self._is_written = is_written and not layout.read_only_mark.exists()
+        self._path = layout.vectors
+
+    @property
+    def state(self) -> State:
+        """Changes with every write; None if there is no file that could be read."""
+        try:
+            status = self._path.stat()
+            with self._path.open("rb") as file:
+                return status.st_dev, status.st_ino, file.read(28)[24:]  # SQLite's count of changes
+        except OSError:
+            return None
+
+    def load(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
+        """The vectors that are there, by digest."""
+        wanted = list(dict.fromkeys(digests))
+
+        def act(connection: sqlite3.Connection) -> dict[bytes, bytes]:
+            found: dict[bytes, bytes] = {}
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = wanted[start : start + _AT_ONCE]
+                query = f"SELECT digest, vector FROM vectors WHERE digest IN ({_marks(some)})"
+                rows = ((digest, _checked(digest, data)) for digest, data in connection.execute(query, some))
+                found.update((digest, vector) for digest, vector in rows if vector is not None)
+            return found
+
+        return self._read(act) or {}
+
+    def load_blocks(self, user: str, model: str) -> dict[int, bytes]:
+        """What is known of the texts of a user's rows, by block."""
+
+        def act(connection: sqlite3.Connection) -> dict[int, bytes]:
+            query = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?"
+            rows = connection.execute(query, (user, model)).fetchall()
+            found = {block: _checked(_block_key(user, model, block), data) for block, data in rows}
+            return {block: texts for block, texts in found.items() if texts is not None}
+
+        return self._read(act) or {}
+
+    def save(self, vectors: Mapping[bytes, bytes], blocks: Iterable[Block] = ()) -> bool:
+        """
+        Keep some vectors, and what is known of the texts of rows.
+
+        Args:
+            vectors: Each by its digest.
+            blocks: Blocks as they are now; one without texts goes.
+
+        Returns:
+            Whether it was written.
+        """
+
+        def act(connection: sqlite3.Connection) -> None:
+            rows = ((digest, vector + _check(digest, vector)) for digest, vector in vectors.items())
+            connection.executemany("REPLACE INTO vectors VALUES (?, ?)", rows)
+            for one in blocks:
+                key = (one.user, one.model, one.number)
+                connection.execute("DELETE FROM blocks WHERE user = ? AND model = ? AND block = ?", key)
+                if one.texts:
+                    data = one.texts + _check(_block_key(*key), one.texts)
+                    connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?)", (*key, data))
+
+        return self._write(act)
+
+    def keep_only(self, digests: Iterable[bytes], users: Sequence[str], model: str) -> bool:
+        """
+        Drop all other vectors, and what is known of other users and models.
+
+        Returns:
+            Whether it was written; False too if there is no file.
+        """
+
+        def act(connection: sqlite3.Connection) -> None:
+            connection.execute("CREATE TEMP TABLE kept (digest BLOB PRIMARY KEY) WITHOUT ROWID")
+            connection.executemany("INSERT OR IGNORE INTO kept VALUES (?)", ((one,) for one in digests))
+            connection.execute("DELETE FROM vectors WHERE digest NOT IN (SELECT digest FROM kept)")
+            others = f"DELETE FROM blocks WHERE model <> ? OR user NOT IN ({_marks(users)})"
+            connection.execute(others, (model, *users))
+
+        return self._path.exists() and self._write(act)
+
+    def count(self) -> int:
+        """Number of vectors, of all users and models."""
+        query = "SELECT count(*) FROM vectors"
+        return self._read(lambda connection: int(connection.execute(query).fetchone()[0])) or 0
+
+    def _read(self, act: Callable[[sqlite3.Connection], _T]) -> _T | None:
+        """What something reads from the file; None if there is none that can be read."""
+        check_links(self._path)
+        if not self._path.exists():
+            return None
+        uri = f"file:{quote(os.fsencode(self._path.absolute()))}?mode=ro"
+        try:
+            with closing(sqlite3.connect(uri, timeout=_READ_SECONDS, uri=True)) as connection:
+                return act(connection) if _version(connection) == _VERSION else None
+        except (sqlite3.Error, ValueError, TypeError):  # a damaged page says anything
+            return None
+
+    def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
+        if not self._is_written:
+            return False
+        try:
+            make_directory(self._path.parent)
+            return self._written(act) or self._written(act)
+        except (sqlite3.Error, StoreError, OSError):
+            return False
+
+    def _written(self, act: Callable[[sqlite3.Connection], None]) -> bool:
+        """Write as a whole; False if the file was damaged or of another version, and is gone now."""
+        check_links(self._path)
+        try:
+            connection = sqlite3.connect(self._path, timeout=_WRITE_SECONDS, isolation_level=None)
+            with closing(connection):
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("BEGIN IMMEDIATE")
+                if _version(connection) == 0:
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+                if _version(connection) == _VERSION:
+                    act(connection)
+                    connection.execute("COMMIT")
+                    return True
+        except sqlite3.DatabaseError as exc:
+            if getattr(exc, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:
+                raise
+        for suffix in ("", "-journal"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        return False
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _block_key(user: str, model: str, number: int) -> bytes:
+    return f"{user}\0{model}\0{number}".encode("utf-8", "replace")
+
+
+def _check(key: bytes, data: bytes) -> bytes:
+    """Four bytes that show whether what was kept is what is read: SQLite sees no change within a page."""
+    return zlib.crc32(data, zlib.crc32(key)).to_bytes(_CHECK_BYTES, "big")
+
+
+def _checked(key: bytes, data: bytes) -> bytes | None:
+    kept = data[:-_CHECK_BYTES]
+    return kept if _check(key, kept) == data[-_CHECK_BYTES:] else None

@@ -1,0 +1,48 @@
+"""Fits: heads on hidden states, found by what they were made for, and what they read."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from panda.choosing.fits import ANY, RANK, Fit, fit_name, fit_to_json, load_fit
+from panda.errors import FileFormatError
+
+HEAD = Fit(("no", "yes"), np.array([[0.0, 0.0], [1.0, 2.0]], np.float32), np.zeros(2, np.float32), 2.0, "", 4)
+
+
+def test_file_round_trip(tmp_path: Path) -> None:
+    """A fit that was written gives the same probabilities when it is read."""
+    path = tmp_path / "fit.json"
+    path.write_text(json.dumps(fit_to_json(HEAD, {"recipe": "a/b"})), encoding="utf-8")
+    again = load_fit(path)
+    assert again.logprobs((0.5, 0.25)) == HEAD.logprobs((0.5, 0.25))
+    assert np.exp(again.logprobs((0.5, 0.25))["yes"]) == pytest.approx(1 / (1 + np.exp(-0.5)))
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "no json", '{"classes": ["a", "b"], "weights": "AAA"}'])
+def test_broken_file(tmp_path: Path, text: str) -> None:
+    """A file that is no fit is named in the error."""
+    path = tmp_path / "fit.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(FileFormatError) as caught:
+        load_fit(path)
+    assert caught.value.where == str(path)
+
+
+def test_name_follows_encoder_and_layout() -> None:
+    """Another encoder or layout makes another fit."""
+    name = fit_name("intent", "query", "0" * 64)
+    assert name.startswith("intent-000000000000-")
+    assert (
+        len({name, fit_name("intent", "query history", "0" * 64), fit_name("intent", "query", "1" * 64)}) == 3
+    )
+
+
+def test_rivals_share_one_probability() -> None:
+    """The best of options has the probability that any answers, the others the share their rank leaves."""
+    head = Fit((RANK, ANY), np.array([[2.0, 0], [0, 1.0]], np.float32), np.zeros(2, np.float32), 1.0, "", 4)
+    low, high = np.exp(head.option_logprobs([(0.0, 9.0), (1.0, 0.5)]))
+    assert high == pytest.approx(1 / (1 + np.exp(-0.5)))
+    assert low == pytest.approx(high * np.exp(-2.0))

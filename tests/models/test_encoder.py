@@ -1,0 +1,99 @@
+"""The packaged encoder: the right bytes, vectors that depend on nothing else, errors that say what to do."""
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from panda.errors import ModelFileError
+from panda.models.layers import Layers
+from panda.models.models_file import parse_models_file
+from panda.storage.assets import asset
+
+_LAYERS = "layers: {}\n"
+
+
+def _layers(tmp_path: Path, text: str) -> Layers:
+    return Layers(parse_models_file(text, path=tmp_path / "models.yaml"), cache_dir=tmp_path, environ={})
+
+
+def _convert() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("convert", asset("encoder") / "convert.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_packaged_encoder_is_what_make_encoder_makes() -> None:
+    made = _convert()
+    assert hashlib.sha256(made.ENCODER.read_bytes()).hexdigest() == made.ENCODER_SHA256
+
+
+def test_texts_of_one_meaning_are_nearer_than_texts_of_another(tmp_path: Path) -> None:
+    with _layers(tmp_path, "models: {}\n" + _LAYERS) as layers:
+        encoder = layers.encoder()
+        assert encoder is not None
+        asked, told, other = encoder.encode(
+            ["How much does the laptop cost?", "laptop price $697", "The bees fly in May"]
+        )
+    assert asked @ told > 0.5 > 0.2 > asked @ other
+
+
+def test_vector_depends_on_no_other_text(tmp_path: Path) -> None:
+    texts = ["a tent", "", "two\nlines, three words each", "long " * 2_000]
+    with _layers(tmp_path, "models: {}\n" + _LAYERS) as layers:
+        encoder = layers.encoder()
+        assert encoder is not None
+        together = encoder.encode(texts)
+        alone = np.vstack([encoder.encode([text]) for text in reversed(texts)])[::-1]
+    assert together.tobytes() == alone.tobytes()
+    assert np.allclose(np.linalg.norm(together, axis=1), 1)
+
+
+def test_no_encoder_where_none_is_wanted(tmp_path: Path) -> None:
+    with _layers(tmp_path, "models: {}\nencoder: null\n" + _LAYERS) as layers:
+        assert layers.encoder() is None
+
+
+def test_language_model_is_refused_as_an_encoder_when_it_is_asked(tmp_path: Path) -> None:
+    entry = "{backend: llama_cpp, location: 'builtin:smollm2-135m', n_ctx: 256, embeds: true}"
+    with _layers(tmp_path, f"models: {{lm: {entry}}}\nencoder: lm\n" + _LAYERS) as layers:
+        encoder = layers.encoder()
+        assert encoder is not None
+        with pytest.raises(ModelFileError, match="is no encoder") as caught:
+            encoder.encode(["a"])
+    assert "encoder: null" in str(caught.value.fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ("models: {}\nencoder: minilm\n" + _LAYERS, "encoder", "unknown model 'minilm'"),
+        (
+            "models: {lm: {backend: llama_cpp, location: x.gguf, n_ctx: 8}}\nencoder: lm\n" + _LAYERS,
+            "encoder",
+            "the model lm is no encoder",
+        ),
+        (
+            "models: {e: {backend: llama_cpp, location: x.gguf, n_ctx: 8, embeds: true}}\n"
+            "layers: {MIND: e}\n",
+            "layers.MIND",
+            "the model e is an encoder, not a language model",
+        ),
+        (
+            "models: {e: {backend: llama_cpp, location: x.gguf, n_ctx: 8, embeds: true, writes: true}}\n"
+            + _LAYERS,
+            "models.e.writes",
+            "an encoder has no writes",
+        ),
+    ],
+)
+def test_wrong_entries_are_refused(tmp_path: Path, text: str, where: str, message: str) -> None:
+    with pytest.raises(ModelFileError, match=message) as caught:
+        parse_models_file(text, path=tmp_path / "models.yaml")
+    assert str(caught.value.where).endswith(f": {where}")

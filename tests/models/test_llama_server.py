@@ -1,0 +1,84 @@
+"""The server that comes with llama-cpp-python, on loopback, with the embedded GGUF as a model that writes."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from panda.errors import ModelAwayError
+from panda.models.layers import Layers
+from panda.models.llama.gguf import find_gguf
+from panda.models.models_file import parse_models_file
+from panda.models.openai import OpenAiModel
+from panda.models.survey import check_models
+from tests.models.conftest import BUILTIN
+
+pytestmark = pytest.mark.skipif(
+    find_spec("fastapi") is None, reason="llama-cpp-python[server] is not installed"
+)
+MODELS = """\
+models:
+  small: {{backend: openai, location: "http://127.0.0.1:{port}/v1", model: small, n_ctx: 2048, writes: true}}
+layers: {{REFLEX: small, NERVES: small, MIND: small, VOICE: small}}
+encoder: null
+"""
+SERVER = """\
+from llama_cpp import llama_cpp
+from llama_cpp.server.__main__ import main
+
+params = llama_cpp.llama_model_default_params()
+params.use_extra_bufts = False
+llama_cpp.llama_model_default_params = lambda: params
+main()
+"""
+"""Its command, but for weights repacked for AMX: with those some builds crash at the first request."""
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> Iterator[Layers]:
+    """Models of a running server."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    gguf = find_gguf(BUILTIN, relative_to=tmp_path)
+    options = {"model": gguf, "port": port, "host": "127.0.0.1", "n_ctx": 2048, "n_threads": 1}
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    command = [sys.executable, "-c", SERVER, *words, "--verbose", "false"]
+    with (
+        (tmp_path / "server.log").open("wb") as log,
+        subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as server,
+        Layers(
+            parse_models_file(MODELS.format(port=port), path=tmp_path / "models.yaml"),
+            cache_dir=tmp_path,
+            environ={},
+        ) as found,
+    ):
+        try:
+            _wait_for(found, server, tmp_path / "server.log")
+            yield found
+        finally:
+            server.terminate()
+
+
+def _wait_for(layers: Layers, server: "subprocess.Popen[bytes]", log: Path) -> None:
+    model = layers.model("MIND")
+    assert isinstance(model, OpenAiModel)
+    for _ in range(600):
+        assert server.poll() is None, log.read_text()
+        try:
+            return model.check_alive(within_seconds=1)
+        except ModelAwayError:
+            time.sleep(0.1)
+    raise AssertionError(log.read_text())
+
+
+def test_its_dialect_is_found(layers: Layers) -> None:
+    """It answers json_schema with 500, and takes a schema beside json_object."""
+    (state,) = check_models(layers._file, lambda: layers)
+    assert state.error is None
+    assert state.trial is not None
+    assert (state.trial.structured, state.trial.thinks) == ("json_object", False)

@@ -1,0 +1,89 @@
+"""Of two sources that say different things of the same, the newest comes first."""
+
+import os
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from panda.memory.gathered import GatheredItem
+from panda.memory.nodes import NodeReader
+from panda.phases.answer_text import render_answer
+from panda.phases.evidence_spans import ClosestLines
+from panda.phases.statements_since import Since, told_since
+from tests.builders import NOW, still_clock
+from tests.scripted_turns import USER, laptop_store, run_turn
+
+RENT = GatheredItem("The rent of the flat is 900 € a month.", ("knowledge:flat.md",))
+RAISED = GatheredItem("The landlord raised the rent of the flat to 950 €.", ("fact:said_t2_1",))
+AGAIN = GatheredItem("The rent of the flat is 980 € from May.", ("fact:said_t3_1",))
+DOG = GatheredItem("Bruno weighs 31 kg.", ("fact:said_t2_2",))
+
+
+def since(
+    tmp_path: Path, *told: GatheredItem, items: tuple[GatheredItem, ...] = (RENT,), days: int = 9
+) -> Since:
+    """What was told since of an answer about the rent, whose note was written some days ago."""
+    layout = laptop_store(tmp_path)
+    turn = run_turn(layout, "How much is the rent of the flat?").turn
+    note = layout.knowledge(USER) / "flat.md"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(f"{RENT.text}\n", encoding="utf-8")
+    os.utime(note, ((NOW - timedelta(days=days)).timestamp(),) * 2)
+    entries = [
+        f'{one.node_ids[0][5:]}: {{value: "{one.text}", confidence: 0.9, source_turn: 1, '
+        f"updated_at: 2026-01-0{n}T10:00:00Z}}\n"
+        for n, one in enumerate(told, 2)
+    ]
+    layout.facts(USER).write_text("".join(["---\n", *entries, "---\n"]), encoding="utf-8")
+    reader = NodeReader(layout, USER, still_clock)
+    return told_since(turn, items, reader, ClosestLines(reader, None))
+
+
+def test_what_was_told_since_comes_first(tmp_path: Path) -> None:
+    """A statement with another price than the older note stands in front, with its date; the note follows."""
+    found = since(tmp_path, RAISED, DOG)
+    assert found.items == (RAISED, RENT)
+    nodes = [one.node_ids[0] for one in found.items]
+    said = render_answer(found.items, nodes, nodes, said=found.leads).partition("\n\nSources:")[0]
+    assert said == f"Told on 2026-01-02: {RAISED.text} [1]\n\nBefore: {RENT.text} [2]"
+
+
+def test_the_newest_of_two_statements_is_first(tmp_path: Path) -> None:
+    """What was told last stands first, whichever line was chosen."""
+    assert since(tmp_path, RAISED, AGAIN, items=(RAISED,)).items == (AGAIN, RAISED)
+
+
+@pytest.mark.parametrize("days", [-1, 0])
+def test_a_note_that_was_written_later_counts(tmp_path: Path, days: int) -> None:
+    """A statement from before the note was last written is not put in front of it."""
+    assert since(tmp_path, RAISED, days=days).items == (RENT,)
+
+
+def test_a_page_has_its_own_date(tmp_path: Path) -> None:
+    """What a page says is not outdated by what the user said."""
+    page = GatheredItem("Flat: rent 900 € a month", ("visit:visit_loq",))
+    assert since(tmp_path, RAISED, items=(page,)).items == (page,)
+
+
+def test_a_correction_comes_before_what_it_corrects(tmp_path: Path) -> None:
+    """What turns against a statement made just before outdates it, however far both are from the query."""
+    said = GatheredItem("Will waters the beds.", ("fact:said_t2_1",))
+    turned = GatheredItem("Not Will after all, Anke waters them.", ("fact:said_t3_1",))
+    assert since(tmp_path, said, turned, items=(said,)).items == (turned, said)
+
+
+def test_a_key_that_a_quoted_statement_gave_is_not_quoted_again(tmp_path: Path) -> None:
+    """Of a statement and the key and value that it gave the statement stands in the answer, citing both."""
+    key = GatheredItem("rent: 950 €", ("memory:rent",))
+    (item,) = since(tmp_path, RAISED, items=(RAISED, key)).items
+    assert (item.text, item.node_ids) == (RAISED.text, ("fact:said_t2_1", "memory:rent"))
+
+
+def test_what_adds_to_a_list_outdates_nothing(tmp_path: Path) -> None:
+    """Of two statements that told parts of one remembered list neither was before: the list stands behind."""
+    listed = GatheredItem("rent: 950 €, 980 €", ("fact:rent",))
+    kept = replace(listed, text="950 €, 980 €")
+    found = since(tmp_path, RAISED, AGAIN, kept, items=(RAISED,))
+    assert (found.items, found.before) == ((RAISED, listed), frozenset())

@@ -1,0 +1,155 @@
+"""English is known in one room: panda/language. Elsewhere stand formats, and phase 0 reads the query."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from panda.language.word_lists import read_words
+
+PACKAGE = Path(__file__).parent.parent / "panda"
+FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "language"]
+COMMON = (
+    read_words("english_words.txt", "function")
+    | read_words("function_words.txt")
+    | read_words("order_verbs.txt")
+    | read_words("talk_words.txt")
+) - read_words("abbreviations.txt", "never_last")
+"""Some 500 words of everyday English."""
+MOST_WORDS = 2
+"""So many of them may stand in one collection by chance."""
+
+FORMATS = {
+    "choosing/heads.py:_TURN": "a line of our history",
+    "cli/diff.py:result_of": "heads of a table that is printed",
+    "compression/content_types.py:_PRIOR_TURN_LINE": "a line of our context.md",
+    "compression/json_pieces.py:_SCALAR": "JSON",
+    "documents/context_scan.py:_YAML_WORDS": "YAML",
+    "documents/last_seen.py:_MARK": "our own mark",
+    "documents/memory_edit.py:_RESERVED": "YAML",
+    "documents/memory_list.py:_TURN": "our own mark",
+    "documents/yaml_values.py:_WORDS": "YAML",
+    "gathering.py:Until": "steps of phase 2",
+    "memory/gathered_reading.py:_LINE": "a line of our §2",
+    "memory/gathered_reading.py:_PLAIN": "a line of our §2",
+    "memory/values.py:VALUE_TYPES": "types of values",
+    "recipes/schemas.py:_STEP_KEYS": "keys of recipes",
+    "session/turn_values.py:StepType": "kinds of steps",
+    "tools/content_generate.py:ContentGenerate": "values of an argument",
+    "tools/contract.py:Kind": "kinds of tools",
+    "tools/contract.py:Op": "what tools do to things",
+    "tools/git_repository.py:_WORDS": "values of git's settings",
+    "tools/source_quality.py:_LIST": "paths of addresses",
+    "tools/source_quality.py:_POOR": "names of hosts",
+    "web/blocks.py:_STRUCK_NAMES": "classes of HTML",
+    "web/tree.py:_HIDDEN_STYLE": "CSS",
+    "web/zones.py:_ASIDE_HINTS": "classes of HTML",
+    "web/zones.py:_INFO_HINTS": "classes of HTML",
+    "web/zones.py:_REVIEW_HINTS": "classes of HTML",
+}
+"""Patterns and collections, by file and name, that know no English, with what they know."""
+WISHES = ("conversation", "exclusions", "limits", "lists", "moods", "periods")
+"""Modules of panda/language that read what a query wants."""
+NOT_OF_QUERIES = {
+    "evidence_spans.py:named_turns": "whether lines are told apart by their turns",
+    "session_references.py:asks_again": "a part of phase 0",
+    "list_follow_ups.py:asked_step": "the step within the list that the last reply quoted",
+    "synthesizer.py:without_greeting": "a reply",
+    "tool_outcome.py:asks_again": "clauses of the reading",
+    "tool_outcome.py:orders_change": "clauses of the reading that order",
+    "validator.py:claims_done": "an answer",
+    "validator.py:without_greeting": "an answer",
+}
+"""What later phases take from them, by file and name, with what they read with it."""
+
+
+def named_expressions(path: Path) -> Iterator[tuple[str, ast.expr]]:
+    """Every expression of a file with the name of the constant, class or function that it stands in."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name), *_]) | ast.AnnAssign(target=ast.Name(id=name)):
+                pass
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                pass
+            case _:
+                continue
+        own = f"{path.relative_to(PACKAGE)}:{name}"
+        yield from ((own, inner) for inner in ast.walk(node) if isinstance(inner, ast.expr))
+
+
+def texts_in(node: ast.AST) -> list[str]:
+    """The literal texts in an expression."""
+    found = (inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant))
+    return [text for text in found if isinstance(text, str)]
+
+
+def pattern_in(node: ast.expr) -> str:
+    """The regular expression that an expression gives to the module re, or that is put together elsewhere."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re")), args=[pattern, *_]):
+            return " ".join(texts_in(pattern))
+        case ast.Constant(value=str() as text) if re.search(r"\(\?:|\\b|\)\?", text) and "|" in text:
+            return text
+    return ""
+
+
+def english_in_pattern(pattern: str) -> set[str]:
+    """The everyday words that a regular expression matches."""
+    plain = re.sub(r"\\[A-Za-z]|\(\?P[<=]\w+[>)]|\(\?[a-zA-Z-]+[:)]|\s#.*", " ", pattern)
+    return {word for word in re.findall(r"(?<![\w.-])[a-z]{2,}(?![\w.-])", plain.lower()) if word in COMMON}
+
+
+def english_in_collection(node: ast.expr) -> set[str]:
+    """The everyday words that a set, tuple, list or split text holds."""
+    words: list[object] = []
+    match node:
+        case ast.Set(elts=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
+            words = [part.value for part in parts if isinstance(part, ast.Constant)]
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="split")):
+            words = [*text.split()]
+    return {word for word in words if isinstance(word, str) and word in COMMON}
+
+
+def test_no_pattern_knows_english() -> None:
+    """Outside of panda/language no regular expression holds a word of everyday English."""
+    found = {
+        name: words
+        for path in FILES
+        for name, node in named_expressions(path)
+        if (words := english_in_pattern(pattern_in(node))) and name not in FORMATS
+    }
+    assert not found
+
+
+def test_no_collection_lists_english() -> None:
+    """Outside of panda/language nothing lists words of everyday English."""
+    found = {
+        name: words
+        for path in FILES
+        for name, node in named_expressions(path)
+        if len(words := english_in_collection(node)) > MOST_WORDS and name not in FORMATS
+    }
+    assert not found
+
+
+def test_formats_are_there() -> None:
+    """Every exception names something that is there."""
+    known = {name for path in FILES for name, _ in named_expressions(path)}
+    assert set(FORMATS) <= known
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "phases").glob("*.py")), ids=lambda path: path.name)
+def test_only_phase_0_reads_wishes(path: Path) -> None:
+    """What a query wants is read in phase 0: no later phase asks panda/language for it again."""
+    if path.name in ("query_analyzer.py", "query_reading.py"):
+        return
+    taken = {
+        f"{path.name}:{alias.name}"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("panda.language.")
+        if (node.module or "").rpartition(".")[2] in WISHES
+        for alias in node.names
+    }
+    assert taken <= set(NOT_OF_QUERIES)
