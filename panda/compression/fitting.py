@@ -28,6 +28,8 @@ class InputDocument:
     """What it says."""
     protected: bool = False
     """Never cut."""
+    share: float = 0.0
+    """Part of the room, 0 to 1, that it is left with until all else is cut."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def fit_documents(
 
     Returns:
         The n documents in order, the least important unprotected ones compressed first, with `[…]` in the
-        place of what was dropped; and the cuts. Within room, the documents as given.
+        place of what was dropped; and the cuts. Within room, the documents as given. One with a share of the
+        room goes below it only when all others are cut.
 
     Raises:
         BudgetExceededError: What is protected, error messages in the documents included, does not fit.
@@ -84,29 +87,31 @@ def fit_documents(
     """
     sizes = [count(document.text) for document in documents]
     over = sum(sizes) - room_tokens
-    fitted, cuts = list(documents), []
-    for i in reversed(range(len(documents))):
-        if over <= 0:
-            break
+    fitted = list(documents)
+    cuts: dict[int, Cut] = {}
+    backwards = list(reversed(range(len(documents))))
+    for i, is_last in [*((i, False) for i in backwards), *((i, True) for i in backwards)]:
         document = documents[i]
-        if document.protected or not document.text:
+        if over <= 0 or document.protected or not document.text or (is_last and not document.share):
             continue
         kind = detect_content_type(document.name, document.text)
         least = least_tokens(document.text, kind=kind, count=count, keep=keep)
-        if least >= sizes[i]:
+        floor = least if is_last else max(least, int(document.share * room_tokens))
+        if floor >= sizes[i]:
             continue
         made = compress(
             document.text,
             kind=kind,
-            budget_tokens=max(least, sizes[i] - over),
+            budget_tokens=max(floor, sizes[i] - over),
             count=count,
             query=query,
             surprise=surprise,
             keep=keep,
         )
         fitted[i] = replace(document, text=made.text)
-        cuts.append(_cut(document, made))
+        cuts[i] = _cut(document, made)
         over -= sizes[i] - made.after_tokens
+        sizes[i] = made.after_tokens
     if over > 0:
         raise BudgetExceededError(
             f"the inputs need {room_tokens + over} tokens when everything that may be cut is cut, "
@@ -115,7 +120,7 @@ def fit_documents(
             received=f"{room_tokens + over} tokens",
             fix="raise token_budget.input of the recipe, or use a model with a larger context window",
         )
-    return fitted, cuts
+    return fitted, list(cuts.values())
 
 
 def _cut(document: InputDocument, made: Compression) -> Cut:

@@ -7,6 +7,7 @@ DOCUMENT_TOKENS = 8_600
 DOCUMENT_TARGET_TOKENS = 7_500
 """… to this."""
 _CALL_SLACK_TOKENS = 1_000
+_LEAST_SAVING_PART = 4
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Limits:
     threshold: float = 1.0
     """Share of a recipe's input budget above which inputs are compressed, and to which they are."""
     least_saving_tokens: int = 500
-    """What a compression saves at least, once it has started, as far as half the budget stays filled."""
+    """What a compression saves at least, once it has started; of a budget below 2,000 at most a quarter."""
 
     @property
     def call_trigger_tokens(self) -> int:
@@ -43,6 +44,7 @@ class Limits:
             room_tokens: What there is room for.
 
         >>> Limits().target(2_600, 2_500), Limits().target(9_000, 2_500), Limits().target(310, 300)
-        (2100, 2500, 150)
+        (2100, 2500, 235)
         """
-        return min(room_tokens, max(used_tokens - self.least_saving_tokens, room_tokens // 2))
+        saving = min(self.least_saving_tokens, room_tokens // _LEAST_SAVING_PART)
+        return min(room_tokens, used_tokens - saving)

@@ -103,7 +103,7 @@ def fit_section(
         return section, None
     aim = (limits or Limits()).target(before, budget)
     made, cut = _shrink(section, aim, query, count)
-    newest = _newest(section)
+    newest = newest_result(section)
     if section.number == _TOOLS and aim < budget and section.blocks[newest:] != made.blocks[newest:]:
         made, cut = _shrink(section, budget, query, count)
     return made, cut
@@ -137,7 +137,7 @@ def _fit(
     places = [place for place, block in enumerate(section.blocks) if isinstance(block, Text)]
     order = places[::-1] if section.number == _TOOLS else places
     name = _NAMES.get(section.number, SECTIONS[section.number].title)
-    whole = _newest(section) if newest_whole else len(section.blocks)
+    whole = newest_result(section) if newest_whole else len(section.blocks)
     given = [InputDocument(name, _text(section, place), protected=place >= whole) for place in order]
     size = count(render_section(section))
     room = budget - (size - sum(count(document.text) for document in given))
@@ -157,7 +157,7 @@ def _fit(
     return None, 0.0
 
 
-def _newest(section: Section) -> int:
+def newest_result(section: Section) -> int:
     """Where the newest result of §4 begins; what is said behind it of how the calls ended belongs to it."""
     steps = [
         n for n, block in enumerate(section.blocks) if isinstance(block, Meta) and "step" in block.values
@@ -167,7 +167,7 @@ def _newest(section: Section) -> int:
 
 def _with_short_meta(section: Section) -> Section:
     """The section with what can be read in steps/ left out of the `_meta` of all results but the newest."""
-    newest = _newest(section)
+    newest = newest_result(section)
     blocks = [
         Meta({name: block.values[name] for name in _SHORT_META if name in block.values})
         if isinstance(block, Meta) and place < newest
@@ -179,7 +179,7 @@ def _with_short_meta(section: Section) -> Section:
 
 def _folded(section: Section) -> Section:
     """The section with one mark for all results but the newest: these can be read in steps/ alone."""
-    newest = _newest(section)
+    newest = newest_result(section)
     older: list[object] = []
     for block in section.blocks[:newest]:
         if isinstance(block, Meta):

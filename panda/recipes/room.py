@@ -55,7 +55,9 @@ def fit_request(
     limits = limits or Limits()
     offered = [option for options in request.options.values() for option in options]
     options = "\n".join(option.shown or option.text for option in offered)
-    taken = count(request.query + (request.meant or "") + (request.guidance or "")) + count(options)
+    known = any(document.text == request.query for document in request.documents)  # counted as it is
+    query = "" if known else request.query
+    taken = count(query + (request.meant or "") + (request.guidance or "")) + count(options)
     given, keep = preserved(recipe, request.documents)
     used = sum(count(document.text) for document in given)
     room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)

@@ -15,6 +15,12 @@ CARRY = "carry"
 IMAGE = "image"
 """What EYES says of the image that the user gave; every step may read it."""
 
+RAW_QUERY = "raw_query"
+"""The query word for word; never cut."""
+
+PROGRESS = "progress"
+"""How far the goals of the plan have come; never cut."""
+
 TURN_DOCUMENTS = (
     CARRY,
     IMAGE,
@@ -59,7 +65,7 @@ STEPS: Mapping[str, StepInputs] = {
     "phase0_query_analyzer": StepInputs(
         ("content_reference", "entities", "orders", "asks", "tells"),
         ("names", "today"),
-        ("raw_query", "turn_summaries"),
+        (RAW_QUERY, "turn_summaries"),
         reads=("query_type", "intent", "needs_current_prices", "needs_live_data", "resolved_query"),
     ),
     "phase1_reflection": StepInputs(
@@ -77,7 +83,7 @@ STEPS: Mapping[str, StepInputs] = {
         may_ask=True,
         reads=("next_step",),
     ),
-    "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), ("progress",)),
+    "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), (PROGRESS,)),
     **{
         f"phase4_{step}": StepInputs(options, variables, documents, "internet.research")
         for step, options, variables, documents in (

@@ -64,11 +64,11 @@ def test_reserve_and_least_saving(tmp_path: Path) -> None:
     budget = {"total": 1000, "prompt": 300, "input": 180, "output": 100}
     run = runner(tmp_path, SAID, [-0.1], token_budget=budget)
     (cut,) = run.run(documents=[InputDocument("notes.md", LONG)]).cuts
-    assert 60 <= cut.after_tokens <= 90
+    assert 120 <= cut.after_tokens <= 155  # a quarter of the room, not 500 tokens
     again = runner(tmp_path / "b", SAID, [-0.1], token_budget=budget)
     again.executor.limits = Limits(least_saving_tokens=0)
     (cut,) = again.run(documents=[InputDocument("notes.md", LONG)]).cuts
-    assert 150 <= cut.after_tokens <= 180
+    assert 156 <= cut.after_tokens <= 180
     tight = runner(tmp_path / "c", SAID, [-0.1], n_ctx=300, token_budget=budget)
     tight.executor.limits = Limits(reserve_tokens=100)
     (cut,) = tight.run(documents=[InputDocument("notes.md", LONG)]).cuts
