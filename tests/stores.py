@@ -117,12 +117,9 @@ def _write_json(path: Path, value: object) -> None:
 
 
 def dump_index(layout: Layout) -> list[str]:
-    """Every statement that would make the two index files again."""
-    lines: list[str] = []
-    for path in (layout.turn_index, layout.research_index):
-        with closing(sqlite3.connect(path)) as connection:
-            lines += connection.iterdump()
-    return lines
+    """Every statement that would make the index file again."""
+    with closing(sqlite3.connect(layout.turn_index)) as connection:
+        return list(connection.iterdump())
 
 
 def dump_vectors(layout: Layout) -> list[str]:

@@ -44,7 +44,7 @@ SHORT_CHARS = 4
 """A text with fewer characters counts only as a word of its own."""
 _QUOTATION_CHARS = 16
 """So long a line of a forgotten turn or page is a quotation wherever it stands."""
-_DERIVED = {".db", ".state", ".gguf", ".png", ".jpg"}
+_DERIVED = {".db", ".db-wal", ".db-shm", ".state", ".gguf", ".png", ".jpg"}
 _FIXED = re.compile(
     r"[0-9a-f]{12,}|fact-[0-9a-f]{16}|[0-9]+\.[0-9]{3}|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"
 )
@@ -601,7 +601,7 @@ class Finder:
             named = [one for one in request.secrets if one.is_free and one.instead is None]
             if any(one.pattern(lower=True).search(path.name) for one in named):
                 left.append(Place(path, 1, "its name holds the text: rename it by hand"))
-        for path in (self.layout.turn_index, self.layout.research_index):
+        for path in sorted(self.layout.indexes.glob("*_index.db*")):
             data = read_there(path)
             count = sum(data.count(one.text.encode()) for one in request.secrets if one.is_free)
             found += [Place(path, count)] if count else []

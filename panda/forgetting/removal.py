@@ -263,8 +263,8 @@ class Removal:
         for path, is_state in self.finder.cached():
             if is_state:
                 _delete(path)
-        for suffix in ("", "-journal"):
-            _delete(layout.vectors.with_name(layout.vectors.name + suffix))
+        for path in (*layout.indexes.glob("vectors.db*"), *layout.indexes.glob("*_index.db*")):
+            _delete(path)
         if layout.indexes.is_dir():
             index = Index(layout, wait_seconds=self._wait, on_wait=self._on_wait)
             index.rebuild(users_of(layout), full=True)

@@ -2,15 +2,13 @@
 The full-text index of a store: derived from its files, and never the only place where anything stands.
 
 `turn_index.db` holds for every user the sources with their stamps, the rows (one for each node, one for each
-section of a knowledge document), and the postings of their terms; `research_index.db` the research files.
-Nothing in them depends on the order or the time in which they were written.
+section of a knowledge document), the postings of their terms, and what the research files are about. Nothing
+in it depends on the order or the time in which it was written.
 """
 
 import errno
-import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,9 +16,8 @@ from panda.errors import LockHeldError, StoreError
 from panda.storage.index_blocks import Statistics
 from panda.storage.index_changes import Difference, clear_notes, find_all, find_likely, list_notes, note_turns
 from panda.storage.index_database import IndexDatabase, IndexLostError, State
-from panda.storage.index_files import IndexFiles
 from panda.storage.index_scan import TURNS
-from panda.storage.index_tables import Execute, SyncReport, UserTables
+from panda.storage.index_tables import Execute, SyncReport, UserTables, clear_tables
 from panda.storage.index_view import AsOf, IndexEntry, IndexView
 from panda.storage.layout import Layout
 
@@ -59,39 +56,28 @@ class _Looked:
 
 class Index:
     """
-    The index files of one store.
+    The index of one store.
 
-    Files that are deleted, replaced or damaged at any moment are made again. Where they cannot be written,
-    what reads has a private copy, brought in line with the store.
+    A file that is deleted, replaced or damaged at any moment is made again. Where it cannot be written, what
+    reads has a private copy, brought in line with the store.
 
     Args:
         layout: Where the store is.
         wait_seconds: How long to wait for another process that is writing.
         on_wait: Told once who is writing, when waiting begins.
-        copy_from: With so many changed files or more, a copy is changed and swapped in, so that readers do
-            not wait.
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        *,
-        wait_seconds: float = 30.0,
-        on_wait: Callable[[str], None] | None = None,
-        copy_from: int = 2_000,
+        self, layout: Layout, *, wait_seconds: float = 30.0, on_wait: Callable[[str], None] | None = None
     ) -> None:
         self._layout = layout
         self._wait_seconds = wait_seconds
-        self._on_wait = on_wait
-        self._copy_from = copy_from
-        self._files = IndexFiles(layout)
-        self._database = IndexDatabase(layout, self._files)
-        self._is_writing = False
+        self._database = IndexDatabase(layout, on_wait)
         self._cached: dict[str, _Cached] = {}
         self._guard = threading.RLock()
 
     def close(self) -> None:
-        """Close the files; the next use opens them again."""
+        """Close the file; the next use opens it again."""
         with self._guard:
             self._database.close()
             self._cached.clear()
@@ -170,7 +156,7 @@ class Index:
 
         Args:
             users: Whose files; if *full*, these have to be all users of the store.
-            full: Start from nothing: built beside the old files, which answer until the end, and swapped in.
+            full: Start from nothing; until the end others are answered from what was there.
             watch: Called after each file or directory that was read.
 
         Returns:
@@ -288,8 +274,8 @@ class Index:
         self._database.close()
         self._cached.clear()
         if not self._database.is_private:
-            with self._writing(self._wait_seconds):
-                self._files.remove(self._database.identity)
+            with self._database.writing(self._wait_seconds):
+                self._database.remove()
 
     def _write(
         self,
@@ -301,20 +287,17 @@ class Index:
         looked: _Looked | None = None,
         watch: Watch = lambda: None,
     ) -> dict[str, SyncReport]:
-        with self._writing(wait_seconds):
+        with self._database.writing(wait_seconds):
             if full:
                 notes, found = list_notes(self._layout), {}
             else:  # another process may have written while this one waited
                 found = {user: self._look(user, thorough=thorough, last=looked).found for user in users}
                 notes = [path for one in found.values() for path in one.noted]
-            many = sum(one.count for one in found.values()) >= self._copy_from
-            if (full or many) and not self._database.is_private:
-                writing = self._database.new_files(copy=not full)
-            else:
-                writing = self._database.transaction()
-            with writing as execute:
+            with self._database.transaction() as execute:
+                if full:
+                    clear_tables(execute)
                 reports = {user: self._take_in(execute, user, found.get(user), watch) for user in users}
-            clear_notes(self._layout, notes)
+            clear_notes(notes)
             return reports
 
     def _take_in(self, execute: Execute, user: str, found: Difference | None, watch: Watch) -> SyncReport:
@@ -328,16 +311,3 @@ class Index:
         else:
             tables.forget_stamp(TURNS)
         return report
-
-    @contextmanager
-    def _writing(self, wait_seconds: float) -> Iterator[None]:
-        if self._database.is_private or self._is_writing:
-            yield
-            return
-        holder = f"panda index (process {os.getpid()})"
-        with self._files.writing(holder, wait_seconds=wait_seconds, on_wait=self._on_wait):
-            self._is_writing = True
-            try:
-                yield
-            finally:
-                self._is_writing = False

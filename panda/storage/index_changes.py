@@ -75,7 +75,7 @@ def note_turns(layout: Layout, user: str, numbers: Iterable[int]) -> None:
         write_atomic(layout.index_changes / f"{user}.{uuid4().hex}", "\n".join(names) + "\n")
 
 
-def clear_notes(layout: Layout, notes: Iterable[Path]) -> None:
+def clear_notes(notes: Iterable[Path]) -> None:
     """Take files out of the journal whose changes are in the index."""
     for path in notes:
         with store_errors(path, "remove"):

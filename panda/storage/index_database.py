@@ -1,67 +1,90 @@
-"""The two index files as databases: opened, read as of one moment, written as a whole."""
+"""turn_index.db as a database: opened, read as of one moment, written as a whole."""
 
 import errno
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from panda.errors import LockHeldError, TryAgainError
-from panda.storage.files import make_directory, store_errors
-from panda.storage.index_files import Identity, IndexFiles
+from panda.storage.files import held_lock, make_directory, store_errors
 from panda.storage.index_tables import Execute, create_tables
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
-from panda.storage.temporaries import held_temporary
+from panda.storage.temporaries import sweep
 
-_VERSION = 7
+_VERSION = 8
 _BUSY_SECONDS = 30.0
+_SIDE_FILES = ("-journal", "-wal", "-shm")
+_SHARED_BYTES = 32_768
+_NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN}
 
-_NAMES = ("main", "research")
+Identity = tuple[int, int] | None
+"""Device and inode of the file; None if there is none, and for a private copy."""
 State = tuple[int, int, int]
 """Number of the connection, SQLite's data_version, own writes: rows read in the same state are the same."""
 
 
 class IndexLostError(TryAgainError):
-    """The index files were deleted, replaced or damaged while they were used."""
+    """The index file was deleted, replaced or damaged while it was used."""
 
 
 class IndexDatabase:
     """
-    turn_index.db with research_index.db attached as `research`.
+    turn_index.db, with a write-ahead log: who reads is never held up by who writes.
+
+    Where it cannot be written, this process has a copy for itself.
 
     Args:
         layout: Where the store is.
-        files: The files.
+        on_wait: Told once who is writing, when waiting begins.
     """
 
-    def __init__(self, layout: Layout, files: IndexFiles) -> None:
+    def __init__(self, layout: Layout, on_wait: Callable[[str], None] | None = None) -> None:
         self._layout = layout
-        self._files = files
-        self._is_private = not files.are_writable()
+        self._path = layout.turn_index
+        self._on_wait = on_wait
         self._connection: sqlite3.Connection | None = None
         self._connections = 0
         self._own_writes = 0
-        self.identity: Identity = ()
-        """Which files were opened last, or could not be used; empty for a private copy."""
-
-    @property
-    def is_private(self) -> bool:
-        """Whether this process has a copy for itself, since the files of the store cannot be written."""
-        return self._is_private
+        self._is_writing = False
+        self._identity: Identity = None
+        self.is_private = not _is_writable(layout)
+        """Whether this process has a copy for itself, since the file of the store cannot be written."""
 
     def make_private(self) -> None:
         """From now on use a copy that nobody else sees."""
         self.close()
-        self._is_private = True
+        self.is_private = True
+        log, shared = (self._path.with_name(f"{self._path.name}{ending}") for ending in ("-wal", "-shm"))
+        if not _size(log) and _size(shared) < _SHARED_BYTES:  # not made whole on a full disk: nobody's
+            for path in (log, shared):
+                with suppress(OSError):
+                    path.unlink()
 
     def close(self) -> None:
-        """Close both; the next use opens them again. A private copy is lost."""
+        """Close it; the next use opens it again. A private copy is lost."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    @contextmanager
+    def writing(self, wait_seconds: float) -> Iterator[None]:
+        """The writers' lock, once however often it is entered; what killed builds left is removed."""
+        if self.is_private or self._is_writing:
+            yield
+            return
+        holder = f"panda index (process {os.getpid()})"
+        lock = self._layout.index_lock
+        with held_lock(lock, holder=holder, wait_seconds=wait_seconds, on_wait=self._on_wait):
+            sweep(self._layout.indexes, is_locked=True)
+            self._is_writing = True
+            try:
+                yield
+            finally:
+                self._is_writing = False
 
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Execute, State]]:
@@ -70,79 +93,87 @@ class IndexDatabase:
 
         Raises:
             LockHeldError: SQLite's own lock was held for too long.
-            IndexLostError: SQLite cannot go on with the files.
+            IndexLostError: SQLite cannot go on with the file.
         """
-        with self._opened() as connection:
-            connection.execute("BEGIN")
-            try:
-                version = connection.execute("PRAGMA data_version").fetchone()[0]
-                yield connection.execute, (self._connections, version, self._own_writes)
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        with self._opened("BEGIN") as connection:
+            version = connection.execute("PRAGMA data_version").fetchone()[0]
+            yield connection.execute, (self._connections, version, self._own_writes)
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         """What runs SQL that is written as a whole or not at all; only under the writers' lock."""
-        with self._opened() as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection.execute
-                connection.execute("COMMIT")
-            finally:
-                self._own_writes += 1
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        with self._opened("BEGIN IMMEDIATE") as connection:
+            self._own_writes += 1
+            yield connection.execute
+            connection.execute("COMMIT")
 
     @contextmanager
-    def new_files(self, *, copy: bool) -> Iterator[Execute]:
-        """
-        What runs SQL on new files that are put in place at the end; only under the writers' lock.
-
-        Args:
-            copy: Whether the new files begin as copies of the old ones, or else empty.
-        """
-        make_directory(self._layout.indexes)
-        with ExitStack() as stack, self._translated():
-            stack.enter_context(store_errors(self._layout.indexes, "write in"))
-            built = [stack.enter_context(held_temporary(path)) for path in self._files.paths]
-            if copy:
-                with self._opened() as connection:
-                    _copy(connection, built)
-            with closing(_connect(*built, journal="OFF")) as connection:
-                for name in _NAMES:
-                    connection.execute(f"PRAGMA {name}.synchronous = OFF")
-                    connection.execute(f"PRAGMA {name}.cache_spill = ON")
-                connection.execute("BEGIN")
-                yield connection.execute
-                connection.execute("COMMIT")
-            self.close()
-            self._files.swap(built, settle=_settle)
-
-    @contextmanager
-    def _opened(self) -> Iterator[sqlite3.Connection]:
-        """The connection to the files that are in place, which stay there while the block runs."""
-        with self._translated(), nullcontext() if self._is_private else self._files.in_place():
-            if self._connection is not None and self.identity != self._identity_in_place():
+    def _opened(self, begin: str) -> Iterator[sqlite3.Connection]:
+        """The connection to the file that is in place, in a transaction that is rolled back if it is open."""
+        with self._translated():
+            if self._connection is not None and self._identity != self._identity_in_place():
                 self.close()
             if self._connection is None:
                 self._connection = self._connected()
                 self._connections += 1
-            yield self._connection
+            connection = self._connection
+            connection.execute(begin)
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def _identity_in_place(self) -> Identity:
-        return () if self._is_private else self._files.identity()
+        with suppress(OSError):
+            if not self.is_private:
+                status = self._path.stat()
+                return status.st_dev, status.st_ino
+        return None
 
     def _connected(self) -> sqlite3.Connection:
-        before = self.identity = self._identity_in_place()
-        if self._is_private:
-            return _private_copy(self._files.paths)
-        connection = _connect(*self._files.paths)
-        self.identity = self._files.identity()
-        if None in self.identity or (None not in before and before != self.identity):
+        if self.is_private:
+            self._identity = None
+            return _private_copy(self._path)
+        check_links(self._path)
+        if not _size(self._path):
+            self._create()
+        self._identity = self._identity_in_place()
+        connection = _connect(str(self._path))
+        try:
+            _check_version(connection)
+        except BaseException:
             connection.close()
-            raise self.lost("they were replaced while they were opened")
+            raise
+        if self._identity is None or self._identity != self._identity_in_place():
+            connection.close()
+            raise self.lost("it was replaced while it was opened")
         return connection
+
+    def _create(self) -> None:
+        """Make the file, unless another process has; without what a deleted one left beside it."""
+        make_directory(self._path.parent)
+        with self.writing(_BUSY_SECONDS):
+            if not _size(self._path):
+                self._unlink()
+                with closing(_connect(str(self._path))) as connection:
+                    create_tables(connection.execute)
+                    connection.execute(f"PRAGMA user_version = {_VERSION}")
+                    connection.execute("PRAGMA journal_mode = WAL")
+
+    def remove(self) -> None:
+        """Remove the file that cannot be used, unless it is another by now; only under the writers' lock."""
+        if not self.is_private and self._identity == self._identity_in_place():
+            self._unlink()
+
+    def _unlink(self) -> None:
+        former = self._path.with_name("research_index.db")  # of versions before this one
+        for path in (
+            *(self._path.with_name(f"{self._path.name}{end}") for end in ("", *_SIDE_FILES)),
+            former,
+        ):
+            with store_errors(path, "delete"):
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -152,108 +183,72 @@ class IndexDatabase:
             self.close()
             extended = getattr(exc, "sqlite_errorcode", 0)
             code = extended & 0xFF
-            if code == sqlite3.SQLITE_FULL:
-                with store_errors(self._layout.indexes, "write in"):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from exc
+            number = errno.ENOSPC if extended in _NO_ROOM else 0
             if code == sqlite3.SQLITE_READONLY and extended != sqlite3.SQLITE_READONLY_DBMOVED:
+                number = errno.EROFS
+            if number:
                 with store_errors(self._layout.indexes, "write in"):
-                    raise OSError(errno.EROFS, os.strerror(errno.EROFS)) from exc
+                    raise OSError(number, os.strerror(number)) from exc
             if code == sqlite3.SQLITE_CANTOPEN:
-                self.identity = ()  # nothing is known of them that would allow to remove them
+                self._identity = None  # nothing is known of it that would allow to remove it
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise LockHeldError(
                     f"the index was locked for more than {_BUSY_SECONDS:g} s",
-                    where=str(self._layout.turn_index),
+                    where=str(self._path),
                     fix="try again when the other program is done",
                 ) from exc
             raise self.lost(str(exc)) from exc
 
     def lost(self, why: str) -> IndexLostError:
-        """The error that the files cannot be used."""
+        """The error that the file cannot be used."""
         return IndexLostError(
             f"the index files cannot be used: {why}",
-            where=str(self._layout.turn_index),
+            where=str(self._path),
             fix="run the command again; if that does not help, `panda index rebuild --full`",
         )
 
 
-def _connect(turns: Path | str, research: Path | str, *, journal: str = "DELETE") -> sqlite3.Connection:
-    """
-    A connection to both files, with tables in them.
+def _is_writable(layout: Layout) -> bool:
+    """Whether this process may write the index, by permissions, mounts and the store's own mark."""
+    place = next(path for path in (layout.indexes, *layout.indexes.parents) if path.exists())
+    there = [path for path in (place, layout.turn_index) if path.exists()]
+    return not layout.read_only_mark.exists() and all(os.access(path, os.W_OK) for path in there)
 
-    Raises:
-        sqlite3.DatabaseError: They are no databases, or of another version.
-    """
-    for path in (turns, research):
-        check_links(path)
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _connect(name: str) -> sqlite3.Connection:
+    is_uri = name.startswith("file:") or not name
     connection = sqlite3.connect(
-        turns, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=turns == ""
+        name, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=is_uri
     )
-    try:
-        connection.row_factory = sqlite3.Row
-        connection.execute("ATTACH ? AS research", (os.fsencode(research),))
-        for name in _NAMES:
-            if journal != "DELETE":
-                connection.execute(f"PRAGMA {name}.journal_mode = {journal}")
-            connection.execute(f"PRAGMA {name}.synchronous = NORMAL")
-            connection.execute(f"PRAGMA {name}.cache_spill = OFF")  # readers read on until the commit
-        if _versions(connection) == (0, 0):
-            connection.execute("BEGIN IMMEDIATE")
-            if _versions(connection) == (0, 0):
-                create_tables(connection.execute)
-                for name in _NAMES:
-                    connection.execute(f"PRAGMA {name}.user_version = {_VERSION}")
-            connection.execute("COMMIT")
-        if _versions(connection) != (_VERSION, _VERSION):
-            raise sqlite3.DatabaseError(f"made by another version of panda: {_versions(connection)}")
-    except BaseException:
-        connection.close()
-        raise
+    connection.row_factory = sqlite3.Row
     return connection
 
 
-def _versions(connection: sqlite3.Connection) -> tuple[int, int]:
-    return (
-        connection.execute("PRAGMA main.user_version").fetchone()[0],
-        connection.execute("PRAGMA research.user_version").fetchone()[0],
-    )
+def _check_version(connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != _VERSION:
+        raise sqlite3.DatabaseError(f"made by another version of panda: {version}")
 
 
-def _copy(connection: sqlite3.Connection, copies: Sequence[Path]) -> None:
-    for name, path in zip(_NAMES, copies, strict=True):
-        with closing(sqlite3.connect(path)) as copy:
-            copy.execute("PRAGMA journal_mode = OFF")
-            connection.backup(copy, name=name)
-
-
-def _private_copy(paths: Sequence[Path]) -> sqlite3.Connection:
-    """A connection to temporary databases, with what the files hold; with nothing if they are damaged."""
-    connection = _connect("", "", journal="MEMORY")
+def _private_copy(path: Path) -> sqlite3.Connection:
+    """A connection to a temporary database, with what the file holds; with nothing if it is damaged."""
+    check_links(path)
+    how = "mode=ro" if _size(path.with_name(f"{path.name}-wal")) else "immutable=1"
+    copy = _connect("")
     try:
-        for name, path in zip(_NAMES, paths, strict=True):
-            check_links(path)
-            uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
-            connection.execute(f"ATTACH ? AS old_{name}", (uri,))
-        connection.execute("BEGIN")
-        for name in _NAMES:
-            if connection.execute(f"PRAGMA old_{name}.user_version").fetchone()[0] != _VERSION:
-                raise sqlite3.DatabaseError("made by another version of panda")
-            tables = connection.execute(f"SELECT name FROM old_{name}.sqlite_master WHERE type = 'table'")
-            for table in [row["name"] for row in tables]:
-                connection.execute(f"INSERT INTO {name}.{table} SELECT * FROM old_{name}.{table}")
-        connection.execute("COMMIT")
+        with closing(_connect(f"file:{quote(os.fsencode(path.absolute()))}?{how}")) as source:
+            _check_version(source)
+            source.backup(copy)
+        if copy.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("damaged")
     except sqlite3.DatabaseError:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-    return connection
-
-
-def _settle(paths: Iterable[Path]) -> None:
-    """Roll back what a killed writer left half done in files that are about to be replaced."""
-    for path in paths:
-        with (
-            suppress(sqlite3.DatabaseError),
-            closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as old,
-        ):
-            old.execute("BEGIN IMMEDIATE")
-            old.execute("ROLLBACK")
+        copy.close()
+        copy = _connect("")
+        create_tables(copy.execute)
+    return copy

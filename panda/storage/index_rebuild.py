@@ -49,7 +49,7 @@ class IndexStatus:
     rows: Mapping[str, int]
     """Number of rows by source type."""
     research: int
-    """Number of research files in research_index.db."""
+    """Number of research files."""
     size_bytes: int
     """All files, all users."""
     vectors: int
@@ -136,7 +136,7 @@ def index_status(index: Index, layout: Layout, user: str) -> IndexStatus:
     """
     difference = index.behind(user)
     rows, research = index.read(user, lambda view: (view.count_rows(), len(view.research())), as_it_is=True)
-    files = (layout.turn_index, layout.research_index, layout.vectors)
+    files = (layout.turn_index, layout.vectors)
     return IndexStatus(
         rows=rows,
         research=research,

@@ -82,9 +82,15 @@ class _Changes:
 
 
 def create_tables(execute: Execute) -> None:
-    """Create all tables in an empty database, and in the empty one attached as `research`."""
+    """Create all tables in an empty database."""
     for statement in _SCHEMA:
         execute(statement)
+
+
+def clear_tables(execute: Execute) -> None:
+    """Take all rows out of all tables."""
+    for table in ("sources", "entries", "postings", "blocks", "research"):
+        execute(f"DELETE FROM {table}")
 
 
 class UserTables:
@@ -199,7 +205,7 @@ class UserTables:
         self.set_stamp(source, stamp, len(rows), digest)
         if research is not None:
             marks = ", ".join("?" * (len(research) + 1))
-            self._execute(f"REPLACE INTO research.research VALUES ({marks})", (self._user, *research))
+            self._execute(f"REPLACE INTO research VALUES ({marks})", (self._user, *research))
         if known and former == rows:
             return int(research is not None)
         changes.gone.update(former)
@@ -210,7 +216,7 @@ class UserTables:
         changes.gone.update(self.rows_of(source))
         self.forget_stamp(source)
         if _is_research(source):
-            self._execute("DELETE FROM research.research WHERE user = ? AND source = ?", (self._user, source))
+            self._execute("DELETE FROM research WHERE user = ? AND source = ?", (self._user, source))
 
     def rows_of(self, source: str) -> dict[int, IndexRow]:
         """The rows of one source by row id."""

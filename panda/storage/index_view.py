@@ -269,7 +269,7 @@ class IndexView:
         Args:
             topic: Only this topic; None for all.
         """
-        query = "SELECT * FROM research.research WHERE user = ? AND topic = ifnull(?, topic)"
+        query = "SELECT * FROM research WHERE user = ? AND topic = ifnull(?, topic)"
         found = [read_research_entry(row) for row in self._execute(query, (self._user, topic))]
         if self._as_of is not None:
             found = [one for one in found if _counts_research(one, self._as_of)]

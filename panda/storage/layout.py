@@ -163,8 +163,9 @@ class Layout:
         return self.indexes / "turn_index.db"
 
     @property
-    def research_index(self) -> Path:
-        return self.indexes / "research_index.db"
+    def index_lock(self) -> Path:
+        """Lock of who writes the index."""
+        return self.indexes / "index.lock"
 
     @property
     def vectors(self) -> Path:

@@ -1,4 +1,4 @@
-"""research_index.db: what the research files of all users are about, and until when they hold."""
+"""What the research files of all users are about, and until when they hold."""
 
 import json
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from panda.storage.layout import RESEARCH_MD, Layout
 from panda.storage.records import load_object, load_research
 
 RESEARCH_SCHEMA = (
-    "CREATE TABLE research.research (user TEXT, source TEXT, topic TEXT, keywords TEXT, quality REAL,"
+    "CREATE TABLE research (user TEXT, source TEXT, topic TEXT, keywords TEXT, quality REAL,"
     " created TEXT, expires TEXT, summary TEXT, paths TEXT, visits TEXT, PRIMARY KEY (user, source))"
     " WITHOUT ROWID",
-    "CREATE INDEX research.research_topic ON research (user, topic)",
+    "CREATE INDEX research_topic ON research (user, topic)",
 )
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from panda.storage.files import held_lock
 from panda.storage.index import Index
-from panda.storage.index_files import IndexFiles
 from panda.storage.layout import Layout
 from tests.cli.test_commands import Session
 from tests.stores import write_research, write_turn
@@ -112,7 +112,7 @@ def test_stale_index_is_told(panda: Session) -> None:
     """While another process is writing, a search answers from what the index holds, and says so."""
     layout = Layout(panda.root)
     write_turn(layout, 4, query="a hamster again", response="Fine.")
-    with IndexFiles(layout).writing("test", wait_seconds=0):
+    with held_lock(layout.index_lock, holder="test", wait_seconds=0):
         ended = panda("index", "search", "hamster", "--user", "ann")
     assert "the index is 1 change behind" in ended.err
     assert "turn:1" in ended.out
@@ -121,7 +121,7 @@ def test_stale_index_is_told(panda: Session) -> None:
 
 def test_locked_rebuild(panda: Session) -> None:
     """A rebuild that cannot get the lock in time names its holder and ends with 75."""
-    with IndexFiles(Layout(panda.root)).writing("somebody", wait_seconds=0):
+    with held_lock(Layout(panda.root).index_lock, holder="somebody", wait_seconds=0):
         ended = panda("index", "rebuild", "--wait", "0")
     assert (ended.code, "somebody" in ended.err) == (75, True)
 

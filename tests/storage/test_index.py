@@ -51,7 +51,6 @@ def test_rebuilt_index_has_the_same_rows(layout: Layout) -> None:
     index.close()
     grown = dump_index(layout)
     layout.turn_index.unlink()
-    layout.research_index.unlink()
     rebuilt = Index(layout)
     rebuilt.sync("ann")
     rebuilt.close()
