@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.times import parse_time
-from panda.memory.scope_facts import parse_scope_facts
-from panda.memory.synthesis import synthesize
-from panda.memory.synthesis_request import SynthesisRequest
+from panda.memory.fact import parse_scope_facts
+from panda.memory.synthesis import SynthesisRequest, synthesize
 from panda.storage.files import read_json
 
 _FACTS, _ENTITIES, _CONFLICTS = 100_000, 10_000, 1_000

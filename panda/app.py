@@ -9,10 +9,10 @@ from panda.compression.tokens import count_tokens
 from panda.documents.pictures import Picture
 from panda.documents.times import TurnClock
 from panda.errors import ModelFileError, PandaError, RecipeError, UsageError
-from panda.memory.applying import take_in_edits
-from panda.memory.moment import Moment, memory_digests, memory_mark
-from panda.memory.nodes import NodeReader
-from panda.memory.projection import Projection
+from panda.memory.files import Projection
+from panda.memory.memory import take_in_edits
+from panda.memory.past import Moment, memory_digests, memory_mark
+from panda.memory.reader import NodeReader
 from panda.models.contract import Encoder
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.content_drafts import write_draft
@@ -37,8 +37,7 @@ from panda.recipes.recordings import Recordings
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
-from panda.session.closing import check_open
-from panda.session.session_file import Session, fold_turns, load_session, open_session
+from panda.session.file import Session, check_open, fold_turns, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.index import Index

@@ -7,9 +7,9 @@ from typing import Any
 from panda.app import App
 from panda.compression.fitting import InputDocument
 from panda.evals.judges import EvalJournal
-from panda.memory.assertions import Assertion
+from panda.memory.fact import Assertion
+from panda.memory.memory import Memory
 from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle, word_on
-from panda.memory.remembering import Memory
 from panda.recipes.pack import Request
 from panda.storage.records import load_turn
 from panda.tools.reflecting import Candidate, SaidTurn, choose_facts, find_candidates

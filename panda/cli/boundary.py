@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Surroundings
 from panda.cli.contract import Document, Markdown, Result, Stream, Table
-from panda.cli.plain_text import allows_color, one_line, render_error, render_json, render_rows
+from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.escaping import visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir

@@ -9,14 +9,14 @@ import typer
 
 from panda.cli.completion import complete_told
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.input_text import read_argument
-from panda.cli.memory_statements import Given, find_triple
+from panda.cli.memory import Given, find_triple
+from panda.cli.text import read_argument
 from panda.documents.memory_file import is_statement
 from panda.errors import CheckError, NotFoundError, UsageError
 from panda.forgetting.places import Finder, Place, Request
 from panda.forgetting.removal import Removal
-from panda.memory.projection import Projection
-from panda.memory.remembering import Memory
+from panda.memory.files import Projection
+from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
 from panda.storage.layout import Layout
 

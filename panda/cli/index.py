@@ -1,40 +1,237 @@
-"""`panda index rebuild`, `panda index search` and `panda index status`."""
+"""`panda index rebuild`, `search` and `status`, and the encoder that they use."""
 
 import json
 import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from panda.cli.command import excludes, requires
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.index_texts import (
-    hit_rows,
-    hit_value,
-    problem_lines,
-    rebuild_line,
-    rebuild_value,
-    stale_warnings,
-    status_rows,
-    status_value,
-    summary_line,
-)
-from panda.cli.meaning import fill_vectors, opened_meaning
-from panda.cli.option_rules import excludes, requires
-from panda.cli.plain_text import clipped
-from panda.documents.times import parse_time
-from panda.errors import CheckError, UsageError
+from panda.cli.text import clipped, one_line
+from panda.documents.problems import Problem
+from panda.documents.times import parse_time, render_time
+from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
+from panda.models.kept_encoder import KeptEncoder
+from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL, Bounds
-from panda.retrieval.searching import answer_questions, read_questions, search_index
-from panda.storage.index import Index
-from panda.storage.index_rebuild import index_status, rebuild_index
+from panda.retrieval.research import ResearchState
+from panda.retrieval.searching import Hit, answer_questions, read_questions, search_index
+from panda.storage.index import Index, SyncReport
+from panda.storage.index_rebuild import IndexStatus, RebuildReport, index_status, rebuild_index
 from panda.storage.index_scan import count_turns, users_of
 from panda.storage.locks import held_lock
 from panda.storage.turns import TurnStore
+from panda.storage.vector_store import VectorStore
+from panda.trust import open_layers
 
 if TYPE_CHECKING:
     from panda.phases.summarizing import SummaryReport
+
+
+def problem_lines(problems: Iterable[Problem]) -> str:
+    """A line for each file, and its fix below it."""
+    return "".join(
+        f"{one_line(one.where)}: {one_line(one.message)}\n"
+        + (f"  fix: {one_line(one.fix)}\n" if one.fix else "")
+        for one in problems
+    )
+
+
+def stale_warnings(report: SyncReport) -> list[str]:
+    """What a command that read the index has to say about its age and about files that it lacks."""
+    warnings = [f"not in the index: {one.told}" for one in report.problems]
+    if report.behind:
+        changes = "change" if report.behind == 1 else "changes"
+        warnings.append(f"the index is {report.behind} {changes} behind: another process is writing it")
+    return warnings
+
+
+def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
+    """The cells of each hit: score, node, day, header, and why if asked for."""
+    rows: list[tuple[object, ...]] = []
+    for hit in hits:
+        entry = hit.ranked.entry
+        day = entry.at.date().isoformat() if entry.at else None
+        header = one_line(entry.header) + (f" ({_state_text(hit.research)})" if hit.research else "")
+        row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
+        rows.append((*row, _why_text(hit)) if why else row)
+    return rows
+
+
+def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
+    """A hit as a JSON value."""
+    entry, ranked = hit.ranked.entry, hit.ranked
+    value: dict[str, object] = {
+        "node_id": entry.node_id,
+        "source_type": entry.source_type,
+        "turn": entry.number,
+        "session": entry.session,
+        "at": _time(entry.at),
+        "score": round(ranked.score, 4),
+        "header": entry.header,
+    }
+    if hit.research:
+        state = hit.research
+        value["research"] = {
+            "quality": None if state.quality is None else round(state.quality, 2),
+            "expires_at": _time(state.entry.expires_at),
+            "expired": state.is_expired,
+            "low": state.is_low,
+        }
+    if why:
+        bonuses = {name: round(bonus, 3) for name, bonus in ranked.bonuses.items()}
+        value["why"] = {
+            "words": round(ranked.words, 4),
+            "meaning": round(ranked.score - ranked.words, 4),
+            "cosine": None if ranked.cosine is None else round(ranked.cosine, 4),
+            "bm25": round(ranked.bm25, 4),
+            "columns": dict(hit.columns),
+            "bonuses": bonuses,
+        }
+    return value
+
+
+def status_value(status: IndexStatus, missing: int | None) -> dict[str, object]:
+    """The status as a JSON value; *missing* rows lack vectors, None without an encoder."""
+    return {
+        "rows": dict(status.rows),
+        "research": status.research,
+        "size_bytes": status.size_bytes,
+        "vectors": None if missing is None else {"kept": status.vectors, "rows_missing": missing},
+        "fresh": not status.files_behind,
+        "turns_behind": status.turns_behind,
+        "files_behind": status.files_behind,
+        "unreadable": status.unreadable,
+        "rebuilt_at": _time(status.rebuilt_at),
+    }
+
+
+def status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
+    """The same as name and value."""
+    behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
+    return [
+        *((f"rows: {name}", count) for name, count in status.rows.items()),
+        ("research files", status.research),
+        ("size", f"{status.size_bytes / 1e6:.1f} MB"),
+        *([] if missing is None else [("vectors", _vectors_text(status.vectors, missing))]),
+        ("state", behind if status.files_behind else "fresh"),
+        *([("unreadable files", status.unreadable)] if status.unreadable else []),
+        ("last rebuild", _time(status.rebuilt_at) or "never"),
+    ]
+
+
+def _vectors_text(kept: int, missing: int) -> str:
+    return f"{kept:,}" + (f"; {missing:,} rows lack some: panda index rebuild" if missing else "")
+
+
+def rebuild_line(report: RebuildReport) -> str:
+    """What a rebuild did, as one line."""
+    done = f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable"
+    return f"{done}, {report.seconds:.1f} s"
+
+
+def rebuild_value(
+    report: RebuildReport, *, full: bool, summaries: "SummaryReport | None"
+) -> dict[str, object]:
+    """The same as a JSON value, with what the summariser did before."""
+    users = {name: _report_value(one) for name, one in report.users.items()}
+    if summaries is None:
+        return {"full": full, "users": users, "summaries": None}
+    done = {"written": summaries.written, "failed": len(summaries.problems), "left": summaries.left}
+    return {"full": full, "users": users, "summaries": done}
+
+
+def _report_value(report: SyncReport) -> dict[str, Any]:
+    problems = [{"where": one.where, "message": one.message, "fix": one.fix} for one in report.problems]
+    return {"updated": report.updated, "removed": report.removed, "problems": problems}
+
+
+def summary_line(report: "SummaryReport") -> str:
+    """What a run of the summariser did, as one line."""
+    done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
+    return f"{done}, {report.seconds:.1f} s"
+
+
+def _why_text(hit: Hit) -> str:
+    columns = "; ".join(f"{column}: {' '.join(words)}" for column, words in hit.columns.items())
+    bonuses = ", ".join(
+        f"{name} +{bonus:.2f}" if name == "period" else f"{name} ×{bonus:.2f}"
+        for name, bonus in hit.ranked.bonuses.items()
+    )
+    around = "" if columns or hit.ranked.bm25 <= 0 else "neighbouring turns"
+    ranked = hit.ranked
+    cosine = "" if ranked.cosine is None else f" (cosine {ranked.cosine:.2f})"
+    shares = f"words {ranked.words:.2f} + meaning {ranked.score - ranked.words:.2f}{cosine}"
+    return one_line(f"{columns or around} | bm25 {ranked.bm25:.2f} | {bonuses or 'no bonus'} | {shares}")
+
+
+def _state_text(state: ResearchState) -> str:
+    quality = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
+    return ", ".join(
+        [quality, *(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
+    )
+
+
+def _time(moment: datetime | None) -> str | None:
+    return render_time(moment) if moment else None
+
+
+@contextmanager
+def opened_meaning(invocation: Invocation, index: Index) -> Iterator[Meaning | None]:
+    """What finds by meaning; None without an encoder, with a warning if there is one that may not be used."""
+    settings, layout = invocation.settings, invocation.store()
+    with ExitStack() as stack:
+        encoder = None
+        try:
+            layers = invocation.layers or stack.enter_context(open_layers(settings, invocation.environ))
+            encoder = layers.encoder()
+        except (UntrustedError, ModelFileError) as exc:
+            invocation.reporter.warn(f"by words alone, without an encoder: {exc.message}")
+        if encoder is None:
+            yield None
+        else:
+            yield Meaning(KeptEncoder(encoder, VectorStore(layout)), index, layout, settings.clock)
+
+
+def fill_imported(invocation: Invocation, users: Sequence[str]) -> None:
+    """Fill in the first vectors of users who have new turns, and tell how many are missing."""
+    index = Index(invocation.store())
+    with opened_meaning(invocation, index) as meaning:
+        missing = [meaning.fill(user, most=IMPORT_TEXTS) for user in users] if meaning is not None else []
+    index.close()
+    if any(missing):
+        invocation.reporter.warn(say_missing(sum(missing)))
+
+
+def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, full: bool) -> None:
+    """
+    Fill in all vectors that are missing, with a bar; what was kept stays when that is interrupted.
+
+    Args:
+        invocation: The run of the command.
+        index: The index whose rows they are of.
+        users: Whose rows.
+        full: Whether these are all users, and other vectors are dropped.
+    """
+    started = time.monotonic()
+    with opened_meaning(invocation, index) as meaning:
+        if meaning is None:
+            return
+        missing = sum(meaning.count_missing(user) for user in users)
+        with invocation.reporter.progress("vectors", missing) as advance:
+            for user in users:
+                meaning.fill(user, watch=advance)
+        if full:
+            meaning.drop_others(users)
+    if missing:
+        invocation.reporter.step(f"vectors of {missing:,} sources, {time.monotonic() - started:.1f} s")
+
 
 _SUMMARY_CHARS = 100
 

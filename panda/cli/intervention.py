@@ -8,7 +8,7 @@ import typer
 
 from panda.cli.completion import complete_interventions, complete_open_interventions
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.plain_text import clipped
+from panda.cli.text import clipped
 from panda.storage.interventions import (
     DamagedIntervention,
     Intervention,

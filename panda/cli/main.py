@@ -1,37 +1,93 @@
-"""The program `panda`: its table of commands and its entry point."""
+"""The program `panda`: its table of commands, imported when they are called, and its entry point."""
 
 import os
 import signal
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from panda import __version__
 from panda.cli.boundary import Terminated, run
-from panda.cli.group import Entry, LazyGroup, fill_group
+from panda.cli.command import build_command
 from panda.settings import process_environment
 
+
+@dataclass(frozen=True)
+class Entry:
+    """One command of the table."""
+
+    words: str
+    """What the user types, e.g. "models list"."""
+    target: str
+    """Where its function is, "module:function"."""
+    help: str
+    """One line for `panda --help`."""
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command in --help and completion until it is called."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.words.split()[-1], help=entry.help, rich_markup_mode=None)
+        self.entry = entry
+
+    def load(self) -> TyperCommand:
+        """The real command."""
+        module, function = self.entry.target.split(":")
+        return build_command(self.entry.words, getattr(import_module(module), function))
+
+
+class LazyGroup(TyperGroup):
+    """Resolves a command by importing its module."""
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]):  # type: ignore[no-untyped-def,override]  # Typer's own types are private
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+
+
+def fill_group(group: TyperGroup, entries: tuple[Entry, ...], group_help: Mapping[str, str]) -> None:
+    """
+    Put a table's commands into a group, those of two words into groups of their own.
+
+    Args:
+        group: The group of the whole program.
+        entries: The commands, in the order in which --help shows them.
+        group_help: First word to help line, for every first word of two.
+    """
+    for entry in entries:
+        first, *more = entry.words.split()
+        if not more:
+            group.add_command(LazyCommand(entry))
+            continue
+        inner = group.commands.get(first)
+        if not isinstance(inner, LazyGroup):
+            inner = LazyGroup(name=first, help=group_help[first], rich_markup_mode=None)
+            group.add_command(inner)
+        inner.add_command(LazyCommand(entry))
+
+
 COMMANDS = (
-    Entry("init", "panda.cli.init:init", "Create a store; with --demo, one with a demo user's turns."),
+    Entry("init", "panda.cli.store:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
-    Entry("gather", "panda.cli.gather:gather", "Gather the context of a turn and stop."),
+    Entry("gather", "panda.cli.turn:gather", "Gather the context of a turn and stop."),
     Entry("replay", "panda.cli.replay:replay", "Judge saved turns again, or run them again."),
-    Entry("diff", "panda.cli.diff:diff", "Compare two runs, or a run and the saved turns."),
-    Entry("list", "panda.cli.turns:list_turns", "List the saved turns of a user."),
-    Entry("show", "panda.cli.turns:show", "Show a turn, one section of it, or one of its files."),
-    Entry("import", "panda.cli.importing:import_file", "Save turns from a file of JSON lines."),
+    Entry("diff", "panda.cli.replay:diff", "Compare two runs, or a run and the saved turns."),
+    Entry("list", "panda.cli.turn:list_turns", "List the saved turns of a user."),
+    Entry("show", "panda.cli.turn:show", "Show a turn, one section of it, or one of its files."),
+    Entry("import", "panda.cli.store:import_file", "Save turns from a file of JSON lines."),
     Entry("forget", "panda.cli.forget:forget", "Take out of everything what was told."),
-    Entry("validate", "panda.cli.validate:validate", "Check the store, recipes, prompts and models.yaml."),
-    Entry(
-        "synthesize", "panda.cli.synthesize:synthesize_scope", "Show what is known now, contradictions too."
-    ),
+    Entry("validate", "panda.cli.store:validate", "Check the store, recipes, prompts and models.yaml."),
+    Entry("synthesize", "panda.cli.serve:synthesize_scope", "Show what is known now, contradictions too."),
     Entry("serve", "panda.cli.serve:serve", "Answer requests for a synthesis over HTTP."),
-    Entry("mcp", "panda.cli.mcp:mcp", "Serve tools and resources to MCP clients."),
+    Entry("mcp", "panda.cli.serve:mcp", "Serve tools and resources to MCP clients."),
     Entry("compress", "panda.cli.compress:compress", "Bring a document down to a number of tokens."),
     Entry("eval", "panda.cli.eval:eval_recipes", "Measure the choices of recipes on labelled cases."),
     Entry("tune", "panda.cli.eval:tune_recipes", "Fit the choices of recipes to labelled cases."),
@@ -40,20 +96,20 @@ COMMANDS = (
     Entry("memory set", "panda.cli.memory:set_value", "Remember a value."),
     Entry("memory retract", "panda.cli.memory:retract", "Take back what is remembered under a key."),
     Entry("memory history", "panda.cli.memory:history", "Show all that was ever said under a key."),
-    Entry("memory conflicts", "panda.cli.memory_conflicts:conflicts", "List contradictions."),
-    Entry("memory resolve", "panda.cli.memory_conflicts:resolve_conflict", "Settle a contradiction."),
-    Entry("memory lint", "panda.cli.memory_conflicts:lint", "Check the memory for what needs a look."),
-    Entry("memory reflect", "panda.cli.memory_reflect:reflect", "Propose facts from the last turns."),
+    Entry("memory conflicts", "panda.cli.memory:conflicts", "List contradictions."),
+    Entry("memory resolve", "panda.cli.memory:resolve_conflict", "Settle a contradiction."),
+    Entry("memory lint", "panda.cli.memory:lint", "Check the memory for what needs a look."),
+    Entry("memory reflect", "panda.cli.memory:reflect", "Propose facts from the last turns."),
     Entry("memory merge", "panda.cli.memory:merge", "Add another machine's facts."),
     Entry("recipe list", "panda.cli.recipe:list_recipes", "List the recipes in force."),
     Entry("recipe show", "panda.cli.recipe:show", "Show a recipe."),
     Entry(
         "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
     ),
-    Entry("recipe history", "panda.cli.recipe_versions:history", "Show the versions of a recipe."),
-    Entry("recipe rollback", "panda.cli.recipe_versions:rollback", "Put an earlier version into force."),
-    Entry("recipe compare", "panda.cli.recipe_versions:compare", "Run saved turns with two versions."),
-    Entry("recipe failures", "panda.cli.recipe_versions:failures", "Show where a recipe failed."),
+    Entry("recipe history", "panda.cli.recipe:history", "Show the versions of a recipe."),
+    Entry("recipe rollback", "panda.cli.recipe:rollback", "Put an earlier version into force."),
+    Entry("recipe compare", "panda.cli.recipe:compare", "Run saved turns with two versions."),
+    Entry("recipe failures", "panda.cli.recipe:failures", "Show where a recipe failed."),
     Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),
     Entry("index search", "panda.cli.index:search", "Show what the index finds for a query."),
     Entry("index status", "panda.cli.index:status", "Say whether the index is fresh."),
@@ -67,9 +123,9 @@ COMMANDS = (
     Entry("session show", "panda.cli.session:show", "Show what the next turn of a session will know."),
     Entry("session close", "panda.cli.session:close", "Close a session to further turns."),
     Entry("session verify", "panda.cli.session:verify", "Compare sessions with the files of their turns."),
-    Entry("stats", "panda.cli.stats:stats", "Add up the log: validity, confidence, latency, tokens."),
-    Entry("trust", "panda.cli.trust:trust", "Let the project's files and links reach out."),
-    Entry("config show", "panda.cli.config:show", "Show every setting and where it came from."),
+    Entry("stats", "panda.cli.log:stats", "Add up the log: validity, confidence, latency, tokens."),
+    Entry("trust", "panda.cli.settings:trust", "Let the project's files and links reach out."),
+    Entry("config show", "panda.cli.settings:show", "Show every setting and where it came from."),
     Entry("models list", "panda.cli.models:list_models", "List the models and the layers they serve."),
     Entry("models check", "panda.cli.models:check", "Load each local model and run one token through it."),
 )

@@ -1,37 +1,352 @@
-"""`panda memory list`, `get`, `set`, `retract`, `history` and `merge`."""
+"""`panda memory`."""
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
+from panda.cli.command import excludes
 from panda.cli.completion import complete_memory_keys
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.input_text import read_argument
-from panda.cli.memory_statements import Given, find_triple, make_statement, read_statements, read_value
-from panda.cli.memory_texts import (
-    HISTORY_COLUMNS,
-    LIST_COLUMNS,
-    assertion_data,
-    history_row,
-    list_row,
-    remembered_data,
-)
-from panda.errors import LockHeldError, NotFoundError, StoreError, UsageError
-from panda.memory.assertions import Assertion, Statement
-from panda.memory.keys import memory_key
-from panda.memory.merging import merge_files
-from panda.memory.projection import Projection
-from panda.memory.remembered import load_remembered
-from panda.memory.remembering import Memory
+from panda.cli.text import clipped, read_argument
+from panda.documents.memory_file import render_value
+from panda.documents.sentences import one_line
+from panda.documents.times import parse_time, render_time
+from panda.errors import CheckError, FileFormatError, LockHeldError, NotFoundError, StoreError, UsageError
+from panda.memory.confidence import MISSING, SAID_BY_USER, level
+from panda.memory.conflicts import Contradiction, find_contradictions, resolve
+from panda.memory.fact import SCOPES, Assertion, Statement, read_scope
+from panda.memory.files import Projection
+from panda.memory.keys import file_value, is_system, memory_key, split_key, typed_value
+from panda.memory.lint import Finding, lint_memory
+from panda.memory.memory import Memory, Remembered, load_remembered
+from panda.memory.merge import merge_files
+from panda.memory.proposals import Proposal
+from panda.memory.staging import Kind
+from panda.memory.value import VALUE_TYPES, FactValue, entity_name, parse_value
+from panda.storage.files import parse_json
 from panda.storage.layout import Layout
+
+_FIELDS = ("key", "value", "kind", "scope", "entity", "type", "valid_until")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options of a statement as given; None where one is not."""
+
+    kind: str | None = None
+    """preference or fact."""
+    scope: str | None = None
+    """local, team, company or public."""
+    entity: str | None = None
+    """Whom or what it is about."""
+    type: str | None = None
+    """Type of the value."""
+    valid_until: str | None = None
+    """The last instant at which it holds."""
+
+
+def find_triple(key: str, given: Given, user: str, where: str = "KEY") -> tuple[str, str, str]:
+    """
+    Scope, entity and relation of a key.
+
+    Args:
+        key: A relation, or `entity#relation`.
+        given: Its scope and entity, if given.
+        user: Whose memory; the entity if no other is named.
+        where: For errors.
+
+    Raises:
+        UsageError: A blank key or entity, one of panda's own, or no scope.
+    """
+    try:
+        scope = read_scope(given.scope or "local")
+        if given.entity is not None:
+            entity, relation = entity_name(given.entity), one_line(key)
+        else:
+            entity, relation = split_key(one_line(key), _kind(given, key, user), user)
+    except ValueError as exc:
+        fix = f"scopes are {', '.join(SCOPES)}; an entity names who or what it is about"
+        raise UsageError(str(exc), where=where, fix=fix) from exc
+    if not relation or is_system(relation) or is_system(entity):
+        raise UsageError(f"{relation!r} is no key for a memory", where=where, fix="use a word such as budget")
+    return scope, entity, relation
+
+
+def _kind(given: Given, key: str, user: str) -> Kind:
+    """The kind as given; else a preference if it is about the user in the local scope."""
+    if given.kind is not None:
+        return cast(Kind, given.kind)
+    about_user = given.entity is None and split_key(one_line(key), "fact", user)[0] == f"user:{user}"
+    return "preference" if about_user and given.scope in (None, "local") else "fact"
+
+
+def make_statement(
+    key: str, value: FactValue, given: Given, user: str, *, where: str | None = None
+) -> Statement:
+    """
+    What the user says, as memory takes it.
+
+    Args:
+        key: As for find_triple.
+        value: Typed.
+        given: The options.
+        user: Whose memory.
+        where: Line of a file, for errors; None names the option.
+
+    Raises:
+        UsageError: As for find_triple; a preference of somebody else, or an end that is no date.
+    """
+    kind = _kind(given, key, user)
+    if kind not in ("preference", "fact"):
+        raise UsageError(f"{kind!r} is no kind", where=where or "--kind", fix="preference or fact")
+    scope, entity, relation = find_triple(key, given, user, where or "KEY")
+    if kind == "preference" and entity != f"user:{user}":
+        raise UsageError(
+            f"a preference is the user's own, not one of {entity}",
+            where=where or "--kind",
+            fix="use --kind fact",
+        )
+    return Statement(
+        kind=kind,
+        entity=entity,
+        relation=relation,
+        value=value,
+        source=f"user:{user}",
+        confidence=SAID_BY_USER,
+        scope=scope,
+        valid_until=_instant(given.valid_until, where or "--valid-until"),
+    )
+
+
+def _instant(text: str | None, where: str) -> datetime | None:
+    try:
+        return parse_time(text) if text is not None else None
+    except ValueError as exc:
+        raise UsageError(f"{text!r} is no date", where=where, fix="give one as 2026-01-04T12:00:00Z") from exc
+
+
+def read_value(words: Sequence[str], type_: str | None) -> FactValue:
+    """
+    The value that words on the command line stand for.
+
+    Args:
+        words: One, several for a list, none for null.
+        type_: Its type; None is a string, or a list of strings if there are several words.
+
+    Raises:
+        UsageError: No such type, or the words are none of that type.
+
+    >>> read_value(["900"], "number").to_json(), read_value(["a", "b"], None).to_json()
+    ({'type': 'number', 'v': 900}, {'type': 'list', 'v': ['a', 'b']})
+    """
+    kind = type_ or ("string" if len(words) == 1 else "list")
+    if kind not in VALUE_TYPES:
+        raise UsageError(f"{kind!r} is no type", where="--type", fix=f"one of {', '.join(VALUE_TYPES)}")
+    if any(not word.strip() for word in words) or (not words and kind != "null"):
+        raise UsageError("the value is blank", where="VALUE", fix="say what to remember")
+    if (kind == "null") == bool(words) or (kind != "list" and len(words) > 1):
+        fix = "leave the value out" if kind == "null" else "give one value, or --type list"
+        raise UsageError(f"{len(words)} values for the type {kind}", where="VALUE", fix=fix)
+    raw: dict[str, object] = {"type": kind}
+    if kind != "null":
+        raw["v"] = list(words) if kind == "list" else _plain(words[0], kind)
+    try:
+        return parse_value(raw)
+    except ValueError as exc:
+        raise UsageError(str(exc), where="VALUE", fix=f"give a {kind}, or another --type") from exc
+
+
+def _plain(word: str, kind: str) -> object:
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(word.lower(), word)
+    if kind == "number":
+        try:
+            number = float(word)
+        except ValueError:
+            return word
+        whole = word.lstrip("+-").isdecimal()
+        return int(word) if whole else number if math.isfinite(number) else word
+    return word
+
+
+def read_statements(text: str, given: Given, user: str) -> list[Statement]:
+    """
+    Statements of JSON lines.
+
+    Args:
+        text: An object a line: key and value, and what the options of `panda memory set` are called. The
+            value is a JSON value or a typed one, `{"type": "ref", "v": "…"}`.
+        given: The options, for lines that do not say otherwise.
+        user: Whose memory.
+
+    Raises:
+        UsageError: A line that says something impossible; names it.
+        FileFormatError: A line that is no JSON.
+    """
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"stdin:{number}"
+            found.append(_read_line(parse_json(line, where="stdin", line=number), given, user, where))
+    return found
+
+
+def _read_line(raw: Any, given: Given, user: str, where: str) -> Statement:
+    if not isinstance(raw, dict) or not isinstance(raw.get("key"), str) or "value" not in raw:
+        raise UsageError("no object with key and value", where=where, fix='as {"key": "pet", "value": "cat"}')
+    unknown = [name for name in raw if name not in _FIELDS]
+    if unknown:
+        raise UsageError(f"unknown field {unknown[0]!r}", where=where, fix=f"fields are {', '.join(_FIELDS)}")
+    options = {name: raw.get(name) or getattr(given, name) for name in _FIELDS[2:]}
+    for name, option in options.items():
+        if option is not None and not isinstance(option, str):
+            raise UsageError(f"{name} is no text: {option!r}", where=where)
+    return make_statement(
+        raw["key"], _json_value(raw["value"], options["type"], where), Given(**options), user, where=where
+    )
+
+
+def _json_value(raw: Any, type_: str | None, where: str) -> FactValue:
+    try:
+        if isinstance(raw, dict):
+            return parse_value(raw)
+        if type_ is not None and raw is not None:
+            return parse_value({"type": type_, "v": raw})
+        if isinstance(raw, list):
+            return parse_value({"type": "list", "v": raw})
+        value = typed_value(raw)
+    except (ValueError, FileFormatError) as exc:
+        raise UsageError(str(exc), where=where) from exc
+    if isinstance(value.v, str) and not value.v.strip():
+        raise UsageError("the value is blank", where=where, fix="say what to remember")
+    return value
+
+
+LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
+HISTORY_COLUMNS = ("time", "value", "confidence", "source", "until", "clock", "id")
+CONFLICT_COLUMNS = ("id", "scope", "key", "holds", "confidence", "against", "its confidence", "facts")
+LINT_COLUMNS = ("rule", "scope", "key", "finding")
+_VALUE_CHARS = 60
+
+
+def _shown(value: FactValue) -> str:
+    return clipped(render_value(file_value(value)), _VALUE_CHARS)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return render_time(moment) if moment else None
+
+
+def list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
+    """A row of `panda memory list`."""
+    confidence = one.confidence(now, missing=MISSING)
+    return (
+        one.key,
+        clipped(one.text, _VALUE_CHARS),
+        f"{confidence:.2f}",
+        level(confidence),
+        _time(one.at),
+        one.source,
+        one.kind,
+        one.scope,
+        _note(one),
+    )
+
+
+def _note(one: Remembered) -> str | None:
+    if one.expired:
+        return "expired"
+    if one.alternative is not None:
+        rival = one.alternative
+        return f"contradicted: {_shown(rival.value)} ({rival.confidence:.2f}, {rival.source})"
+    return "typed by hand, not taken in yet" if one.fact is None else None
+
+
+def remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
+    """What holds, as plain JSON values."""
+    confidence = one.confidence(now, missing=MISSING)
+    rival = one.alternative
+    return {
+        "key": one.key,
+        "kind": one.kind,
+        "scope": one.scope,
+        "entity": one.entity,
+        "relation": one.relation,
+        "value": file_value(one.value),
+        "type": one.value.type,
+        "confidence": round(confidence, 4),
+        "level": level(confidence),
+        "start_confidence": one.start,
+        "content_type": one.content_type,
+        "updated_at": _time(one.at),
+        "source": one.source,
+        "source_turn": one.source_turn,
+        "valid_until": _time(one.fact.valid_until) if one.fact else None,
+        "hlc": one.fact.hlc if one.fact else None,
+        "id": one.fact.id if one.fact else None,
+        "expired": one.expired,
+        "contradicted": rival is not None,
+        "alt_value": file_value(rival.value) if rival else None,
+        "alt_confidence": rival.confidence if rival else None,
+    }
+
+
+def assertion_data(one: Assertion, user: str) -> dict[str, object]:
+    """An assertion as plain JSON values: its line in the log, and its key."""
+    return {"key": memory_key(one.fact.entity, one.fact.relation, user), **one.to_json()}
+
+
+def history_row(one: Assertion) -> tuple[object, ...]:
+    """A row of `panda memory history`."""
+    confidence = "retracted" if one.fact.confidence == 0 else f"{one.fact.confidence:.2f}"
+    until = _time(one.fact.valid_until)
+    value = _shown(one.fact.value)
+    return _time(one.asserted_at), value, confidence, one.fact.source, until, one.fact.hlc, one.fact.id
+
+
+def conflict_row(one: Contradiction, user: str) -> tuple[object, ...]:
+    """A row of `panda memory conflicts`."""
+    winner, rival = one.winner.fact, one.rival.fact
+    return (
+        one.conflict_id,
+        one.triple[0],
+        memory_key(one.triple[1], one.triple[2], user),
+        _shown(winner.value),
+        f"{winner.confidence:.2f}",
+        _shown(rival.value),
+        f"{rival.confidence:.2f}",
+        f"{winner.id} {rival.id}",
+    )
+
+
+def conflict_data(one: Contradiction, user: str) -> dict[str, object]:
+    """A contradiction as plain JSON values."""
+    return {
+        "conflict_id": one.conflict_id,
+        "key": memory_key(one.triple[1], one.triple[2], user),
+        "scope": one.triple[0],
+        "fact_a": one.winner.to_json(),
+        "fact_b": one.rival.to_json(),
+    }
+
+
+def finding_row(one: Finding) -> tuple[object, ...]:
+    """A row of `panda memory lint`."""
+    return one.rule, one.scope, one.key, one.message
+
 
 _READER_WAIT_SECONDS = 2.0
 _AT_ONCE = 20
 
-Kind = Annotated[str | None, typer.Option(help="preference or fact.", metavar="KIND")]
+_KindOption = Annotated[str | None, typer.Option(help="preference or fact.", metavar="KIND")]
 Scope = Annotated[str | None, typer.Option(help="local, team, company or public.", metavar="SCOPE")]
 Entity = Annotated[
     str | None, typer.Option(help="Whom or what it is about; the user if left out.", metavar="NAME")
@@ -75,7 +390,7 @@ def read_memory(invocation: Invocation) -> Projection:
 
 def list_all(
     invocation: Invocation,
-    kind: Kind = None,
+    kind: _KindOption = None,
     scope: Scope = None,
     entity: Entity = None,
 ) -> Result:
@@ -131,7 +446,7 @@ def set_value(
     value: Annotated[
         list[str] | None, typer.Argument(help="The value; several make a list.", metavar="VALUE…")
     ] = None,
-    kind: Kind = None,
+    kind: _KindOption = None,
     scope: Scope = None,
     entity: Entity = None,
     type_: Annotated[
@@ -243,3 +558,130 @@ def merge(
         "known": merged.known,
     }
     return Result(data)
+
+
+def conflicts(invocation: Invocation) -> Result:
+    """
+    List the contradictions that stand: what holds, and what speaks against it.
+
+    Example: panda memory conflicts
+    """
+    settings = invocation.settings
+    found = find_contradictions(read_memory(invocation).log, settings.clock())
+    if not found:
+        invocation.reporter.step("no contradictions")
+    data = {"user": settings.user, "conflicts": [conflict_data(one, settings.user) for one in found]}
+    return Result(data, Table(CONFLICT_COLUMNS, [conflict_row(one, settings.user) for one in found]))
+
+
+@excludes("winner", "value", "type_")
+def resolve_conflict(
+    invocation: Invocation,
+    conflict: Annotated[
+        str,
+        typer.Argument(
+            help="Id of a contradiction or its beginning, or a key: all of that key.", metavar="CONFLICT"
+        ),
+    ],
+    winner: Annotated[
+        str | None, typer.Option(help="Id of the fact that is right, or its beginning.", metavar="ID")
+    ] = None,
+    value: Annotated[
+        list[str] | None, typer.Option(help="What is right instead; several make a list.", metavar="V")
+    ] = None,
+    type_: Annotated[
+        str | None,
+        typer.Option("--type", help="Type of the value; that of the winner if left out.", metavar="TYPE"),
+    ] = None,
+) -> Result:
+    """
+    Settle a contradiction. Both facts stay in the history.
+
+    Example: panda memory resolve conflict-0123456789ab --winner fact-89abcdef01234567
+    """
+    settings = invocation.settings
+    if winner is None and not value:
+        raise UsageError("give --winner or --value, one of the two", where="--winner", fix="see --help")
+    chosen = partial(_value, value, type_) if value else None
+    resolution, records = resolve(
+        memory_of(invocation), conflict, settings.clock(), winner=winner, value=chosen
+    )
+    invocation.reporter.step(f"settled: {len(records)}")
+    data = {
+        "user": settings.user,
+        "resolution": assertion_data(resolution, settings.user),
+        "conflicts": [one.to_json() for one in records],
+    }
+    return Result(data)
+
+
+def _value(words: Sequence[str], type_: str | None, one: Contradiction) -> FactValue:
+    """The value that is right; of the winner's type unless a type is given, or it cannot be."""
+    return read_value(words, type_ or (one.winner.fact.value.type if len(words) == 1 else None))
+
+
+def lint(
+    invocation: Invocation,
+    within: Annotated[
+        float, typer.Option(help="What expires within so many days is soon expiring.", min=0, metavar="DAYS")
+    ] = 7,
+) -> Result:
+    """
+    Check the memory: contradictions, what has expired or soon will, what a retraction left alone, references
+    to nothing. Ends with 3 if it finds something.
+
+    Example: panda memory lint --within 30
+    """
+    settings = invocation.settings
+    state = read_memory(invocation)
+    findings = lint_memory(state.log, settings.user, settings.clock(), within_days=within)
+    data = {"user": settings.user, "findings": [vars(one) for one in findings]}
+    if not findings:
+        return Result(data)
+    counts = ", ".join(f"{count} {rule}" for rule, count in Counter(one.rule for one in findings).items())
+    error = CheckError(f"findings in the memory of {settings.user}: {counts}")
+    return Result(data, Table(LINT_COLUMNS, [finding_row(one) for one in findings]), error=error)
+
+
+_COLUMNS = ("status", "key", "value", "turn", "batches", "until")
+
+
+def reflect(
+    invocation: Invocation,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it; write nothing.")] = False,
+) -> Result:
+    """
+    Propose facts about the user from what they said in their last ten approved turns.
+
+    A proposal becomes a fact of confidence .60 once a second batch, with a new turn in it, agrees; after 30
+    days it is dropped. What memory holds or the user has taken back is not proposed.
+
+    Example: panda memory reflect --dry-run
+    """
+    from panda.app import build
+    from panda.proposing import reflect as reflect_on
+
+    settings, reporter = invocation.settings, invocation.reporter
+    store = invocation.store() if dry_run else invocation.store_for_writing()
+    app = build(settings, store, invocation.environ, invocation.layers)
+    done = reflect_on(
+        app,
+        memory_of(invocation, store),
+        dry_run=dry_run,
+        warn=reporter.warn,
+        judging=lambda text: reporter.step(f"judging: {text}"),
+    )
+    reporter.step(f"read {len(done.turns)} turns; kept {len(done.appended)}")
+    data = {
+        "user": settings.user,
+        "dry_run": dry_run,
+        "turns": list(done.turns),
+        "proposals": [one.to_json() for one in done.proposals],
+        "appended": [assertion_data(one, settings.user) for one in done.appended],
+    }
+    return Result(data, Table(_COLUMNS, [_row(one) for one in done.proposals]))
+
+
+def _row(one: Proposal) -> tuple[object, ...]:
+    until = render_time(one.expires_at) if one.status == "proposed" else None
+    return one.status, one.relation, one.value, one.source_turn, len(one.batches), until

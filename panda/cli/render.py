@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from panda.cli.plain_text import cell_text
+from panda.cli.text import cell_text
 from panda.documents.escaping import visible
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?^)---$", re.DOTALL | re.MULTILINE)

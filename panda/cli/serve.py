@@ -1,15 +1,107 @@
-"""`panda serve`."""
+"""`panda synthesize`, `serve` and `mcp`: what is known within a scope, on stdout and to clients."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from panda.cli.contract import Invocation, Result, Stream
-from panda.cli.option_rules import excludes
-from panda.cli.synthesize import FACTS_HELP, open_source
-from panda.memory.scope_reading import FactSource
+from panda.cli.command import excludes, requires
+from panda.cli.contract import Invocation, Result, Stream, Table
+from panda.documents.memory_file import render_value
+from panda.memory.fact import SCOPES, Fact
+from panda.memory.fact_source import FactSource, file_source, memory_source
+from panda.memory.synthesis import CONTRADICTED, Entry, Envelope, parse_request, synthesize
+from panda.trust import open_layers
+
+if TYPE_CHECKING:
+    from panda.serving.mcp_server import McpServer
+
+FACTS_HELP = 'Facts of this file, {"facts": […], "conflicts": […]}, not the memory of the user.'
+_COLUMNS = ("entity", "relation", "value", "conf.", "", "other value", "conf.")
+
+
+@excludes("facts", "user", fix="leave it out: the facts are those of the file")
+def synthesize_scope(
+    invocation: Invocation,
+    scope: Annotated[
+        str,
+        typer.Option(
+            help=f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}, matched exactly.",
+            metavar="SCOPE",
+            autocompletion=lambda: list(SCOPES),
+        ),
+    ],
+    entity: Annotated[
+        str | None, typer.Option(help="Only this one, as user:default.", metavar="NAME")
+    ] = None,
+    relation: Annotated[str | None, typer.Option(help="Only this one, as budget.", metavar="NAME")] = None,
+    min_confidence: Annotated[
+        float | None, typer.Option(help="Leave out what is less certain, 0 to 1.", metavar="C")
+    ] = None,
+    include_expired: Annotated[
+        bool, typer.Option("--include-expired", help="Count facts past their valid_until too.")
+    ] = False,
+    as_of: Annotated[
+        str | None, typer.Option(help="Judge by this instant what has expired.", metavar="TIME")
+    ] = None,
+    facts: Annotated[Path | None, typer.Option(help=FACTS_HELP, metavar="FILE.json")] = None,
+) -> Result:
+    """
+    Show what is known now within a scope: for each entity and relation the most credible value, and where
+    another fact says otherwise, both.
+
+    Example: panda synthesize --scope local --entity user:default --min-confidence 0.5
+    """
+    given = {"scope": scope, "entity": entity, "relation": relation, "min_confidence": min_confidence}
+    given |= {"include_expired": include_expired, "as_of": as_of}
+    request = parse_request(given, where="--")
+    stored = open_source(invocation, facts).load()
+    envelope = synthesize(*stored, request, now=invocation.settings.clock())
+    invocation.reporter.step(_counts(envelope))
+    return Result(envelope.to_json(), Table(_COLUMNS, list(_rows(envelope))))
+
+
+def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
+    """
+    Where the facts come from.
+
+    Args:
+        invocation: The run of a command.
+        facts: The file that `--facts` names; None for the memory of the user.
+
+    Raises:
+        NotFoundError: There is no store.
+    """
+    if facts is not None:
+        return file_source(facts)
+    return memory_source(invocation.store(), invocation.settings.user, invocation.settings.clock)
+
+
+def _counts(envelope: Envelope) -> str:
+    parts = [f"{envelope.fact_count:,} facts", f"{len(envelope.summary):,} entries"]
+    if envelope.contradiction_count:
+        parts.append(f"{envelope.contradiction_count:,} contradicted")
+    if envelope.filtered_count:
+        parts.append(f"{envelope.filtered_count:,} left out as less certain")
+    return f"scope {envelope.scope}: {', '.join(parts)}"
+
+
+def _rows(envelope: Envelope) -> Iterator[tuple[object, ...]]:
+    for entry in envelope.summary:
+        winner, other = entry.winner, entry.alternative
+        rest = (CONTRADICTED, _text(other, entry), other.confidence) if other else (None, None, None)
+        yield entry.entity, entry.relation, _text(winner, entry), winner.confidence, *rest
+
+
+def _text(fact: Fact, entry: Entry) -> str:
+    """A value as people read it; with its type where two values would look the same."""
+    text, other = render_value(fact.value.v), entry.alternative
+    alike = other is not None and render_value(other.value.v) == render_value(entry.winner.value.v)
+    return f"{text} ({fact.value.type})" if alike else text
+
 
 HOST_HELP = "Name or address to listen on; other than this machine's own only with PANDA_TOKEN set."
 
@@ -50,3 +142,60 @@ def _served(invocation: Invocation, source: FactSource, host: str, port: int) ->
 def read_token(invocation: Invocation) -> str | None:
     """The token that clients must send; None if PANDA_TOKEN is unset or empty."""
     return invocation.environ.get("PANDA_TOKEN") or None
+
+
+_STOP_SECONDS = 2  # clients keep a stream open, which would never end by itself
+
+
+@requires("host", "http", True)
+@requires("port", "http", True)
+def mcp(
+    invocation: Invocation,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not on stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option(help=f"With --http. {HOST_HELP}", metavar="HOST")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="With --http; 0 for any free one.", min=0, max=65535, metavar="N")
+    ] = 8766,
+    facts: Annotated[Path | None, typer.Option(help=FACTS_HELP, metavar="FILE.json")] = None,
+) -> Result:
+    """
+    Serve tools and resources over the Model Context Protocol: synthesize_scope, search_turns, gather_context,
+    run_turn; memory and turns to read. Ends with its client, or at Ctrl-C.
+
+    Example: panda mcp --user demo
+    """
+    invocation = replace(invocation, new_user=True)  # a client may ask the first turn of a user
+    source = open_source(invocation, facts)
+    source.load()  # a broken file is told now, not to the first client
+    if http:
+        return Result(None, Stream(_over_http(invocation, source, host, port)))
+    return Result(None, Stream(_over_stdio(invocation, source)))
+
+
+def _over_stdio(invocation: Invocation, source: FactSource) -> Iterator[tuple[str]]:
+    """No rows: standard output belongs to the protocol."""
+    _server(invocation, source).serve_stdio()
+    yield from ()
+
+
+def _over_http(invocation: Invocation, source: FactSource, host: str, port: int) -> Iterator[tuple[str]]:
+    from panda.serving.guard import Limits
+    from panda.serving.listening import serve_http
+
+    limits, token = Limits(stop_seconds=_STOP_SECONDS), read_token(invocation)
+    application = _server(invocation, source).application(host)
+    served = serve_http(application, host=host, port=port, token=token, limits=limits, lifespan=True)
+    for address in served:
+        invocation.reporter.step(f"listening on {address}/mcp; Ctrl-C stops")
+        yield (f"{address}/mcp",)
+
+
+def _server(invocation: Invocation, source: FactSource) -> "McpServer":
+    """A server whose tools share their models."""
+    from panda.cli.mcp_tools import CommandTools, UserResources
+    from panda.serving.mcp_server import McpServer
+
+    # never closed: when the process ends, the thread of a turn may still use them
+    layers = open_layers(invocation.settings, invocation.environ)
+    tools = CommandTools(replace(invocation, layers=layers), source, Lock())
+    return McpServer(tools.listed(), UserResources(invocation))

@@ -7,16 +7,23 @@ import typer
 
 from panda.cli.completion import complete_sessions
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.plain_text import clipped
+from panda.cli.text import clipped
 from panda.documents.problems import Problem
 from panda.documents.times import render_time
 from panda.errors import CheckError, NotFoundError, PandaError
-from panda.session.closing import close_session, closed_at, reopen_session
+from panda.session.carry import FIELDS
 from panda.session.decoding import encode
-from panda.session.fields import FIELDS
+from panda.session.file import (
+    Session,
+    close_session,
+    closed_at,
+    open_session,
+    reopen_session,
+    saved_turns,
+    session_ids,
+    verify_session,
+)
 from panda.session.lines import field_rows
-from panda.session.session_file import Session, open_session, saved_turns, session_ids
-from panda.session.verifying import verify_session
 from panda.storage.layout import Layout
 from panda.storage.locks import held_lock
 from panda.storage.names import check_id

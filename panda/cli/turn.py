@@ -1,22 +1,34 @@
-"""`panda turn`: answer a query from the store."""
+"""`panda turn`, `gather`, `list` and `show`."""
 
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from panda.cli.completion import complete_sessions, complete_unfinished_turns
-from panda.cli.contract import Invocation, Markdown, Result, Table
-from panda.cli.input_text import read_argument
-from panda.cli.option_rules import excludes
+from panda.cli.command import excludes
+from panda.cli.completion import (
+    complete_sessions,
+    complete_turns,
+    complete_unfinished_turns,
+    complete_ungathered_turns,
+)
+from panda.cli.contract import Document, Invocation, Markdown, Result, Table
+from panda.cli.text import clipped, read_argument
+from panda.documents.sections import SECTIONS
+from panda.documents.times import render_time
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
-from panda.storage.layout import IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
+from panda.storage.layout import CONTEXT_MD, IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
+from panda.storage.turn_excerpts import read_section, read_turn_file
 from panda.storage.turn_folder import TurnFolder
 from panda.storage.turn_images import load_picture
+from panda.storage.turn_rows import TurnRow, list_rows
+from panda.storage.turns import TurnStore
 
-if TYPE_CHECKING:  # imported when a turn runs: help must not wait for the phases
+if TYPE_CHECKING:
     from panda.app import App
+    from panda.gathering import Look, Until
     from panda.phases.contract import Phase
     from panda.phases.turn import Turn
 
@@ -196,3 +208,193 @@ def _result(invocation: Invocation, data: dict[str, Any], error: PandaError | No
                 invocation.reporter.step(line)
         return Result(data, error=_not_approved(data))
     return Result(data, Markdown(data["response"]))
+
+
+_PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
+
+
+@excludes("turn", "query", "session", "mode", "seed", fix="leave it out: a turn that is there has its own")
+@excludes("plan", "draft", fix="--plan stops before the draft: leave one of the two out")
+def gather(
+    invocation: Invocation,
+    turn: Annotated[
+        int | None,
+        typer.Argument(
+            help="A turn whose context is not gathered yet.",
+            min=1,
+            metavar="TURN",
+            autocompletion=complete_ungathered_turns,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Begin a new turn with this query; - reads it.", metavar="TEXT|-")
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the retrieval plan and stop.")] = False,
+    draft: Annotated[bool, typer.Option("--draft", help="Print §2 without committing it.")] = False,
+    session: Annotated[
+        str | None,
+        typer.Option(help="Session of a new turn.", metavar="ID", autocompletion=complete_sessions),
+    ] = None,
+    mode: Annotated[str, typer.Option(help="chat or code, for a new turn.", metavar="MODE")] = "chat",
+    seed: Annotated[int | None, typer.Option(help="Seed of every model call.", metavar="N")] = None,
+) -> Result:
+    """
+    Gather the context of a turn and stop; `panda turn --resume TURN` goes on.
+
+    Example: panda gather --query "what were the specs on that Lenovo?" --user demo
+    """
+    from panda.app import build
+    from panda.gathering import check_gatherable
+
+    _check_turn_or_query(turn, query)
+    store = invocation.store_for_writing()
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
+    until: Until = "plan" if plan else "draft" if draft else "commit"
+    if turn is None:
+        text = read_query(query or "", invocation.stdin)
+        with app.hold_session(invocation.settings.session, waiting(invocation)):
+            return _run_gathering(invocation, app, app.start_turn(text, mode), until)
+    check_gatherable(app, turn)
+    with app.hold_session(app.store.open(turn).read_metadata().session_id, waiting(invocation)):
+        check_gatherable(app, turn)
+        return _run_gathering(invocation, app, app.resume_turn(turn), until)
+
+
+def _check_turn_or_query(turn: int | None, query: str | None) -> None:
+    if turn is None and query is None:
+        fix = 'as in panda gather --query "What …?"'
+        raise UsageError("give a TURN or --query, one of the two", where="TURN", fix=fix)
+
+
+def _run_gathering(invocation: Invocation, app: "App", running: "Turn", until: "Until") -> Result:
+    from panda.gathering import gather as gather_turn
+
+    watch = watching(invocation, running)
+    error: PandaError | None = None
+    look: Look | None = None
+    started = time.monotonic()
+    try:
+        look = gather_turn(app, running, until, watch)
+    except (HaltError, FileFormatError) as exc:
+        error = exc
+    seconds = round(time.monotonic() - started, 3)
+    for warning in running.warnings:
+        invocation.reporter.warn(warning)
+    return _gathered_result(_gathered_data(running, look, seconds), look, error)
+
+
+def _gathered_data(running: "Turn", look: "Look | None", seconds: float) -> dict[str, Any]:
+    metadata = running.folder.read_metadata()
+    gathered = (look.gathered if look else None) or {}
+    verdict = gathered.get("verdict") or {}
+    return {
+        "turn": running.turn,
+        "turn_dir": str(running.folder.paths.directory),
+        "status": metadata.status,
+        "plan": look.plan if look else None,
+        "documents": gathered.get("documents"),
+        "section": look.section if look else None,
+        "sections": gathered.get("sections"),
+        "verdict": verdict.get("status"),
+        "issues": verdict.get("issues", []),
+        "gaps": gathered.get("gaps"),
+        "stale": gathered.get("stale"),
+        "metrics": gathered.get("metrics"),
+        "question": metadata.question,
+        "warnings": running.warnings,
+        "intervention": metadata.intervention,
+        "seconds": seconds,
+    }
+
+
+def _gathered_result(data: dict[str, Any], look: "Look | None", error: PandaError | None) -> Result:
+    if error is not None or look is None:
+        return Result(data, error=error)
+    if data["status"] == "clarify":
+        return Result(data, str(data["question"]), exit_code=CLARIFY)
+    if look.section is not None:
+        return Result(data, Document((look.section + "\n").encode("utf-8")))
+    rows = [
+        (one["node_id"], "yes" if one["chosen"] else "", one["by"], one["score"], one.get("index"))
+        for one in (look.plan or {}).get("candidates", ())
+    ]
+    return Result(data, Table(_PLAN_COLUMNS, rows))
+
+
+_QUERY_CHARS = 60
+
+
+def list_turns(
+    invocation: Invocation,
+    session: Annotated[
+        str | None, typer.Option(help="Only this session.", metavar="ID", autocompletion=complete_sessions)
+    ] = None,
+    limit: Annotated[int, typer.Option(help="The newest so many; 0 for all.", min=0)] = 20,
+) -> Result:
+    """
+    List the saved turns of a user, newest last.
+
+    Example: panda list --session default --limit 5
+    """
+    settings = invocation.settings
+    store = TurnStore(invocation.store(), settings.user, settings.clock)
+    rows = list_rows(store, session=session, limit=limit + 1 if limit else None)
+    more, rows = (True, rows[-limit:]) if limit and len(rows) > limit else (False, rows)
+    if more:
+        invocation.reporter.step(f"the newest {limit}, and at least 1 more: --limit 0 shows all")
+    for row in rows:
+        if row.problem:
+            invocation.reporter.warn(f"turn {row.number}: {row.problem.message}")
+    if not rows:
+        invocation.reporter.step(f"user {settings.user} has no turns in {settings.root}")
+    table = Table(
+        ("turn", "time", "session", "status", "query"),
+        [(r.number, _row_time(r), r.session, r.status, clipped(r.query or "", _QUERY_CHARS)) for r in rows],
+    )
+    return Result({"user": settings.user, "turns": [_row_data(row) for row in rows], "more": more}, table)
+
+
+def show(
+    invocation: Invocation,
+    turn: Annotated[
+        int,
+        typer.Argument(help="Number of the turn.", min=1, metavar="TURN", autocompletion=complete_turns),
+    ],
+    section: Annotated[
+        int | None,
+        typer.Option(help="Only this section of context.md.", min=0, max=len(SECTIONS) - 1, metavar="N"),
+    ] = None,
+    file: Annotated[
+        str, typer.Option(help="Another file of the turn, e.g. response.md.", metavar="NAME")
+    ] = CONTEXT_MD,
+) -> Result:
+    """
+    Show a turn: rendered on a terminal, exactly as it is on disk when piped.
+
+    Example: panda show 813 --section 2 --user demo
+    """
+    settings = invocation.settings
+    if section is not None and file != CONTEXT_MD:
+        raise UsageError("--section goes with context.md only", where=f"--file {file}", fix="leave one out")
+    folder = TurnStore(invocation.store(), settings.user, settings.clock).open(turn)
+    if section is None:
+        content = read_turn_file(folder, file)
+    else:
+        content = read_section(folder, section).encode("utf-8")
+    document = Document(content, markdown=file.endswith(".md"))
+    return Result({"turn": turn, "section": section, "file": file, "text": document.text}, document)
+
+
+def _row_time(row: TurnRow) -> str | None:
+    return render_time(row.at) if row.at else None
+
+
+def _row_data(row: TurnRow) -> dict[str, object]:
+    return {
+        "turn": row.number,
+        "time": _row_time(row),
+        "session": row.session,
+        "status": row.status,
+        "query": row.query,
+        "problem": row.problem.message if row.problem else None,
+    }

@@ -15,7 +15,7 @@ from panda.documents.blocks import ContextDocument, Meta, Text
 from panda.documents.context import parse_context, render_context
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import FileFormatError, PandaError, StoreError
-from panda.memory.assertions import Assertion, id_of, parse_assertion
+from panda.memory.fact import Assertion, id_of, parse_assertion
 from panda.memory.keys import memory_key
 from panda.recipes.journal import text_digest
 from panda.storage.files import read_bytes

@@ -25,9 +25,8 @@ from panda.forgetting.places import (
     owner_of_path,
     read_there,
 )
-from panda.memory.projection import KINDS, Projection
-from panda.memory.showing import Showing
-from panda.session.session_file import fold_turns, saved_turns, write_session
+from panda.memory.files import KINDS, Projection, Showing
+from panda.session.file import fold_turns, saved_turns, write_session
 from panda.storage.files import held_lock, read_json, store_errors, sync_directory, write_atomic, write_json
 from panda.storage.index import Index
 from panda.storage.index_scan import users_of

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from panda.errors import NotFoundError, UsageError
-from panda.memory.assertions import Assertion, Statement
 from panda.memory.confidence import SAID_BY_USER
+from panda.memory.fact import Assertion, Conflict, Statement
 from panda.memory.keys import is_system, memory_key
 from panda.memory.log import MemoryLog, Triple
-from panda.memory.remembering import Memory
-from panda.memory.scope_facts import Conflict
-from panda.memory.values import FactValue
+from panda.memory.memory import Memory
+from panda.memory.value import FactValue
 
 _ID_DIGITS = 12
 

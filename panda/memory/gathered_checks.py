@@ -13,7 +13,7 @@ from panda.memory.gathered import (
     GatheredSection,
     mean_confidence,
 )
-from panda.memory.nodes import Node
+from panda.memory.node import Node
 
 NO_CONSTRAINTS = f"section {CONSTRAINTS} is missing"
 UNKNOWN_NODE = "is no loaded node"

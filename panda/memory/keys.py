@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from panda.documents.memory_file import render_value
 from panda.documents.yaml_entries import as_read
 from panda.memory.staging import Kind, SaidKind
-from panda.memory.values import FactValue, entity_name, parse_value
+from panda.memory.value import FactValue, entity_name, parse_value
 
 
 def memory_key(entity: str, relation: str, user: str) -> str:

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from panda.documents.times import render_time
-from panda.memory.assertions import Assertion
 from panda.memory.conflicts import find_contradictions
+from panda.memory.fact import Assertion
 from panda.memory.keys import file_value, is_system, memory_key
 from panda.memory.log import MemoryLog, Triple
-from panda.memory.values import entity_name
+from panda.memory.value import entity_name
 
 Rule = Literal["contradiction", "expired", "expiring", "orphaned", "dangling"]
 

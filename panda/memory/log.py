@@ -7,10 +7,8 @@ from datetime import datetime
 from itertools import chain
 
 from panda.errors import FileFormatError
-from panda.memory.assertions import Assertion, parse_assertion
-from panda.memory.scope_facts import Conflict, Fact, parse_conflict
-from panda.memory.synthesis import find_contenders
-from panda.memory.synthesis_request import SynthesisRequest
+from panda.memory.fact import Assertion, Conflict, Fact, parse_assertion, parse_conflict
+from panda.memory.synthesis import SynthesisRequest, find_contenders
 from panda.storage.layout import Layout
 from panda.storage.line_tail import LineTail
 

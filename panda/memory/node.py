@@ -1,10 +1,306 @@
-"""One loaded piece of memory."""
+"""One loaded piece of memory, its quotable lines and the texts by which they are found. Pure."""
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Literal
 
-from panda.memory.items import Item
+from panda.documents.memory_file import render_value
+from panda.documents.passages import Form, Passage, split_passages
+from panda.documents.sentences import one_line, strip_citations
+from panda.documents.wikilinks import is_only_wikilinks, spell_out_wikilinks
+from panda.language.dates import day_of, find_days
+from panda.language.lexicon import NOT_COUNTED
+from panda.language.moods import plain_mood
+from panda.language.stemming import split_terms, split_words
+from panda.language.topics import claim_type, field_type, states_price
+from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
+from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
+
+_UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
+_EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")
+"""At most three words called out, perhaps behind the name of who says them."""
+_SHORT_WORDS = 4
+_CARRYING = ("sentence", "line", "item")
+_SHORT_LINE_WORDS = 6
+_ROW_FIELDS = frozenset({"products", "offers", "tables"})
+
+
+@dataclass(frozen=True)
+class Item:
+    """One quotable line of a node."""
+
+    text: str
+    """One line, quotable as it stands."""
+    content_type: str
+    """How it ages: a key of confidence.DECAYS."""
+    confidence: float
+    """As of now, after decay; below .30 it is expired."""
+    at: datetime | None
+    """When it was said or seen; None if unknown."""
+    list_id: str | None = None
+    """The list or table of its node that it belongs to; None if it belongs to none."""
+    heads: str | None = None
+    """The list or table that it introduces; None if it introduces none."""
+    heading: str = ""
+    """What it stands under within its node: the headings, and the line that introduces its list."""
+    form: Form = "sentence"
+    """What it is in its document."""
+    number: int | None = None
+    """Its number in a numbered list."""
+    line: int | None = None
+    """Line of the text of its node where it begins, from 1; None if that has no lines."""
+    carried: str = ""
+    """What its text has in front, "Ingredients: ", and its document has not there."""
+    origin: str | None = None
+    """The node that says it, where this line only repeats that: then this line is no evidence."""
+
+
+def wanted_list(line: Item, lines: Sequence[Item], title: str, query: str, *, all_: bool) -> list[Item]:
+    """
+    The list that a query wants with a line.
+
+    Args:
+        line: A line that is quoted.
+        lines: All of its node.
+        title: Title of the node.
+        query: What the user means.
+        all_: Whether the whole of a list is wanted.
+
+    Returns:
+        What introduces the list and its lines in order, where the line introduces it, or belongs to it and
+        the query wants the whole: names what introduces it, as "ingredients", or nothing but where it stands;
+        but not where it names the line's number. Else [].
+    """
+    name = line.heads or line.list_id
+    if name is None:
+        return []
+    head = [one for one in lines if one.heads == name]
+    listed = [one for one in lines if one.list_id == name]
+    asked = set(split_terms(query))
+    if not all_ and any(str(one.number) in asked for one in (listed if line.heads else [line])):
+        return []
+    words = " ".join(word for word in split_words(query) if word.lower() not in NOT_COUNTED)
+    is_named = any(set(split_terms(one.text)) <= asked for one in head)
+    above = set(split_terms(f"{title} {line.heading}"))
+    is_all = bool(words) and above.issuperset(split_terms(words))
+    return head + listed if line.heads or all_ or is_named or is_all else []
+
+
+def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
+    """
+    What was said in a turn: the sentences that the user told, and of the answer what no other node says.
+
+    Args:
+        turn: A saved turn.
+        now: The instant that confidence is computed for.
+
+    Returns:
+        Items without repeats; citation marks, the list of sources and short exclamations ("Thanks!") are left
+        out. Of a turn that found no answer only what the user told. What repeats another node, or sums up
+        what is recorded, names its origin.
+    """
+    confidence = confidence_at(TURN_STARTS.get(turn.status, MISSING), "general_fact", turn.at, now)
+    found = {
+        one_line(text): Item(one_line(text), "general_fact", confidence, turn.at, origin=node_id)
+        for text, node_id in turn.quotes
+    }
+    own = turn.own_answer if turn.answered else ""
+    if turn.summary.strip() and turn.answered:
+        origin = None if own == turn.response else f"turn:{turn.number}"
+        text = one_line(turn.summary)
+        found.setdefault(text, Item(text, "general_fact", confidence, turn.at, origin=origin))
+    for statement in turn.statements:
+        for text in [one.text for one in split_passages(statement)] or [one_line(statement)]:
+            if text and not any(text in one_line(kept) for kept, _ in turn.quotes):
+                ordered = f"turn:{turn.number}" if plain_mood(text) == "orders" else None
+                found.setdefault(text, Item(text, "general_fact", confidence, turn.at, origin=ordered))
+    said = split_passages(strip_citations(own))
+    introduced = _introductions(said)
+    for passage in said:
+        if passage.text not in found or passage.list_line is not None or passage.heads_line is not None:
+            above = introduced.get(passage.list_line or 0, "")
+            found[passage.text] = _passage_item(passage, passage.text, confidence, turn.at, above)
+    return tuple(item for item in found.values() if not _EXCLAMATION.match(item.text))
+
+
+def _passage_item(
+    passage: Passage,
+    text: str,
+    confidence: float,
+    at: datetime | None,
+    introduced: str = "",
+    carried: str = "",
+) -> Item:
+    list_id, heads = (str(line) if line else None for line in (passage.list_line, passage.heads_line))
+    heading = ". ".join(filter(None, [*map(one_line, passage.headings), introduced]))
+    if passage.number is not None:
+        heading = f"{heading} {passage.number}".strip()
+    return Item(
+        *(carried + text, "general_fact", confidence, at, list_id, heads, heading),
+        *(passage.form, passage.number, passage.line, carried),
+    )
+
+
+def _introductions(passages: Sequence[Passage]) -> dict[int, str]:
+    """The line that introduces each list or table, by the line where that begins."""
+    return {
+        one.heads_line: one.text.rstrip(":").strip("*_: ") for one in passages if one.heads_line is not None
+    }
+
+
+def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
+    """
+    The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)"; claims that contradict
+    each other are one line that names them all.
+
+    Args:
+        research: A research file.
+        now: The instant that confidence is computed for.
+    """
+    at = research.created_at
+    items: list[Item] = []
+    if research.summary.strip():
+        start = MISSING if research.quality is None else research.quality
+        items.append(
+            Item(one_line(research.summary), "default", confidence_at(start, "default", at, now), at)
+        )
+    contested = set()
+    for conflict in research.conflicts:
+        values = [claim for claim in conflict.get("claims") or () if isinstance(claim, Mapping)]
+        contested |= {one_line(str(claim.get("claim") or "")) for claim in values}
+        sure = min((float(claim.get("confidence") or 0.0) for claim in values), default=MISSING)
+        text = one_line(str(conflict.get("text") or ""))
+        items.append(Item(text, "price", confidence_at(sure, "price", at, now), at))
+    for claim in research.claims:
+        text = one_line(str(claim.get("claim") or ""))
+        if not text or text in contested:
+            continue
+        given = claim.get("confidence")
+        start = float(given) if isinstance(given, int | float) and 0 <= given <= 1 else MISSING
+        content_type = str(claim.get("content_type") or claim_type(text))
+        source = one_line(str(claim.get("source") or ""))
+        rendered = f"{text} ({source})" if source else text
+        items.append(Item(rendered, content_type, confidence_at(start, content_type, at, now), at))
+    return tuple(items)
+
+
+def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
+    """
+    One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
+    table; one a line of the page's zones, but for menus and what is likely about something else.
+
+    Args:
+        visit: A visited page.
+        now: The instant that confidence is computed for.
+    """
+    start = MISSING if visit.quality is None else visit.quality
+    title = one_line(visit.title)
+    plain = {key: value for key, value in visit.fields.items() if key not in _ROW_FIELDS}
+    fields = [(path, value) for path, value in _flatten(plain, ()) if path != ("title",)]
+    if visit.url and not any(path[-1].lower() == "url" for path, _ in fields):
+        fields.append((("url",), visit.url))
+    items = []
+    for path, value in fields:
+        content_type = "product_spec" if path[0].lower() in _UNNAMED_FIELDS else field_type(path[-1])
+        body = one_line(" ".join([*(part for part in path if part.lower() not in _UNNAMED_FIELDS), value]))
+        text = f"{title}: {body}" if title else body
+        items.append(
+            Item(
+                text,
+                content_type,
+                confidence_at(start, content_type, visit.visited_at, now),
+                visit.visited_at,
+            )
+        )
+    said = " ".join(value for _, value in fields)
+    for text, content_type, sure in (*_rows(visit.fields, title), *_zone_lines(visit, title, said)):
+        confidence = confidence_at(min(start, sure), content_type, visit.visited_at, now)
+        items.append(Item(text, content_type, confidence, visit.visited_at))
+    return tuple(items)
+
+
+def _rows(fields: Mapping[str, object], title: str) -> Iterator[tuple[str, str, float]]:
+    """Each row of a page's lists and tables as one line, with how it ages."""
+    for key in ("products", "offers"):
+        rows = fields.get(key)
+        for row in rows if isinstance(rows, list) else ():
+            cells = [f"{k.replace('_', ' ')} {render_value(v)}" for k, v in row.items() if k != "name" and v]
+            name = one_line(str(row.get("name") or title))
+            yield f"{name}: {', '.join(cells)}", "price" if "price" in row else "availability", 1.0
+    tables = fields.get("tables")
+    for table in tables if isinstance(tables, list) else ():
+        columns = table["columns"]
+        for row in table["rows"]:
+            named = zip(columns or [""] * len(row), row, strict=False)
+            cells = [f"{column} {cell}".strip() for column, cell in named if cell]
+            text = one_line(f"{table.get('caption') or title}: {', '.join(cells)}")
+            yield text, claim_type(text) if states_price(text) else "general_fact", 1.0
+
+
+def _zone_lines(visit: VisitRecord, title: str, said: str) -> Iterator[tuple[str, str, float]]:
+    """The lines of a page's zones that its fields do not say already; short ones with the title in front."""
+    for zone in visit.zones:
+        for item in zone.items if zone.is_quotable else ():
+            line = one_line(item)
+            if line and line not in said and line.lower() != title.lower():
+                is_short = len(line.split()) < _SHORT_LINE_WORDS or visit.page_type == "product"
+                content_type = claim_type(line) if zone.type == "pricing" else "general_fact"
+                yield (f"{title}: {line}" if title and is_short else line), content_type, zone.confidence
+
+
+def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flatten(inner, (*path, str(key)))
+    elif isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
+        for inner in value:
+            yield from _flatten(inner, path or ("item",))
+    elif value is not None and path:
+        rendered = render_value(value)
+        if rendered:
+            yield path, rendered
+
+
+def knowledge_items(
+    passages: Sequence[Passage], title: str, start: float, at: datetime | None, now: datetime
+) -> tuple[Item, ...]:
+    """
+    One item a sentence, line or list item, links between notes as a reader sees them. A paragraph of nothing
+    but links is left out.
+
+    What it stands under, or else the title of the note, stands in front of an item that is too short to be
+    understood alone, or that has no date where they have one.
+
+    Args:
+        passages: Passages of a knowledge document, all or those of a section.
+        title: Title of the document.
+        start: Confidence of the document when it was written.
+        at: When it was written; None if unknown.
+        now: The instant that confidence is computed for.
+    """
+    items, introduced = [], _introductions(passages)
+    for passage in passages:
+        if is_only_wikilinks(passage.text) and passage.form != "item":
+            continue
+        text = spell_out_wikilinks(passage.text)
+        above = introduced.get(passage.list_line or 0, "")
+        places = [one for one in (title, *map(one_line, passage.headings), above) if one]
+        dated = [one for one in places if find_days(one)]
+        when = next((day for one in reversed(dated) if (day := day_of(one))), at)
+        is_short = len(text.split()) < _SHORT_WORDS and ": " not in text and passage.form in _CARRYING
+        carried = ""
+        if dated and not find_days(text) and passage.form != "code":
+            carried = dated[-1]
+        elif is_short and not passage.heads_line:
+            carried = places[-1]
+        carried = f"{carried}: " if carried and not text.startswith(carried) else ""
+        confidence = confidence_at(start, "general_fact", when, now)
+        items.append(_passage_item(passage, text, confidence, when, above, carried))
+    return tuple(items)
+
 
 SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
 
@@ -52,3 +348,53 @@ class Node:
     def text(self) -> str:
         """All item texts, a line each."""
         return "\n".join(item.text for item in self.items)
+
+
+_PREFIX = re.compile(r"\A(?:preference|fact|memory):\s*")
+_KEY = re.compile(r"\A[\w.-]+(?=: )")
+_JOINTS = re.compile(r"[\s_-]+")
+_NOTE = "knowledge:"
+
+
+def line_text(above: str, text: str) -> str:
+    """
+    A line with what it stands below, as an encoder gets it: no ids, keys as words, nothing twice.
+
+    Args:
+        above: Its title and headings, as line_title gives them; may be empty.
+        text: The line.
+
+    >>> line_text("Bees. Spring", "They fly in May.")
+    'Bees. Spring. They fly in May.'
+    >>> line_text("", "preference: budget_laptop: $750"), line_text("Bees. Hive", "Hive: two frames")
+    ('budget laptop: $750', 'Bees. Hive: two frames')
+    """
+    line = _KEY.sub(lambda key: key[0].replace("_", " "), _PREFIX.sub("", one_line(text)))
+    parts = (part for part in above.split(". ") if part and not line.startswith(part))
+    return ". ".join([*parts, line])
+
+
+def line_title(node: Node, item: Item) -> str:
+    """
+    What a line stands below: of a note its folder, name and headings, of a page or research its title.
+
+    Args:
+        node: The node; what was said in turns and is remembered stands for itself.
+        item: One of its lines.
+    """
+    parts = [item.heading]
+    if node.id.startswith(_NOTE):
+        folder = PurePosixPath(node.id.removeprefix(_NOTE)).parent.name
+        parts = [_JOINTS.sub(" ", part) for part in (folder, node.title)] + parts
+    elif node.source_type in ("visit_record", "research_cache"):
+        parts = [node.title, *parts]
+    seen = dict.fromkeys(piece for part in parts for piece in one_line(part).rstrip(".:").split(". "))
+    pieces = (piece.strip() for piece in seen)
+    return ". ".join(piece for piece in pieces if piece and not item.text.startswith(piece))
+
+
+def node_lines(node: Node) -> list[tuple[Item, str]]:
+    """Each line of a node that stands for itself, with its text for the encoder, in order."""
+    return [
+        (item, line_text(line_title(node, item), item.text)) for item in node.items if item.origin is None
+    ]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from panda.documents.times import parse_time, render_time
-from panda.memory.assertions import Assertion, Statement
 from panda.memory.confidence import REFLECTED
+from panda.memory.fact import Assertion, Statement
 from panda.memory.keys import typed_value
 from panda.storage.files import read_json_lines, write_atomic
 from panda.storage.layout import PROPOSED_FACTS_JSONL

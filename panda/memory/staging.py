@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from panda.documents.sentences import one_line
 from panda.errors import UsageError
-from panda.memory.values import entity_name
+from panda.memory.value import entity_name
 
 Kind = Literal["preference", "fact"]
 SaidKind = Literal["preference", "fact", "statement"]

@@ -1,18 +1,219 @@
 """What is known now within a scope: one entry an entity and relation, contradictions shown (S2). Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from itertools import pairwise
+from typing import Any
 
 from panda.documents.times import render_time
+from panda.errors import UsageError
+from panda.memory.fact import SCOPES, Conflict, Fact, read_scope, read_share
 from panda.memory.keys import is_system
-from panda.memory.scope_facts import Conflict, Fact
-from panda.memory.settling import settle
-from panda.memory.synthesis_request import SynthesisRequest
-from panda.memory.values import canonical_json
+from panda.memory.value import canonical_json, entity_name, read_time
+
+
+@dataclass(frozen=True)
+class SynthesisRequest:
+    """What is asked of a scope."""
+
+    scope: str
+    """local, team, company or public; matched exactly."""
+    entity: str | None = None
+    """Only this entity, normalised; None for all."""
+    relation: str | None = None
+    """Only this relation; None for all."""
+    min_confidence: float | None = None
+    """Least confidence of an entry's winner; None for any."""
+    include_expired: bool = False
+    """Whether facts past their end compete too."""
+    as_of: datetime | None = None
+    """The instant that expiry is judged by; None for the present."""
+
+
+REQUEST_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "scope": {"type": "string", "enum": list(SCOPES), "description": "Matched exactly."},
+        "entity": {
+            "type": ["string", "null"],
+            "pattern": r"\S",
+            "description": "Only this entity, such as user:default.",
+        },
+        "relation": {
+            "type": ["string", "null"],
+            "pattern": r"\S",
+            "description": "Only this relation; case-sensitive.",
+        },
+        "min_confidence": {
+            "type": ["number", "null"],
+            "minimum": 0,
+            "maximum": 1,
+            "description": "Least confidence of an entry.",
+        },
+        "include_expired": {
+            "type": ["boolean", "null"],
+            "description": "Whether facts past their valid_until count.",
+        },
+        "as_of": {
+            "type": ["string", "null"],
+            "format": "date-time",
+            "description": "The instant that expiry is judged by, the present if absent.",
+        },
+    },
+    "required": ["scope"],
+    "additionalProperties": False,
+}
+"""JSON Schema of a request."""
+
+
+def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
+    """
+    A request of JSON values.
+
+    Args:
+        raw: An object with the fields of SynthesisRequest; null counts as not given.
+        where: Put before the name of a field, for errors, as "--" for options.
+
+    Raises:
+        UsageError: A scope that is missing or none of the four, a value of a wrong type or range, a blank
+            entity or relation, an unknown field; names it.
+
+    >>> parse_request({"scope": "team", "entity": " Acme Corp"}).entity
+    'acme-corp'
+    """
+    if not isinstance(raw, Mapping):
+        raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
+    for key in raw:
+        if key not in SynthesisRequest.__dataclass_fields__:
+            near = get_close_matches(str(key), SynthesisRequest.__dataclass_fields__, n=1, cutoff=0.5)
+            known = ", ".join(SynthesisRequest.__dataclass_fields__)
+            fix = f"did you mean {near[0]}?" if near else f"known fields: {known}"
+            raise UsageError(f"unknown field {str(key)[:60]!r}", where=f"{where}{str(key)[:60]}", fix=fix)
+    given = {key: value for key, value in raw.items() if value is not None}
+    if "scope" not in given:
+        raise UsageError(
+            "the scope is missing", where=f"{where}scope", fix=f"give one of {', '.join(SCOPES)}"
+        )
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        try:
+            values[key] = _READERS[key](value)
+        except ValueError as exc:
+            raise UsageError(str(exc), where=where + key.replace("_", "-" if where else "_")) from exc
+    return SynthesisRequest(**values)
+
+
+def _entity(value: object) -> str:
+    return entity_name(_text(value))
+
+
+def _relation(value: object) -> str:
+    if not _text(value).strip():
+        raise ValueError("the relation is blank")
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:60]} is no text")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{str(value)[:60]!r} is neither true nor false")
+    return value
+
+
+def _instant(value: object) -> datetime:
+    return read_time(_text(value))
+
+
+_READERS: Mapping[str, Any] = {
+    "scope": read_scope,
+    "entity": _entity,
+    "relation": _relation,
+    "min_confidence": lambda value: read_share(value, "the least confidence"),
+    "include_expired": _flag,
+    "as_of": _instant,
+}
+
 
 Triple = tuple[str, str]
+
+
+def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Triple, Fact]]:
+    """
+    Facts with the entity and relation that they compete for, settled losers left out.
+
+    Args:
+        facts: The facts of one scope by id.
+        conflicts: Conflict records, of this and other scopes; only resolved ones whose resolution fact is
+            among the facts count, and only if the facts they name are of one entity and relation.
+
+    Returns:
+        Each fact with its own entity and relation, but a resolution fact with those of the facts that it
+        settles (once for each, if it settles several). Of the two facts of a resolved conflict, one that says
+        otherwise than the resolution is left out; a retraction never is. No order is meant.
+
+    Source:
+        Design "Resolved".
+    """
+    settled: dict[str, list[tuple[str, ...]]] = {}
+    for conflict in set(conflicts):
+        named = tuple(one for one in (conflict.fact_a, conflict.fact_b) if one in facts)
+        resolution = conflict.resolution_fact
+        if conflict.status == "resolved" and resolution in facts and any(one != resolution for one in named):
+            settled.setdefault(str(resolution), []).append(named)
+    if not settled:
+        return [(fact.triple, fact) for fact in facts.values()]
+    homes = _find_homes(facts, settled)
+    lost: set[tuple[Triple, str]] = set()
+    for resolution, pairs in settled.items():
+        for named in pairs:
+            for one in named:
+                if facts[one].value.key != facts[resolution].value.key and facts[one].confidence > 0:
+                    lost |= {(triple, one) for triple in _shared_home(homes, facts, resolution, named)}
+    return [
+        (triple, fact)
+        for fact in facts.values()
+        for triple in homes.get(fact.id, {fact.triple})
+        if (triple, fact.id) not in lost
+    ]
+
+
+def _find_homes(
+    facts: Mapping[str, Fact], settled: Mapping[str, list[tuple[str, ...]]]
+) -> dict[str, set[Triple]]:
+    """
+    The entities and relations that resolution facts belong to. One may settle a conflict that another is part
+    of, so those that depend on no other come first; those in a circle stay where they are.
+    """
+    homes: dict[str, set[Triple]] = {}
+    pending = dict(settled)
+    while ready := [
+        resolution
+        for resolution, pairs in pending.items()
+        if not any(one in pending and one != resolution for named in pairs for one in named)
+    ]:
+        for resolution in ready:
+            found: set[Triple] = set()
+            for named in pending[resolution]:
+                found |= _shared_home(homes, facts, resolution, named)
+            homes[resolution] = found or {facts[resolution].triple}
+        for resolution in ready:
+            del pending[resolution]
+    return homes
+
+
+def _shared_home(
+    homes: Mapping[str, set[Triple]], facts: Mapping[str, Fact], resolution: str, named: tuple[str, ...]
+) -> set[Triple]:
+    """What all facts of a conflict compete for, the resolution itself apart; empty if they never met."""
+    return set.intersection(*(homes.get(one, {facts[one].triple}) for one in named if one != resolution))
+
 
 CONTRADICTED = "CONTRADICTED"
 """The mark beside whatever something contradicts."""

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from panda.documents.escaping import escape_quote
 from panda.documents.evidence import Proof
 from panda.memory.gathered import GatheredItem
-from panda.memory.items import Item
+from panda.memory.node import Item
 
 MOST_ITEMS = 12
 """Lines of one list that are quoted."""

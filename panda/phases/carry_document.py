@@ -7,10 +7,10 @@ from panda.errors import FileFormatError, StoreError
 from panda.phases.turn import Turn
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import CARRY
-from panda.session.carrying import carry_within
-from panda.session.rendering import CARRY_TOKENS, render_carry
+from panda.session.carry import Carry
+from panda.session.fold import carry_within
+from panda.session.render import CARRY_TOKENS, render_carry
 from panda.session.turn_files import TurnFiles
-from panda.session.values import Carry
 from panda.storage.files import parse_json, read_text
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, REFLECTION_JSON
 

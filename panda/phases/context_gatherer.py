@@ -17,6 +17,14 @@ from panda.documents.memory_file import is_statement
 from panda.documents.sentences import shorten
 from panda.documents.times import Clock
 from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
+from panda.memory.budget import (
+    LONGEST_LINE_CHARS,
+    LoadedDocument,
+    fit_nodes,
+    group_documents,
+    is_usable,
+    load_nodes,
+)
 from panda.memory.gathered import (
     DraftSection,
     GatheredSection,
@@ -26,9 +34,8 @@ from panda.memory.gathered import (
     with_own_confidence,
 )
 from panda.memory.gathered_checks import check_sections
-from panda.memory.loading import LONGEST_LINE_CHARS, LoadedDocument, fit_nodes, is_usable, load_nodes
-from panda.memory.nodes import Node, NodeReader
-from panda.memory.source_groups import group_documents
+from panda.memory.node import Node
+from panda.memory.reader import NodeReader
 from panda.phases.asking import ask, question_of
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.drafting import draft_of, line_options

@@ -17,7 +17,7 @@ from panda.phases.reusing import reused_step, reused_steps
 from panda.phases.tool_section import render_results, render_section
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.session.curating import uses_excluded
+from panda.session.curation import uses_excluded
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
 from panda.tools.changes import settle_change
 from panda.tools.contract import ToolContext, ToolResult

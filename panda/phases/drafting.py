@@ -7,10 +7,9 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.documents.sentences import one_line
 from panda.language.reading import Reading
+from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.gathered import DraftSection, GatheredItem, draft_of_lines
-from panda.memory.items import wanted_list
-from panda.memory.loading import LoadedDocument, is_usable
-from panda.memory.nodes import Item, Node
+from panda.memory.node import Item, Node, wanted_list
 from panda.retrieval.overlap import share_of_words
 
 _MOST_LINES = 40

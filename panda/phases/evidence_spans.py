@@ -12,10 +12,9 @@ from panda.language.antecedents import parts_about_one_thing
 from panda.language.conversation import named_turns
 from panda.language.stemming import split_words
 from panda.language.topics import claim_type
+from panda.memory.budget import is_usable
 from panda.memory.gathered import CONSTRAINTS
-from panda.memory.line_texts import line_title
-from panda.memory.loading import is_usable
-from panda.memory.nodes import Node
+from panda.memory.node import Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn

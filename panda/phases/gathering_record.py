@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from panda.documents.times import render_time
+from panda.memory.budget import LoadedDocument
 from panda.memory.gathered import CONSTRAINTS, GatheredSection, is_stale, sections_to_json
-from panda.memory.loading import LoadedDocument
 
 _GAP = "nothing that was gathered seems to answer the query"
 

@@ -20,15 +20,15 @@ from panda.language.narrowing import (
     terms_of,
     words_to_show,
 )
+from panda.memory.budget import is_usable
 from panda.memory.gathered import GatheredItem
-from panda.memory.items import Item
-from panda.memory.loading import is_usable
-from panda.memory.nodes import Node, NodeReader
+from panda.memory.node import Item, Node
+from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.carry_document import present_carry
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
-from panda.session.curating import uses_excluded
+from panda.session.curation import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 _LISTING = ("turn:", "knowledge:")

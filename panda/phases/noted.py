@@ -9,10 +9,10 @@ from panda.documents.memory_file import is_statement, render_value, statement_ke
 from panda.language.reading import Statement
 from panda.language.statements import says_only
 from panda.language.stemming import split_terms
-from panda.memory.applying import listed
-from panda.memory.assertions import Assertion
+from panda.memory.fact import Assertion
 from panda.memory.keys import memory_key
-from panda.memory.moment import Moment
+from panda.memory.memory import listed
+from panda.memory.past import Moment
 from panda.memory.staging import Action, SaidKind, StagedValue, Value, normalise_entity, stage_value
 from panda.models.contract import Encoder
 from panda.phases.turn import Turn

@@ -7,7 +7,8 @@ from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.errors import MemoryNodeError
 from panda.language.stemming import split_words
-from panda.memory.nodes import Node, NodeReader
+from panda.memory.node import Node
+from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
 from panda.retrieval.overlap import share_of_words
 from panda.retrieval.query_words import folded_names

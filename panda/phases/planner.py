@@ -18,7 +18,7 @@ from panda.phases.pages import live_pages, named_pages
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
-from panda.session.curating import uses_excluded
+from panda.session.curation import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable

@@ -9,7 +9,7 @@ from panda.documents.context import Meta, Section, Text
 from panda.language.antecedents import words_reaching_back
 from panda.language.reading import Reading
 from panda.language.stemming import split_words, stem
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
 from panda.phases.image_document import describe_image
@@ -27,8 +27,8 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.query_words import find_names, find_query_words
 from panda.retrieval.recent import recent_turns
-from panda.session.limits_said import kept_limits
-from panda.session.questions_open import agreed_query, answer_of
+from panda.session.fold import kept_limits
+from panda.session.pending import agreed_query, answer_of
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
 
 _RECENT = 3

@@ -24,9 +24,9 @@ from panda.language.written_reading import check_reading
 from panda.phases.session_references import References
 from panda.phases.turn import Turn
 from panda.recipes.executor import Reply
-from panda.session.curating import curate
-from panda.session.limits_said import limits_of
-from panda.session.values import Carry, Curation, Judged
+from panda.session.carry import Carry, Curation, Judged
+from panda.session.curation import curate
+from panda.session.fold import limits_of
 
 _MOST_ENTITIES = 24
 

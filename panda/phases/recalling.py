@@ -4,7 +4,7 @@ from panda.documents.sentences import one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
 from panda.memory.gathered import GatheredItem
 from panda.phases.turn import Turn
-from panda.session.clipping import clip
+from panda.session.carry import clip
 from panda.storage.records import load_turn
 
 _MOST_TURNS = 8

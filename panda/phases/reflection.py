@@ -6,7 +6,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.asking import ask, question_of, quote
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.list_follow_ups import recalled
@@ -15,9 +15,9 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.query_words import find_query_words
 from panda.retrieval.recent import recent_turns
-from panda.session.curating import with_written
+from panda.session.carry import Curation
+from panda.session.curation import with_written
 from panda.session.decoding import encode
-from panda.session.values import Curation
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24

@@ -6,10 +6,10 @@ from typing import Any
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.log import MemoryLog
-from panda.memory.moment import known_then
+from panda.memory.past import known_then
 from panda.phases.turn import Turn
-from panda.session.step_records import call_digest, step_type
-from panda.session.values import CachedStep
+from panda.session.carry import CachedStep
+from panda.session.steps import call_digest, step_type
 from panda.storage.files import read_json
 from panda.storage.layout import QUERY_ANALYSIS_JSON
 

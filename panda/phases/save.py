@@ -6,8 +6,8 @@ from typing import Any
 
 from panda.documents.times import Clock
 from panda.errors import HaltError
-from panda.memory.applying import apply_staged
 from panda.memory.gathered import answer_items
+from panda.memory.memory import apply_staged
 from panda.memory.staging import StagedValue
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
@@ -15,10 +15,17 @@ from panda.phases.noted import Noting, render_noted
 from panda.phases.summarizing import summarise
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.session.carrying import REPLY_CHARS, merge_by_rule, to_merge
-from panda.session.questions_open import fate_of
-from panda.session.session_file import commit_turn
-from panda.session.summaries import SessionTexts, reply_of, summary_json, summary_of
+from panda.session.file import commit_turn
+from panda.session.fold import (
+    REPLY_CHARS,
+    SessionTexts,
+    merge_by_rule,
+    reply_of,
+    summary_json,
+    summary_of,
+    to_merge,
+)
+from panda.session.pending import fate_of
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.storage.layout import (
     INDEX_SUMMARY_JSON,

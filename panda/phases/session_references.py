@@ -8,12 +8,12 @@ from panda.errors import MemoryNodeError
 from panda.language.conversation import asks_again
 from panda.language.items import find_pronouns
 from panda.language.reading import Reading
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
 from panda.retrieval.query_words import find_query_words
-from panda.session.entities import names
+from panda.session.carry import Carry, Entity
 from panda.session.references import Reference, find_references, follow_up, replace_references
-from panda.session.values import Carry, Entity
+from panda.session.registry import names
 
 _MOST_NODES = 6
 _MOST_WORDS = 3

@@ -12,7 +12,7 @@ from panda.errors import MemoryNodeError
 from panda.language.statements import says_otherwise
 from panda.language.stemming import split_terms
 from panda.memory.gathered import GatheredItem
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.query_words import find_query_words, folded_names

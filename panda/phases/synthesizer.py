@@ -17,10 +17,10 @@ from panda.language.conversation import without_greeting
 from panda.language.dates import find_days
 from panda.language.stemming import split_terms
 from panda.language.topics import claim_type
+from panda.memory.budget import is_usable
 from panda.memory.gathered import GatheredItem, answer_items
-from panda.memory.items import Item, wanted_list
-from panda.memory.loading import is_usable
-from panda.memory.nodes import NodeReader
+from panda.memory.node import Item, wanted_list
+from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS, Quoted, render_answer, without_doubles
 from panda.phases.asking import ask
 from panda.phases.carry_document import present_carry
@@ -45,7 +45,7 @@ from panda.phases.tool_outcome import attachments, is_undone, kept_again, render
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.overlap import share_of_words
-from panda.session.curating import uses_excluded
+from panda.session.curation import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 
 _PAGE = "visit:"

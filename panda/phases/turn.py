@@ -12,9 +12,9 @@ from panda.documents.sections import SECTIONS
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading
 from panda.recipes.recordings import Recordings
-from panda.session.session_file import Session
+from panda.session.carry import EMPTY, Carry
+from panda.session.file import Session
 from panda.session.turn_files import stored_reading
-from panda.session.values import EMPTY, Carry
 from panda.storage.files import read_text
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
 from panda.storage.turn_folder import Metadata, TurnFolder

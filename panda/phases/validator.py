@@ -10,7 +10,7 @@ from panda.documents.sentences import one_line
 from panda.language.conversation import claims_done, without_greeting
 from panda.language.questions import is_question
 from panda.memory.gathered import GatheredItem, answer_items
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_text
@@ -19,7 +19,7 @@ from panda.phases.list_follow_ups import recalled
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.session.step_records import step_type
+from panda.session.steps import step_type
 from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
-from panda.memory.moment import set_memory_back
+from panda.memory.past import set_memory_back
 from panda.recipes.executor import Layers
 from panda.recipes.recordings import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.outcomes import Outcome, read_outcome

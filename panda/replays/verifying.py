@@ -16,16 +16,16 @@ from panda.documents.problems import Problem, Verdict
 from panda.documents.sections import SECTIONS
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, PandaError
-from panda.memory.as_of import PastNodes
 from panda.memory.gathered import answer_items
-from panda.memory.nodes import Item, Node
+from panda.memory.node import Item, Node
+from panda.memory.reader import PastNodes
 from panda.phases.tool_outcome import attachments, kept_again, render_response
 from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import AnswerCheck
 from panda.recipes.journal import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
-from panda.session.session_file import Session, rebuild_session
+from panda.session.file import Session, rebuild_session
 from panda.session.turn_files import stored_reading
 from panda.storage.checking_turn import check_turn
 from panda.storage.layout import (

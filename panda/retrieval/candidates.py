@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from panda.documents.problems import Problem
 from panda.documents.sentences import one_line, shorten
 from panda.documents.times import Clock
-from panda.memory.moment import Moment
+from panda.memory.past import Moment
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index, IndexEntry, IndexView

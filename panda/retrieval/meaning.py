@@ -15,8 +15,8 @@ from panda.documents.sentences import shorten
 from panda.documents.times import Clock
 from panda.errors import MemoryNodeError
 from panda.language.english import is_english
-from panda.memory.line_texts import line_text, node_lines
-from panda.memory.nodes import NodeReader
+from panda.memory.node import line_text, node_lines
+from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
 from panda.storage.index import Index, IndexEntry, IndexView
 from panda.storage.index_blocks import FIRST_OTHER, Integers, Positions, Statistics

@@ -6,7 +6,7 @@ from typing import Any
 
 from panda.memory.confidence import age_days
 from panda.memory.gathered import is_stale
-from panda.memory.nodes import Node
+from panda.memory.node import Node
 from panda.retrieval.relevance import Judged
 
 _FULL = 0.80

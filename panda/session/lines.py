@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from panda.documents.sentences import one_line
-from panda.session.clipping import clip
-from panda.session.fields import FIELDS
-from panda.session.values import Carry
+from panda.session.carry import FIELDS, Carry, clip
 from panda.storage.layout import step_name, turn_name
 
 _LINE_CHARS = 300

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from panda.documents.times import Clock
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
 from panda.tools.project import Project

@@ -7,7 +7,7 @@ from typing import Any
 from panda.documents.escaping import unescape_path
 from panda.documents.sentences import one_line
 from panda.documents.wikilinks import spell_out_wikilinks
-from panda.memory.nodes import Item, Node
+from panda.memory.node import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.storage.files import read_text
 from panda.tools.contract import Kind, ToolContext, ToolResult

@@ -7,7 +7,7 @@ from typing import Any
 from panda.errors import MemoryNodeError
 from panda.language.questions import is_question
 from panda.memory.confidence import EXPIRED_BELOW
-from panda.memory.nodes import Item, Node
+from panda.memory.node import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.tools.contract import Entity, ToolClaim, ToolContext
 

@@ -8,7 +8,7 @@ from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence
 from panda.errors import UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
-from panda.memory.nodes import Node
+from panda.memory.node import Node
 from panda.retrieval.overlap import share_of_words
 from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD

@@ -8,8 +8,7 @@ from typing import Any
 from panda.documents.last_seen import with_last_seen
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, WebError
-from panda.memory.items import Item, visit_items
-from panda.memory.nodes import Node
+from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.query_words import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.page_zones import read_zones

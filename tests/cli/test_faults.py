@@ -12,9 +12,9 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.documents.times import render_time
-from panda.memory.applying import apply_staged
-from panda.memory.hlc import parse_hlc
+from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
+from panda.memory.memory import apply_staged
 from panda.memory.staging import StagedValue, stage_value
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout

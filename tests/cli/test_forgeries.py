@@ -10,9 +10,9 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.errors import FileFormatError
-from panda.memory.assertions import Statement
+from panda.memory.fact import Statement
 from panda.memory.keys import typed_value
-from panda.memory.remembering import Memory
+from panda.memory.memory import Memory
 from panda.storage.layout import INDEX_SUMMARY_JSON, Layout
 from tests.builders import still_clock
 from tests.cli.programs import Ended, run_words

@@ -10,8 +10,8 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.documents.times import render_time
+from panda.memory.memory import Memory
 from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle
-from panda.memory.remembering import Memory
 from panda.models.scripted import Asked, ScriptedModel
 from panda.proposing import Reflected, reflect
 from panda.storage.layout import Layout

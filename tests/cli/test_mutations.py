@@ -17,7 +17,7 @@ import pytest
 from panda.cli.boundary import run
 from panda.cli.main import build_program
 from panda.errors import MemoryNodeError, PandaError
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.assets import asset
 from panda.storage.demo import copy_demo

@@ -9,10 +9,8 @@ from typing import cast
 import pytest
 import typer
 
-from panda.cli.command import Surroundings, build_command
-from panda.cli.group import Entry
-from panda.cli.main import COMMANDS, build_program
-from panda.cli.option_rules import check_options
+from panda.cli.command import Surroundings, build_command, check_options
+from panda.cli.main import COMMANDS, Entry, build_program
 from tests.builders import build_store
 from tests.cli.programs import Ended, run_words
 

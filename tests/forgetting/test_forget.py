@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from panda.cli.main import build_program
-from panda.session.session_file import load_session
+from panda.session.file import load_session
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
 from panda.storage.vector_store import VectorStore

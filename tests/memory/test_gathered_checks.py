@@ -7,8 +7,7 @@ import pytest
 
 from panda.memory.gathered import GatheredItem, GatheredSection
 from panda.memory.gathered_checks import check_sections
-from panda.memory.node import Node
-from panda.memory.nodes import Item
+from panda.memory.node import Item, Node
 from tests.stores import NOW
 
 QUERY = "Which laptop costs less than $800?"

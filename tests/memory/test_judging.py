@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from panda.cli.main import build_program
-from panda.cli.memory_statements import Given, make_statement, read_value
+from panda.cli.memory import Given, make_statement, read_value
 from panda.documents.problems import Problem, Verdict
-from panda.memory.judging import judge_gathered
-from panda.memory.remembering import Memory
+from panda.memory.memory import Memory
+from panda.memory.validation import judge_gathered
 from panda.storage.layout import Layout
 from tests.builders import NOW
 from tests.cli.programs import run_words

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from panda.errors import MemoryNodeError
-from panda.memory.items import Item
-from panda.memory.loading import LoadedDocument, fit_nodes, load_nodes
-from panda.memory.node import Node, SourceType
-from panda.memory.nodes import NodeReader
+from panda.memory.budget import LoadedDocument, fit_nodes, load_nodes
+from panda.memory.node import Item, Node, SourceType
+from panda.memory.reader import NodeReader
 from panda.storage.layout import Layout
 from tests.stores import NOW, write_research, write_turn, write_visit
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.assertions import Statement
+from panda.memory.fact import Statement
 from panda.memory.keys import typed_value
 from panda.memory.log import MemoryLog
-from panda.memory.moment import Moment, known_then, memory_mark
-from panda.memory.nodes import NodeReader
-from panda.memory.remembering import Memory
+from panda.memory.memory import Memory
+from panda.memory.past import Moment, known_then, memory_mark
+from panda.memory.reader import NodeReader
 from panda.storage.index import Index
 from panda.storage.layout import Layout
 from panda.storage.snapshot import Snapshot

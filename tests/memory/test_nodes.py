@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from panda.errors import MemoryNodeError
-from panda.memory.loading import is_usable, load_nodes
-from panda.memory.nodes import NodeReader
+from panda.memory.budget import is_usable, load_nodes
+from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
 from panda.storage.layout import Layout

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from panda.documents.problems import Problem, Verdict
-from panda.memory.checking import check_memory
+from panda.memory.validation import check_memory
 from panda.storage.layout import Layout
 from tests.builders import NOW, build_store
 

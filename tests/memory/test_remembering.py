@@ -12,17 +12,15 @@ import pytest
 from panda.documents.memory_edit import MemoryText
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import DocumentError, FileFormatError, NotFoundError
-from panda.memory.assertions import Assertion, Statement
 from panda.memory.conflicts import find_contradictions, resolve
-from panda.memory.hlc import parse_hlc
+from panda.memory.fact import Assertion, Statement, parse_hlc
+from panda.memory.files import Projection
 from panda.memory.keys import typed_value
 from panda.memory.lint import lint_memory
 from panda.memory.log import MemoryLog
-from panda.memory.merging import merge_files
-from panda.memory.nodes import NodeReader
-from panda.memory.projection import Projection
-from panda.memory.remembered import Remembered, load_remembered
-from panda.memory.remembering import Memory
+from panda.memory.memory import Memory, Remembered, load_remembered
+from panda.memory.merge import merge_files
+from panda.memory.reader import NodeReader
 from panda.memory.staging import Kind
 from panda.storage.layout import Layout
 from tests.stores import NOW

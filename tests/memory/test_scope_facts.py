@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from panda.errors import FileFormatError, UsageError
-from panda.memory.scope_facts import parse_scope_facts
-from panda.memory.synthesis_request import parse_request
+from panda.memory.fact import parse_scope_facts
+from panda.memory.synthesis import parse_request
 
 FACT: dict[str, Any] = {
     "id": "a",

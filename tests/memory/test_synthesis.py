@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panda.memory.hlc import parse_hlc
-from panda.memory.scope_facts import Conflict, Fact, parse_scope_facts
-from panda.memory.synthesis import Envelope, find_contenders, rank, synthesize
-from panda.memory.synthesis_request import SynthesisRequest, parse_request
-from panda.memory.values import parse_value
+from panda.memory.fact import Conflict, Fact, parse_hlc, parse_scope_facts
+from panda.memory.synthesis import (
+    Envelope,
+    SynthesisRequest,
+    find_contenders,
+    parse_request,
+    rank,
+    synthesize,
+)
+from panda.memory.value import parse_value
 from tests.scope_vectors import NOW, VECTORS, Vector
 
 LOCAL = SynthesisRequest("local")

@@ -10,7 +10,7 @@ import pytest
 
 from panda.errors import HaltError
 from panda.gathering import gather
-from panda.memory.judging import judge_gathered
+from panda.memory.validation import judge_gathered
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.storage.layout import Layout
 from panda.storage.locks import held_lock

@@ -5,10 +5,8 @@ from pathlib import PurePosixPath
 from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
 from panda.language.reading import Reading
-from panda.memory.items import Item
-from panda.memory.line_texts import line_title, node_lines
-from panda.memory.loading import LoadedDocument
-from panda.memory.node import Node, SourceType
+from panda.memory.budget import LoadedDocument
+from panda.memory.node import Item, Node, SourceType, line_title, node_lines
 from panda.models.scripted import ScriptedEncoder
 from panda.phases.drafting import draft_of, line_options
 from panda.phases.evidence_spans import ClosestLines

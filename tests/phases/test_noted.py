@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from panda.cli.turn import turn_data
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.storage.layout import Layout
 from tests.builders import still_clock
 from tests.scripted_turns import USER, Preferring, Ran, Script, laptop_store, run_turn

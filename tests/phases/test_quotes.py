@@ -8,8 +8,8 @@ from markdown_it import MarkdownIt
 from panda.documents.context import find_context_problems
 from panda.documents.passages import split_passages
 from panda.documents.sentences import strip_citations
-from panda.memory.gathered_reading import read_gathered
-from panda.memory.judging import judge_turn
+from panda.memory.gathered import read_gathered
+from panda.memory.validation import judge_turn
 from tests.scripted_turns import USER, Script, laptop_store, pick, run_turn
 
 GLUED = {

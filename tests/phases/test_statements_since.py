@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from panda.memory.gathered import GatheredItem
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.phases.answer_text import render_answer
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.statements_since import Since, told_since

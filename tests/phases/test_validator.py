@@ -7,7 +7,7 @@ import pytest
 
 from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
-from panda.memory.nodes import Node
+from panda.memory.node import Node
 from panda.phases.evidence_spans import step_texts
 from panda.phases.validator import AnswerCheck
 from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, offered, pick, run_turn

@@ -9,7 +9,7 @@ import pytest
 from panda.models.contract import GenerateParams
 from panda.models.openai import OpenAiModel
 from panda.models.scripted import Asked
-from panda.session.session_file import load_session
+from panda.session.file import load_session
 from tests.models.conftest import Server
 from tests.scripted_turns import APPROVED, PRICE, Preferring, Ran, Script, laptop_store, run_turn
 from tests.served_turns import Served

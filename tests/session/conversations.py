@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from panda.models.scripted import Asked
+from panda.session.carry import Carry
 from panda.session.decoding import encode
-from panda.session.session_file import load_session
-from panda.session.values import Carry
-from panda.session.verifying import verify_session
+from panda.session.file import load_session, verify_session
 from panda.storage.layout import Layout
 from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn
 

@@ -14,7 +14,7 @@ from typing import Any
 import panda
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
-from panda.session.verifying import verify_session
+from panda.session.file import verify_session
 from panda.storage.checking import check_store
 from panda.storage.turn_folder import Metadata, TurnFolder
 from tests.builders import NOW

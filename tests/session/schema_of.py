@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from panda.session.session_file import Session
+from panda.session.file import Session
 from panda.storage import schemas
 from panda.storage.sealing import SEAL
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from panda.phases.session_references import kept_content
-from panda.session.turn_values import Archive, ArchiveEntry
-from panda.session.values import EMPTY
+from panda.session.carry import EMPTY, Archive, ArchiveEntry
 
 
 def entry(key: str, path: str) -> ArchiveEntry:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from panda.session.curating import curate, uses_excluded, with_written
-from panda.session.entities import CLEARED
+from panda.session.carry import EMPTY, Carry, Curation, Entity, Listed, State
+from panda.session.curation import curate, uses_excluded, with_written
 from panda.session.references import find_references
-from panda.session.values import EMPTY, Carry, Curation, Entity, Listed, State
+from panda.session.registry import CLEARED
 
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
 

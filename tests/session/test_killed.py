@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.assertions import Statement
-from panda.memory.checking import check_memory
+from panda.memory.fact import Statement
 from panda.memory.keys import typed_value
-from panda.memory.remembering import Memory
+from panda.memory.memory import Memory
+from panda.memory.validation import check_memory
 from panda.models.scripted import ScriptedModel
-from panda.session.session_file import load_session
-from panda.session.verifying import verify_session
+from panda.session.file import load_session, verify_session
 from panda.storage.checking import check_store
 from panda.storage.layout import Layout
 from tests.builders import NOW, still_clock

@@ -3,9 +3,8 @@
 from dataclasses import fields
 from pathlib import Path
 
-from panda.session.fields import FIELDS
-from panda.session.session_file import Session, SessionTurn, write_session
-from panda.session.values import (
+from panda.session.carry import (
+    FIELDS,
     Archive,
     ArchiveEntry,
     CachedStep,
@@ -23,6 +22,7 @@ from panda.session.values import (
     StepRecord,
     TurnSummary,
 )
+from panda.session.file import Session, SessionTurn, write_session
 from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn, step_of
 from tests.session.conversations import CALL, DONE, SESSION, TOOLS
 

@@ -13,8 +13,7 @@ import pytest
 
 from panda.errors import HaltError
 from panda.models.scripted import Asked
-from panda.session.session_file import load_session
-from panda.session.verifying import verify_session
+from panda.session.file import load_session, verify_session
 from tests.scripted_turns import PRICE_NODE, USER, Script, pick
 from tests.session.conversations import (
     CALL,

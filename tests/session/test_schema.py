@@ -6,10 +6,9 @@ from dataclasses import fields
 import pytest
 
 from panda.errors import FileFormatError
+from panda.session.carry import EMPTY, FIELDS, Carry
 from panda.session.decoding import decode, encode
-from panda.session.fields import FIELDS
-from panda.session.session_file import Session, SessionTurn
-from panda.session.values import EMPTY, Carry
+from panda.session.file import Session, SessionTurn
 from panda.storage.schemas import json_problems
 from tests.session.schema_of import FILE, session_schema
 

@@ -9,7 +9,7 @@ import pytest
 
 from panda.documents.times import parse_time
 from panda.errors import UsageError
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.storage.assets import asset
 from panda.storage.checking import check_store
 from panda.storage.demo import copy_demo, newest_turn_time

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from panda.errors import LimitError, StoreError
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
 from panda.storage.signals import signals_after

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from panda.choosing.decision import Option
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
 from panda.storage.layout import Layout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.nodes import NodeReader
+from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
 from panda.storage.layout import Layout

@@ -1,0 +1,131 @@
+"""`panda config show` and `panda trust`."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panda.cli.contract import Invocation, Result, Table
+from panda.documents.times import render_time
+from panda.errors import UsageError
+from panda.settings import SETTING_NAMES, Settings
+from panda.trust import Claim, TrustFile, claims_of, untrusted_claims
+
+
+def show(invocation: Invocation) -> Result:
+    """
+    Show every setting with its value and where it came from: flag, variable, file or default.
+
+    Example: panda config show
+    """
+    settings = invocation.settings
+    names = [one.name for one in fields(settings) if one.name not in ("origins", "project_text")]
+    values = {name: _plain(getattr(settings, name)) for name in names}
+    origins = {name: _origin(settings, name) for name in names}
+    data = {name: {"value": values[name], "origin": origins[name]} for name in names}
+    rows = [(name, _cell(values[name]), origins[name]) for name in names]
+    return Result({"settings": data}, Table(("setting", "value", "origin"), rows))
+
+
+def _origin(settings: Settings, name: str) -> str:
+    """Where a setting came from; the three that nobody can set follow from where panda.toml is."""
+    if name in (*SETTING_NAMES, "trust"):
+        return settings.origin(name)
+    if name == "state_dir":
+        return "XDG_STATE_HOME"
+    return str(settings.project_file) if settings.project_file.is_file() else "current directory"
+
+
+def _plain(value: object) -> object:
+    """A setting as a JSON value."""
+    if isinstance(value, datetime):
+        return render_time(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {shlex.join(words)}" for key, words in value.items())
+    return os.pathsep.join(map(str, value)) if isinstance(value, list) else value
+
+
+def trust(
+    invocation: Invocation,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be trusted.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Trust nothing here any more.")] = False,
+) -> Result:
+    """
+    Let this project's panda.toml and models.yaml, and the links of its store, reach out as they do now.
+
+    Shows what they would do: servers they contact, secrets they send, commands they run, paths outside of the
+    project. A file that changes has to be trusted again. What is recorded lies in the user's state directory.
+
+    Example: panda trust --dry-run
+    """
+    if dry_run and revoke:
+        raise UsageError(
+            "--dry-run and --revoke exclude each other", where="--revoke", fix="give one of them"
+        )
+    file = TrustFile(invocation.settings)
+    if revoke:
+        gone = file.revoke(invocation.settings)
+        invocation.reporter.step(f"no longer trusted: {len(gone)}")
+        return Result({"state": str(file.path), "revoked": gone}, "".join(f"{path}\n" for path in gone))
+    claims = claims_of(invocation.settings)
+    missing = [claim for claim in claims if not file.holds(claim)]
+    if not dry_run and missing:
+        file.record(missing)
+    _tell(invocation, file, claims, missing, dry_run=dry_run)
+    data = {
+        "state": str(file.path),
+        "recorded": [] if dry_run else [claim.path for claim in missing],
+        "claims": [_data(claim, trusted=not dry_run or claim not in missing) for claim in claims],
+    }
+    return Result(data, _table(claims, missing))
+
+
+def _tell(
+    invocation: Invocation,
+    file: TrustFile,
+    claims: Sequence[Claim],
+    missing: Sequence[Claim],
+    *,
+    dry_run: bool,
+) -> None:
+    if not claims:
+        invocation.reporter.step("nothing here reaches out of the project")
+    elif dry_run:
+        invocation.reporter.step(f"not trusted yet: {len(missing)} of {len(claims)}")
+    else:
+        invocation.reporter.step(f"recorded in {file.path}: {len(missing)}")
+        if behind := untrusted_claims(invocation.settings):
+            invocation.reporter.warn(f"more lies behind these, run panda trust again: {len(behind)}")
+
+
+def _table(claims: Sequence[Claim], missing: Sequence[Claim]) -> Table:
+    rows = [
+        (claim.where(reach), reach.effect, "new" if claim in missing else "trusted")
+        for claim in claims
+        for reach in claim.reaches
+    ]
+    return Table(("file", "what it does", "state"), rows)
+
+
+def _data(claim: Claim, *, trusted: bool) -> dict[str, object]:
+    return {
+        "path": claim.path,
+        "digest": claim.digest,
+        "trusted": trusted,
+        "reaches": [
+            {"key": reach.key or None, "line": reach.line, "effect": reach.effect} for reach in claim.reaches
+        ],
+    }

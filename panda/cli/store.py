@@ -1,0 +1,181 @@
+"""`panda init`, `import` and `validate`."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from panda.cli.completion import complete_turns
+from panda.cli.contract import Invocation, Result
+from panda.cli.index import fill_imported
+from panda.cli.text import one_line, read_lines
+from panda.documents.problems import Problem, Verdict, verdict_of
+from panda.errors import CheckError
+from panda.memory.validation import JUDGED, check_memory, judge_gathered
+from panda.session.file import write_imported
+from panda.settings import Settings
+from panda.storage.assets import asset
+from panda.storage.checking import check_store
+from panda.storage.creation import create_store
+from panda.storage.demo import copy_demo
+from panda.storage.importing import import_turns
+from panda.storage.index_rebuild import index_imported
+from panda.storage.layout import Layout
+from panda.storage.temporaries import begin_writing
+from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
+
+
+def init(
+    invocation: Invocation,
+    demo: Annotated[bool, typer.Option("--demo", help="Add the user demo and its turns.")] = False,
+) -> Result:
+    """
+    Create a store.
+
+    The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
+
+    Example: panda init --demo
+    """
+    settings = invocation.settings
+    require_trust(settings, "root")
+    created = create_store(settings.root)
+    begin_writing(settings.root)
+    if demo:
+        copy_demo(asset("panda-system-docs"), settings.root, settings.clock())
+    invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
+    data = {"root": str(settings.root), "created": created, "user": "demo" if demo else settings.user}
+    return Result(data)
+
+
+def import_file(
+    invocation: Invocation,
+    file: Annotated[str, typer.Argument(help="JSON lines; - for stdin.", metavar="FILE.jsonl")],
+) -> Result:
+    """
+    Save turns from a file of JSON lines.
+
+    A line is {"user", "turn"?, "session", "at", "query", "response", "summary"?, "topics"?}. Everything is
+    checked first: a wrong line, or a number that another turn has, changes nothing. Turns that are there
+    already stay as they are.
+
+    Example: panda import turns.jsonl
+    """
+    layout = invocation.store_for_writing()
+    invocation.reporter.detail(f"reading {'stdin' if file == '-' else file}")
+    source = read_lines(invocation.stdin) if file == "-" else Path(file)
+    report = import_turns(source, layout, invocation.settings.clock)
+    invocation.reporter.step(f"{report.created} saved, {report.unchanged} there already")
+    index_imported(layout, report)
+    fill_imported(invocation, sorted({turn.user for turn in report.turns if turn.created}))
+    write_imported(layout, {(turn.user, turn.session) for turn in report.turns if turn.created})
+    turns = [{"user": turn.user, "turn": turn.turn, "created": turn.created} for turn in report.turns]
+    return Result({"created": report.created, "unchanged": report.unchanged, "turns": turns})
+
+
+def validate(
+    invocation: Invocation,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="A store, turn (also by its number), directory or file; none: everything in force.",
+            metavar="PATH|TURN",
+            autocompletion=complete_turns,
+        ),
+    ] = None,
+) -> Result:
+    """
+    Check files, without loading a model.
+
+    Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
+    turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
+    line whose node has changed or gone since is not judged, nor is what reaches out of the project before
+    panda trust. Ends with 3 if anything is wrong or not judged; lines of notes that no answer can quote are
+    told as information.
+
+    Example: panda validate 813 --user demo
+    """
+    settings = invocation.settings
+    places = [_place(path, Layout(settings.root), settings.user) for path in paths or ()]
+    problems = _trust_problems(settings, places)
+    if is_trusted(settings, "root"):
+        problems += _store_problems(Layout(settings.root) if paths else invocation.store(), settings, places)
+    problems += _recipe_problems(settings, places)
+    told = [one for one in problems if one.verdict is Verdict.SOUND]
+    problems = [one for one in problems if one.verdict is not Verdict.SOUND]
+    data = {"verdict": verdict_of(problems), "problems": [asdict(problem) for problem in problems]}
+    data["unquotable"] = [asdict(one) for one in told]
+    if not problems:
+        invocation.reporter.step("no problems found")
+        return Result(data, "".join(map(_lines, told)))
+    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems))
+
+
+def _error(problems: Sequence[Problem]) -> CheckError:
+    files = len({problem.path for problem in problems})
+    unjudged = sum(problem.verdict is Verdict.NOT_JUDGED for problem in problems)
+    of_them = f", {unjudged} of them not judged" if unjudged else ""
+    message = f"problems: {len(problems)}{of_them}, in files: {files}"
+    return CheckError(message, fix="mend them, then validate again")
+
+
+def _place(path: Path, layout: Layout, user: str) -> Path:
+    """The path; a number that is none stands for a turn of the user."""
+    word = str(path)
+    if word.isascii() and word.isdigit() and not path.exists():
+        return layout.turn(user, int(word)).directory
+    return path
+
+
+def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]:
+    """What reaches out and is not trusted, below the paths; all if there are none."""
+    for place in places:
+        if place.absolute().is_relative_to(settings.root):
+            continue
+        guard_links(settings.on_store(place.absolute()))
+    found, fix = [] if settings.trust else untrusted_claims(settings), fix_of(settings)
+    return [
+        Problem(claim.path, f"not trusted: {reach.effect}", reach.line, reach.key, fix, Verdict.NOT_JUDGED)
+        for claim in found
+        for reach in claim.reaches
+        if not places or any(Path(claim.path).is_relative_to(os.path.realpath(place)) for place in places)
+    ]
+
+
+def _store_problems(layout: Layout, settings: Settings, places: Sequence[Path]) -> list[Problem]:
+    """Those of the store's files below the paths; all if there are none."""
+    problems = check_store(layout, places)
+    for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):
+        told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
+        problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
+    return problems
+
+
+def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]:
+    """Those of the recipes, prompts and models in force that lie below the paths; all if there are none."""
+    places = [path.resolve() for path in paths]
+    in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
+    if places and not any(_overlap(place, other.resolve()) for place in places for other in in_force):
+        return []
+    from panda.recipes.checking import check_recipes  # loads the grammar compiler: only if it is wanted
+    from panda.tools.table import TOOLS
+
+    models_file = settings.models_file if is_trusted(settings, "models_file") else None
+    found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
+    return [one for one in found if not places or any(_below(one, place) for place in places)]
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+def _below(problem: Problem, place: Path) -> bool:
+    return Path(problem.path).resolve().is_relative_to(place)
+
+
+def _lines(problem: Problem) -> str:
+    fix = f"  fix: {one_line(problem.fix)}\n" if problem.fix else ""
+    kind = {Verdict.NOT_JUDGED: "not judged: ", Verdict.SOUND: "information: "}.get(problem.verdict, "")
+    return f"{one_line(problem.where)}: {kind}{one_line(problem.message)}\n{fix}"

@@ -1,0 +1,156 @@
+"""Text as it may reach a terminal or a pipe, and as it comes from one."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+from panda.documents.escaping import UNSAFE, escape_path, visible
+from panda.documents.sentences import shorten
+from panda.errors import PandaError, UsageError
+
+
+def allows_color(environ: Mapping[str, str]) -> bool:
+    """
+    Whether a terminal may be sent colours and bold type.
+
+    >>> allows_color({}), allows_color({"NO_COLOR": "1"}), allows_color({"TERM": "dumb"})
+    (True, False, False)
+    """
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def one_line(text: str) -> str:
+    r"""
+    A text as one visible line.
+
+    >>> one_line("choose from:\n\t a,  b")
+    'choose from: a, b'
+    """
+    return " ".join(visible(text).split())
+
+
+def clipped(text: str, width: int) -> str:
+    """
+    One line of at most *width* characters, with an ellipsis where something was cut.
+
+    >>> clipped("what does it cost?", 10)
+    'what does…'
+    """
+    return shorten(visible(text), width)
+
+
+def render_error(error: PandaError) -> str:
+    """
+    The lines that tell a user what went wrong.
+
+    >>> render_error(PandaError("no turn 7", fix="see `panda list`"))
+    'error: no turn 7\\nfix: see `panda list`\\n'
+    """
+    parts = (("error", error.message), ("where", error.where), ("fix", error.fix))
+    return "".join(f"{name}: {one_line(text)}\n" for name, text in parts if text)
+
+
+def render_json(
+    *, exit_code: int, command: str | None, data: Mapping[str, object] | None, error: PandaError | None
+) -> str:
+    """
+    The one object that `--json` prints.
+
+    Args:
+        exit_code: Of the process; `ok` says whether it is 0.
+        command: The words of the command; None if none was recognised.
+        data: What the command found; None if it did not get that far.
+        error: What went wrong.
+
+    Source:
+        Design §6.
+    """
+    value = {
+        "ok": exit_code == 0,
+        "exit_code": exit_code,
+        "command": command,
+        "data": None if data is None else dict(data),
+        "error": error
+        and {"type": error_type(error), "message": error.message, "where": error.where, "fix": error.fix},
+    }
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return UNSAFE.sub(_json_escape, text) + "\n"
+
+
+def error_type(error: PandaError) -> str:
+    """
+    The name of an error's kind, for `error.type`.
+
+    >>> error_type(PandaError("x"))
+    'PandaError'
+    """
+    return type(error).__name__
+
+
+def render_rows(rows: Sequence[Sequence[object]]) -> str:
+    r"""
+    Rows for a pipe: cells separated by tabs, one line a row.
+
+    >>> render_rows([[811, None, "a\tb"]])
+    '811\t\ta b\n'
+    """
+    return "".join("\t".join(one_line(cell_text(cell)) for cell in row) + "\n" for row in rows)
+
+
+def cell_text(cell: object) -> str:
+    """
+    A table cell as text.
+
+    >>> cell_text(None), cell_text(1.5)
+    ('', '1.5')
+    """
+    return "" if cell is None else str(cell)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return escape_path(found[0]) if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"
+
+
+def read_argument(argument: str, stdin: BinaryIO) -> str:
+    r"""
+    An argument that is a text, or `-` for all of stdin.
+
+    Args:
+        argument: As given on the command line; bytes that are not UTF-8 came in as halves of characters.
+        stdin: Where `-` reads, to its end.
+
+    Raises:
+        UsageError: The bytes are not UTF-8.
+
+    >>> from io import BytesIO
+    >>> read_argument("-", BytesIO(b"what\n")), read_argument("why", BytesIO(b""))
+    ('what\n', 'why')
+    """
+    if argument == "-":
+        return _decoded(stdin.read(), "stdin")
+    return _decoded(argument.encode("utf-8", errors="surrogateescape"), "command line")
+
+
+def read_lines(stdin: BinaryIO) -> list[str]:
+    r"""
+    The lines of stdin, without their ends.
+
+    Raises:
+        UsageError: The bytes are not UTF-8.
+
+    >>> from io import BytesIO
+    >>> read_lines(BytesIO(b"a\nb\n"))
+    ['a', 'b']
+    """
+    lines = _decoded(stdin.read(), "stdin").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        message = f"not UTF-8: byte {exc.start} is 0x{data[exc.start]:02x}"
+        raise UsageError(message, where=where, fix="convert the text to UTF-8 first") from exc

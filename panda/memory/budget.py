@@ -1,0 +1,216 @@
+"""The documents of phase 2: loaded by id, links followed, within S1's budgets, under their headings."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from panda.documents.source_headings import CACHED, FOREVER, HEADINGS, SESSION_MEMORY, STORED, TURNS
+from panda.errors import MemoryNodeError
+from panda.language.questions import is_question
+from panda.memory.confidence import EXPIRED_BELOW
+from panda.memory.gathered import freshness
+from panda.memory.node import Item, Node
+from panda.memory.note import NOTE
+from panda.memory.reader import NodeReader
+
+DOCUMENTS_TOKENS = 3_000
+"""Budget tokens of all loaded documents together (S1 §7.2)."""
+TURN_TOKENS = 1_500
+"""Budget tokens of one earlier turn (S1 §4.2)."""
+RESEARCH_CLAIMS = 5
+"""Claims that research keeps beside its summary when documents do not fit (S1 §7.3)."""
+LONGEST_LINE_CHARS = 1_000
+"""Longer lines cannot be quoted."""
+
+_FIRST = ("preference", "fact", "research_cache", "visit_record")
+_SUMMARY_TYPE = "default"
+
+
+@dataclass(frozen=True)
+class LoadedDocument:
+    """One node with the lines of it that may be shown."""
+
+    node: Node
+    """As loaded, expired and cut lines included."""
+    items: tuple[Item, ...]
+    """Lines in their order: not expired, no questions, within budget."""
+    tokens: int
+    """Budget tokens of all lines that could be shown."""
+    kept_tokens: int
+    """Budget tokens of those that are."""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether lines were left out for lack of room."""
+        return self.kept_tokens < self.tokens
+
+
+def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
+    """
+    Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to,
+    and what a turn quoted that states nothing itself.
+
+    Args:
+        reader: Loads them.
+        node_ids: Ids of nodes that must exist.
+
+    Returns:
+        Each once: those asked for in their order, then what they lead to. Links of notes are followed once:
+        not those of notes that nobody asked for.
+
+    Raises:
+        MemoryNodeError: One is missing or corrupt; what was quoted may be gone.
+
+    Source:
+        S1 §4.2, §6.2, §9.
+    """
+    nodes: dict[str, Node] = {}
+    waiting, quoted = list(node_ids), set[str]()
+    while waiting:
+        node_id = waiting.pop(0)
+        if node_id not in nodes:
+            try:
+                nodes[node_id] = node = reader.load(node_id)
+            except MemoryNodeError:
+                if node_id not in quoted:
+                    raise
+                continue
+            if node_id in node_ids or not node_id.startswith(NOTE):
+                waiting += node.links
+            if not any(map(is_usable, node.items)):
+                waiting += node.origins
+                quoted |= set(node.origins) - set(node_ids)
+    return list(nodes.values())
+
+
+def fit_nodes(
+    nodes: Sequence[Node],
+    *,
+    count: Callable[[str], int],
+    fit: Callable[[str], float],
+    budget_tokens: int = DOCUMENTS_TOKENS,
+) -> list[LoadedDocument]:
+    """
+    The lines of nodes that may be shown, within budget, the least important left out.
+
+    Args:
+        nodes: Loaded nodes, the most relevant first.
+        count: Maps a text to budget tokens.
+        fit: How well a line fits the query; where a document is cut, lines that fit better stay.
+        budget_tokens: Room of all documents together.
+
+    Returns:
+        One document a node, memory before research, visits, newer turns and older turns. A turn keeps at
+        most TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and
+        then each document, in that order, what is left of the room.
+
+    Source:
+        S1 §4.2, §7.3.
+
+    >>> fit_nodes([], count=len, fit=len)
+    []
+    """
+    documents = [_usable(node, count) for node in sorted(nodes, key=_rank)]
+    documents = [
+        _cut(one, TURN_TOKENS, count, fit) if one.node.source_type == "turn_summary" else one
+        for one in documents
+    ]
+    if sum(one.kept_tokens for one in documents) > budget_tokens:
+        documents = [
+            _best_claims(one, count) if one.node.source_type == "research_cache" else one for one in documents
+        ]
+    room, fitted = budget_tokens, []
+    for document in documents:
+        fitted.append(_cut(document, room, count, fit))
+        room -= fitted[-1].kept_tokens
+    return fitted
+
+
+def _rank(node: Node) -> tuple[int, int]:
+    """Memory > research > visits > newer turns > older turns."""
+    if node.source_type in _FIRST:
+        is_document = node.id.startswith(NOTE)
+        return (len(_FIRST) if is_document else _FIRST.index(node.source_type)), 0
+    return len(_FIRST) + 1, -int(node.id.removeprefix("turn:"))
+
+
+def is_usable(item: Item) -> bool:
+    """Whether a line may be quoted."""
+    return item.origin is None and not unquotable_for(item)
+
+
+def unquotable_for(item: Item) -> str:
+    """Why a line can't be quoted: too long, a question or expired; "" if it can."""
+    if len(item.text) > LONGEST_LINE_CHARS:
+        return f"it has {len(item.text):,} characters, at most {LONGEST_LINE_CHARS:,} can be quoted"
+    if item.confidence < EXPIRED_BELOW:
+        return f"its confidence is {item.confidence:.2f}, below {EXPIRED_BELOW:.2f}"
+    return "it is a question" if is_question(item.text) else ""
+
+
+def _usable(node: Node, count: Callable[[str], int]) -> LoadedDocument:
+    items = tuple(item for item in node.items if is_usable(item))
+    tokens = sum(count(item.text) for item in items)
+    return LoadedDocument(node, items, tokens, tokens)
+
+
+def _best_claims(document: LoadedDocument, count: Callable[[str], int]) -> LoadedDocument:
+    summary = [item for item in document.items[:1] if item.content_type == _SUMMARY_TYPE]
+    claims = sorted(document.items[len(summary) :], key=lambda item: -item.confidence)[:RESEARCH_CLAIMS]
+    return _kept(document, [*summary, *claims], count)
+
+
+def _cut(
+    document: LoadedDocument, room_tokens: int, count: Callable[[str], int], fit: Callable[[str], float]
+) -> LoadedDocument:
+    if document.kept_tokens <= room_tokens:
+        return document
+    kept: list[Item] = []
+    for item in sorted(document.items, key=lambda item: -fit(item.text)):
+        if count(item.text) <= room_tokens:
+            kept.append(item)
+            room_tokens -= count(item.text)
+    return _kept(document, kept, count)
+
+
+def _kept(document: LoadedDocument, items: Sequence[Item], count: Callable[[str], int]) -> LoadedDocument:
+    in_order = tuple(item for item in document.items if item in items)
+    return replace(document, items=in_order, kept_tokens=sum(count(item.text) for item in in_order))
+
+
+_CUT = "[…]"
+
+
+def group_documents(
+    documents: Sequence[LoadedDocument], now: datetime, session_turns: Sequence[int]
+) -> Mapping[str, str]:
+    """
+    The documents by heading; headings without documents are left out.
+
+    Args:
+        documents: Loaded and fitted.
+        now: From when ages count.
+        session_turns: Turns of the running session: what they said is session memory.
+    """
+    groups: dict[str, list[str]] = {}
+    for document in documents:
+        if document.items:
+            groups.setdefault(_heading_of(document, session_turns), []).append(_document_text(document, now))
+    return {name: "\n\n".join(groups[name]) for name in HEADINGS if name in groups}
+
+
+def _heading_of(document: LoadedDocument, session_turns: Sequence[int]) -> str:
+    node = document.node
+    if node.source_type == "preference":
+        return SESSION_MEMORY if node.source_turn in session_turns else STORED
+    if node.source_type == "fact":
+        return FOREVER
+    return TURNS if node.source_type == "turn_summary" else CACHED
+
+
+def _document_text(document: LoadedDocument, now: datetime) -> str:
+    node = document.node
+    age = freshness(node, now)
+    head = f"[{node.id}] {node.title}, confidence {node.confidence:.2f}{f', {age}' if age else ''}"
+    lines = [f"- {item.text}" for item in document.items]
+    return "\n".join([head, *lines, *([_CUT] if document.is_cut else [])])

@@ -1,0 +1,81 @@
+"""Where the facts of a synthesis come from: a user's memory, or one file; read again when it has changed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+
+from panda.documents.times import Clock
+from panda.memory.fact import Conflict, Fact, parse_scope_facts
+from panda.memory.memory import Memory
+from panda.storage.files import parse_json, read_text, store_errors
+from panda.storage.layout import Layout
+
+Scoped = tuple[list[Fact], list[Conflict]]
+"""Facts and conflict records of all scopes."""
+
+
+def read_facts_file(path: Path) -> Scoped:
+    """
+    The facts and conflicts of a JSON file `{"facts": […], "conflicts": […]}`; a pipe will do.
+
+    Raises:
+        StoreError: It cannot be read.
+        FileFormatError: It is not such a file; names the element and its key.
+    """
+    return parse_scope_facts(parse_json(read_text(path, pipe=True), where=str(path)), where=str(path))
+
+
+class FactSource:
+    """
+    Facts that many requests share.
+
+    Args:
+        read: Reads them.
+        paths: The files that it reads; what they hold is kept until one of them changes.
+    """
+
+    def __init__(self, read: Callable[[], Scoped], *paths: Path) -> None:
+        self._read = read
+        self._paths = paths
+        self._lock = Lock()
+        self._kept: tuple[object, Scoped] | None = None
+
+    def load(self) -> Scoped:
+        """
+        The facts and conflicts as they are now.
+
+        Raises:
+            StoreError: They cannot be read.
+            FileFormatError: They are not what they must be.
+        """
+        with self._lock:
+            seen = [_mark(path) for path in self._paths]
+            if self._kept is None or self._kept[0] != seen:
+                self._kept = seen, self._read()
+            return self._kept[1]
+
+
+def file_source(path: Path) -> FactSource:
+    """The facts of one file; those of a pipe are read once."""
+    return FactSource(lambda: read_facts_file(path), *([path] if path.is_file() else []))
+
+
+def memory_source(layout: Layout, user: str, clock: Clock) -> FactSource:
+    """The facts of a user's memory, edits by hand as what they will be in the log; nothing is written."""
+    memory = Memory(layout, user, clock, wait_seconds=0)
+
+    def read() -> Scoped:
+        log, edits = memory.read()
+        return [one.fact for one in (*log.assertions, *edits)], list(log.conflicts)
+
+    files = (layout.memory_log, layout.conflicts_log, layout.preferences, layout.facts, layout.memory_shown)
+    return FactSource(read, *(file(user) for file in files))
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """What changes with a file."""
+    if not path.exists():
+        return ()
+    with store_errors(path, "read"):
+        found = path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns

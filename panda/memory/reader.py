@@ -1,0 +1,342 @@
+"""Memory nodes: whatever a claim can rest on, loaded by its id from the user's files (design §4)."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from panda.documents.escaping import escape_path
+from panda.documents.memory_file import is_statement
+from panda.documents.sentences import one_line, shorten
+from panda.documents.times import Clock
+from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
+from panda.memory.confidence import MISSING
+from panda.memory.memory import Remembered, load_remembered
+from panda.memory.node import Item, Node, research_items, turn_items, visit_items
+from panda.memory.note import load_note
+from panda.memory.past import Moment
+from panda.memory.staging import Kind
+from panda.storage.files import read_bytes
+from panda.storage.index import Index, IndexView
+from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
+from panda.storage.records import (
+    SAVED_STATUSES,
+    ResearchRecord,
+    load_object,
+    load_research,
+    load_turn,
+    load_visit,
+    turn_directories,
+    visit_directories,
+)
+from panda.storage.snapshot import Snapshot
+from panda.storage.visits import Visit, find_visits, visit_slug, visited_page
+
+_Turns = Sequence[tuple[int, Path]]
+_TITLE_CHARS = 80
+_PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
+
+
+class NodeReader:
+    """
+    Loads nodes of one user.
+
+    Args:
+        layout: Where the store is.
+        user: Whose memory.
+        clock: Gives the instant that confidences are computed for.
+        moment: What counts of turns and memory; None for all, as it is.
+        index: Knows which turns hold a research or visit; None looks into all of them.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        user: str,
+        clock: Clock,
+        moment: Moment | None = None,
+        index: Index | None = None,
+    ) -> None:
+        self._layout = layout
+        self._index = index
+        self._moment = moment or Moment(layout, user)
+        self._user = user
+        self._clock = clock
+        self._memory_seen: object = None
+        self._memory_known: list[Node] = []
+
+    def load(self, node_id: str) -> Node:
+        """
+        One node.
+
+        Args:
+            node_id: turn:…, memory:…, fact:…, research:…, visit:… or knowledge:….
+
+        Raises:
+            MemoryNodeError: No such node, more than one, or its file is corrupt.
+
+        Source:
+            Design §4 "Node ids", S1 §9.
+        """
+        kind, _, name = node_id.partition(":")
+        with _as_node_error(node_id):
+            match kind:
+                case "turn" if name.isascii() and name.isdigit():
+                    return self._turn(node_id, int(name))
+                case "memory" if name:
+                    return self._memory(node_id, name, self.preferences())
+                case "fact" if name:
+                    return self._memory(node_id, name, self.facts())
+                case "research" if name:
+                    return self._anywhere(self._research, node_id, name)
+                case "visit" if name:
+                    return self._anywhere(self._visit, node_id, name)
+                case "knowledge" if name:
+                    return load_note(self._layout.knowledge(self._user), name, self._clock())
+        raise MemoryNodeError(
+            f"{node_id!r} is no node id", where=node_id, expected="turn:N, memory:KEY, fact:KEY, …"
+        )
+
+    def counts(self, turn: int) -> bool:
+        """Whether what lies in a turn may be read."""
+        return self._moment.holds(turn)
+
+    def preferences(self) -> list[Node]:
+        """
+        All preferences, in file order; [] if there is no file.
+
+        Raises:
+            MemoryNodeError: The file is corrupt.
+        """
+        return self._memory_nodes("preference")
+
+    def facts(self) -> list[Node]:
+        """
+        All entries of facts.md, in file order; [] if there is no file.
+
+        Raises:
+            MemoryNodeError: The file is corrupt.
+        """
+        return self._memory_nodes("fact")
+
+    def statements(self) -> list[Node]:
+        """What the user said word for word, in file order: the entries of facts.md that are statements."""
+        return [node for node in self.facts() if is_statement(node.title)]
+
+    def _memory_nodes(self, kind: Kind) -> list[Node]:
+        """The nodes of one memory file; the files are read again, but only worked through if they changed."""
+        with _as_node_error(f"{_PREFIXES[kind]}:*"):
+            memory, now = self._moment.memory, self._clock()
+            state = (now, memory.log.extent, dict(memory.texts))
+            if state != self._memory_seen:
+                found = load_remembered(memory, now)
+                self._memory_known = [self._memory_node(one, now) for one in found if one.scope == "local"]
+                self._memory_seen = state
+        return [node for node in self._memory_known if node.id.startswith(f"{_PREFIXES[kind]}:")]
+
+    def _memory_node(self, one: Remembered, now: datetime) -> Node:
+        node_id = f"{_PREFIXES[one.kind]}:{one.key}"
+        key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
+        text = one.statement if is_statement(one.relation) else f"{key}: {one.statement}"
+        warning = f"{node_id} has no confidence; {MISSING:.2f} assumed"
+        path = self._memory_path(one.kind)
+        return Node(
+            id=node_id,
+            source_type=one.kind,
+            title=key,
+            provenance=self._relative(path),
+            at=one.at,
+            items=(Item(text, one.content_type, confidence, one.at, heading=one.corrects),),
+            expires_at=one.fact.valid_until if one.fact else None,
+            warnings=(warning,) if one.start is None else (),
+            source_turn=one.source_turn,
+        )
+
+    def _memory(self, node_id: str, name: str, nodes: list[Node]) -> Node:
+        for node in nodes:
+            if node.id == node_id:
+                return node
+        path = self._memory_path("fact" if node_id.startswith("fact:") else "preference")
+        raise NotFoundError(f"there is no key {name!r}", where=str(path))
+
+    def _memory_path(self, kind: Kind) -> Path:
+        layout = self._layout
+        return layout.preferences(self._user) if kind == "preference" else layout.facts(self._user)
+
+    def _turn(self, node_id: str, number: int) -> Node:
+        paths = self._layout.turn(self._user, number)
+        record = load_turn(paths, number)
+        if record.status not in SAVED_STATUSES:
+            raise FileFormatError(
+                f"turn {number} is {record.status or 'without status'}", where=str(paths.directory)
+            )
+        items = turn_items(record, self._clock())
+        links = (f"research:{record.research_topic}",) if record.research_topic else ()
+        return Node(
+            id=node_id,
+            source_type="turn_summary",
+            title=shorten(one_line(record.summary) or one_line(record.query), _TITLE_CHARS),
+            provenance=self._relative(paths / CONTEXT_MD),
+            at=record.at,
+            items=items,
+            links=links,
+        )
+
+    def visits(self, urls: Collection[str]) -> dict[str, Visit]:
+        """The newest whole visit of each page that has one, by URL."""
+        pages = {visit_slug(url) for url in urls}
+        turns = self._turns_by(lambda view: [n for n, name in view.visits() if visited_page(name) in pages])
+        turns = self._all_turns() if turns is None else turns
+        return find_visits([turn for n, turn in reversed(turns) if self._moment.holds(n)], urls)
+
+    def _anywhere(self, load: Callable[[str, str, _Turns], Node], node_id: str, name: str) -> Node:
+        """Load from the turns that the index names and the running one; from all if it is in none of them."""
+        turns = self._turns_by(lambda view: view.turns_holding(node_id))
+        if turns is not None:
+            with suppress(NotFoundError, StoreError):
+                return load(node_id, name, turns)
+        return load(node_id, name, self._all_turns())
+
+    def _all_turns(self) -> _Turns:
+        return turn_directories(self._layout.turns(self._user))
+
+    def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
+        """The running turn and those that the index names; None if there is no index to ask."""
+        if self._index is None:
+            return None
+        try:
+            holding = self._index.read(self._user, numbers)
+        except (LockHeldError, StoreError):
+            return None
+        own = [self._moment.turn] if self._moment.turn is not None else []
+        places = ((n, self._layout.turn(self._user, n).directory) for n in sorted({*holding, *own}))
+        return [place for place in places if place[1].is_dir()]
+
+    def _research(self, node_id: str, topic: str, turns: _Turns) -> Node:
+        newest: ResearchRecord | None = None
+        for number, directory in turns:
+            path = directory / RESEARCH_JSON
+            if self._moment.holds(number) and path.exists() and _may_name(path, topic):
+                record = load_research(path)
+                if record.topic == topic and (newest is None or _time_key(record) >= _time_key(newest)):
+                    newest = record
+        if newest is None:
+            raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.turns(self._user)))
+        lacks_quality = newest.quality is None and newest.summary
+        return Node(
+            id=node_id,
+            source_type="research_cache",
+            title=one_line(newest.topic),
+            provenance=self._relative(newest.path),
+            at=newest.created_at,
+            items=research_items(newest, self._clock()),
+            links=tuple(f"visit:{visit_id}" for visit_id in newest.visit_ids),
+            expires_at=newest.expires_at,
+            warnings=(f"{node_id} has no quality_score; {MISSING:.2f} assumed",) if lacks_quality else (),
+        )
+
+    def _visit(self, node_id: str, visit_id: str, turns: _Turns) -> Node:
+        found: list[Path] = []
+        for number, turn in turns:
+            for directory in visit_directories(turn) if self._moment.holds(number) else ():
+                path = directory / MANIFEST_JSON
+                may = path.exists() and _may_name(path, visit_id)
+                if may and load_object(path).get("visit_id") == visit_id:
+                    found.append(directory)
+        if not found:
+            raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.turns(self._user)))
+        if len(found) > 1:
+            places = ", ".join(self._relative(path) for path in found)
+            raise FileFormatError(
+                f"{len(found)} visits are called {visit_id!r}: {places}", where=str(found[1])
+            )
+        record = load_visit(found[0])
+        return Node(
+            id=node_id,
+            source_type="visit_record",
+            title=one_line(record.title or record.url),
+            provenance=self._relative(found[0] / EXTRACTED_JSON),
+            at=record.visited_at,
+            items=visit_items(record, self._clock()),
+            warnings=(
+                (f"{node_id} has no extraction_quality; {MISSING:.2f} assumed",)
+                if record.quality is None
+                else ()
+            ),
+            url=record.url or None,
+        )
+
+    def _relative(self, path: Path) -> str:
+        return escape_path(path.relative_to(self._layout.user(self._user)).as_posix())
+
+
+def _may_name(path: Path, name: str) -> bool:
+    """Whether a research or visit is worth a look: it holds the name as it is, or as JSON may escape it."""
+    with suppress(StoreError, FileFormatError):  # what does not read is no other's fault
+        if name.encode("utf-8", "replace") in read_bytes(path):
+            return True
+        if not name.isascii() or not name.isprintable() or '"' in name or "\\" in name:
+            return name in (load_object(path).get("topic"), load_object(path).get("visit_id"))
+    return False
+
+
+def _time_key(record: ResearchRecord) -> float:
+    return record.created_at.timestamp() if record.created_at else float("-inf")
+
+
+@contextmanager
+def _as_node_error(node_id: str) -> Iterator[None]:
+    try:
+        yield
+    except (FileFormatError, NotFoundError, StoreError) as exc:
+        raise MemoryNodeError(
+            f"{node_id}: {exc.message}", where=exc.where, fix=exc.fix, details={"node_id": node_id}
+        ) from exc
+
+
+_MEMORY = ("memory:", "fact:")
+
+
+class PastNodes:
+    """
+    The nodes of a user as they were when a turn began; memory that has changed since is set back.
+
+    Args:
+        layout: The store.
+        user: Whose memory.
+        turn: Number of the turn.
+        at: When it began.
+        snapshot: What it recorded of what was there; None for a turn of before.
+    """
+
+    def __init__(
+        self, layout: Layout, user: str, *, turn: int, at: datetime, snapshot: Snapshot | None
+    ) -> None:
+        now, past = Moment(layout, user), Moment(layout, user)
+        now.pin(turn, snapshot, at, sets_back=False)
+        past.pin(turn, snapshot, at)
+        self._now, self._past = (NodeReader(layout, user, lambda: at, one) for one in (now, past))
+        self.at = at
+
+    def load(self, node_id: str) -> Node:
+        """
+        A node as of then; pages and notes as they are now.
+
+        Raises:
+            MemoryNodeError: There was none, or it is corrupt.
+            FileFormatError: The log or a memory file is corrupt.
+            StoreError: A file cannot be read or written.
+        """
+        try:
+            node = self._now.load(node_id)
+        except MemoryNodeError:
+            if not node_id.startswith(_MEMORY):
+                raise
+            node = None
+        if node is not None and not (node_id.startswith(_MEMORY) and self.has_changed(node)):
+            return node
+        return self._past.load(node_id)
+
+    def has_changed(self, node: Node) -> bool:
+        """Whether a node says of itself that it was written after the turn began."""
+        return node.at is not None and node.at > self.at

@@ -1,0 +1,426 @@
+"""What `panda validate` finds in a user's memory, and whether §2 of saved turns can be believed."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from panda.documents.context import parse_context
+from panda.documents.escaping import escape_path
+from panda.documents.front_matter import split_front_matter
+from panda.documents.last_seen import without_last_seen
+from panda.documents.memory_file import parse_memory_file
+from panda.documents.memory_list import MemoryList
+from panda.documents.passages import split_passages
+from panda.documents.problems import Problem, Verdict
+from panda.documents.times import parse_time
+from panda.documents.wikilinks import is_only_wikilinks
+from panda.documents.yaml_entries import split_entries
+from panda.errors import MemoryNodeError, PandaError
+from panda.memory.budget import unquotable_for
+from panda.memory.fact import id_of
+from panda.memory.files import KINDS, Projection
+from panda.memory.gathered import (
+    CONSTRAINTS,
+    CUT_MARK,
+    GatheredItem,
+    GatheredSection,
+    ReadSection,
+    read_gathered,
+    render_line,
+)
+from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sections
+from panda.memory.keys import canonical_key, file_value
+from panda.memory.node import Node
+from panda.memory.note import load_note
+from panda.memory.reader import PastNodes
+from panda.memory.staging import Kind
+from panda.storage.checking_files import problem_of
+from panda.storage.files import read_json_lines, read_text
+from panda.storage.index_scan import list_notes
+from panda.storage.layout import (
+    CALLS_JSONL,
+    CONFLICTS_JSONL,
+    CONTEXT_MD,
+    FACTS_MD,
+    GATHERED_CONTEXT_JSON,
+    MEMORY_JSONL,
+    METADATA_JSON,
+    PREFERENCES_MD,
+    STAGED_MEMORY_JSON,
+    Layout,
+    TurnPaths,
+)
+from panda.storage.names import turn_number
+from panda.storage.records import load_object
+from panda.storage.schemas import check_json
+from panda.storage.sealing import is_sealed
+from panda.storage.temporaries import is_temporary
+from panda.storage.turn_folder import TurnFolder
+
+_OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
+_RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"
+_NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL})
+
+
+def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
+    """
+    Ids that are there twice, conflict records that name no fact, and lines of the memory files that do not
+    say what whoever typed them may think.
+
+    Args:
+        root: The store.
+        places: What to check, as for check_store; empty for all users.
+        now: The instant that expiry is judged by.
+    """
+    layout = Layout(root)
+    users = sorted(path.name for path in layout.users.iterdir()) if layout.users.is_dir() else []
+    found: list[Problem] = []
+    for user in users:
+        directory = layout.user(user)
+        if not places or any(_concerns(place.absolute(), directory.absolute()) for place in places):
+            found += _check_user(layout, user, now)
+        found += check_notes(Layout(root.absolute()), user, [place.absolute() for place in places], now)
+    return found
+
+
+def _concerns(place: Path, directory: Path) -> bool:
+    return directory.is_relative_to(place) or (place.parent == directory and place.name in _NAMES)
+
+
+def _check_user(layout: Layout, user: str, now: datetime) -> list[Problem]:
+    state = Projection(layout, user)
+    paths = [layout.memory_log(user), layout.conflicts_log(user), *state.paths.values()]
+    try:
+        state.refresh()
+        return [*_records(layout, state), *_altered(layout, state), *_entries(state, now)]
+    except PandaError as exc:
+        path = next((one for one in paths if (exc.where or "").startswith(str(one))), paths[0])
+        return [problem_of(exc, path)]
+
+
+def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime) -> Iterator[Problem]:
+    """
+    Notes that no turn and no index can read, folders of them that cannot be listed, and, as sound, lines of
+    the other notes that cannot be quoted.
+
+    Args:
+        layout: The store.
+        user: Whose notes.
+        places: Absolute paths to check; empty for all notes.
+        now: The present.
+    """
+    knowledge = layout.knowledge(user)
+    unlisted: list[OSError] = []
+    for _ in os.walk(knowledge, onerror=unlisted.append):
+        pass
+    for error in unlisted:
+        if isinstance(error, FileNotFoundError) or not _within(Path(error.filename), places):
+            continue
+        message = f"cannot be listed: {error.strerror}; its notes are not indexed"
+        yield Problem(str(error.filename), message, verdict=Verdict.NOT_JUDGED)
+    for name, may_be_read in list_notes(str(knowledge)).items():
+        path = knowledge / name
+        if not (may_be_read and name and _within(path, places)):
+            continue  # a link that may not be followed is a finding of its own
+        try:
+            yield from _unquotable_lines(path, load_note(knowledge, escape_path(name), now))
+        except PandaError as exc:
+            yield problem_of(exc, path)
+
+
+def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
+    """The lines of a note that no answer can quote, which is no fault of theirs."""
+    text = read_text(path)
+    body = split_front_matter(text, where=str(path)).body
+    above = text.count("\n") - body.count("\n")
+    reasons = [(item.line or 0, unquotable_for(item)) for item in note.items]
+    links = [one for one in split_passages(body) if one.form != "item" and is_only_wikilinks(one.text)]
+    reasons += [(one.line, "it holds nothing but links") for one in links]
+    for line, reason in sorted(reasons):
+        if reason:
+            yield Problem(str(path), f"cannot be quoted: {reason}", above + line, verdict=Verdict.SOUND)
+
+
+def _within(path: Path, places: Sequence[Path]) -> bool:
+    return not places or any(path.is_relative_to(place) for place in places)
+
+
+def _records(layout: Layout, state: Projection) -> Iterator[Problem]:
+    for record in state.log.conflicts:
+        if missing := state.log.missing_facts(record):
+            yield Problem(
+                str(layout.conflicts_log(state.user)),
+                f"{record.conflict_id} names facts that are not in {MEMORY_JSONL}: {', '.join(missing)}",
+                fix="merge the log that has them: panda memory merge FILE",
+            )
+
+
+def _altered(layout: Layout, state: Projection) -> Iterator[Problem]:
+    """Lines that say something else than was asserted, and statements of saved turns that have no line."""
+    path, said = str(layout.memory_log(state.user)), set()
+    sealed = cache(lambda number: is_sealed(layout.turn(state.user, number)))
+    for one in state.log.assertions:
+        fact = one.fact
+        said.add((fact.source, fact.entity, fact.relation))
+        kind, _, number = (fact.source or "").partition(":")
+        # `panda init --demo` of old moved clock readings under ids that stayed.
+        vouched = kind != "turn" or (number.isdecimal() and sealed(int(number)))
+        if vouched and _OWN_ID.fullmatch(fact.id) and fact.id != id_of(fact):
+            yield Problem(path, f"{fact.id} says something else than was asserted", key="id", fix=_RESTORE)
+    for staged in sorted(layout.turns(state.user).glob(f"turn_*/{STAGED_MEMORY_JSON}")):
+        turn = turn_number(staged.parent.name)
+        value = load_object(staged) if turn is not None and sealed(turn) else {}
+        for raw in value["staged"] if value.get("applied") else ():
+            if (f"turn:{turn}", raw["entity"], raw["relation"]) not in said:
+                yield Problem(path, f"{raw['relation']} of turn {turn} is not there", fix=_RESTORE)
+
+
+def _entries(state: Projection, now: datetime) -> Iterator[Problem]:
+    for kind in KINDS:
+        yield from _odd_keys(state, kind)
+    preferred = state.entries("preference") or {}
+    for key, entry in (state.entries("fact") or {}).items():
+        if key in preferred:
+            message = f"{entry.key} is in {PREFERENCES_MD} too, and that is what holds"
+            yield Problem(str(state.paths["fact"]), message, line=entry.line, fix="remove one of them")
+    for one in state.compare(now):
+        winner = one.standing.winner if one.standing else None
+        if one.verdict == "same" and one.entry is not None and winner is not None:
+            body = split_front_matter(state.texts[one.kind] or "", where=str(state.paths[one.kind])).body
+            if MemoryList(body, "\n").says_otherwise(one.entry.key, file_value(winner.fact.value)):
+                message = f"the list shows another value of {one.entry.key} than the front matter"
+                fix = "change it in the front matter: the list only shows it"
+                yield Problem(str(state.paths[one.kind]), message, line=one.entry.line, fix=fix)
+
+
+def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
+    text, where = state.texts[kind] or "", str(state.paths[kind])
+    for entry in parse_memory_file(text, where=where):
+        if canonical_key(entry.key, kind, state.user) is None:
+            message = f"{entry.key!r} is no key for a memory; the line counts for nothing"
+            yield Problem(where, message, line=entry.line, fix="use a word such as budget")
+    front = split_front_matter(text, where=where)
+    found = split_entries(front.yaml_text) or ()
+    counts = Counter(one.key for one in found)
+    for one in found:
+        if counts.pop(one.key, 0) > 1:
+            message = f"{one.key} is there more than once; the last one holds"
+            yield Problem(where, message, line=front.yaml_line + one.line, fix="remove the others")
+
+
+_GATHERING = 2
+_SYNTHESIS = "phase2_2_synthesis"
+JUDGED = "§2"
+"""Key of what was judged."""
+_NOTHING = "none stated"
+
+
+def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
+    """
+    What is wrong with §2 of the turns below some places.
+
+    Args:
+        root: The store, looked at as a whole if there are no paths.
+        paths: A root, a user's directory, turn directories, directories of these, or files.
+
+    Returns:
+        A problem a finding, at the turn's context.md; not judged is what rests on a source that has changed
+        or gone since, and all of a §2 whose files do not read.
+
+    Source:
+        S0 §4, §6; design §4 "Validation".
+    """
+    places = [path.absolute() for path in paths] or [root]
+    found = dict.fromkeys(turn for place in places for turn in _turns(place))
+    return [problem for turn in found for problem in judge_turn(turn)]
+
+
+def _turns(place: Path) -> Iterator[Path]:
+    """Turn directories at or below a place."""
+    if place.is_file():
+        if place.name == CONTEXT_MD and turn_number(place.parent.name) is not None:
+            yield place.parent
+    elif turn_number(place.name) is not None:
+        yield place
+    elif place.is_dir():
+        for depth in ("turns", "*/turns", "users/*/turns", ""):
+            for one in sorted(place.glob(f"{depth}/turn_*" if depth else "turn_*")):
+                if one.is_dir() and turn_number(one.name) is not None and not is_temporary(one):
+                    yield one
+
+
+def judge_turn(directory: Path) -> list[Problem]:
+    """
+    What is wrong with §2 of one turn; nothing if it has none, or belongs to no store.
+
+    Args:
+        directory: A turn directory below users/{user}/turns.
+    """
+    number = turn_number(directory.name)
+    users = directory.parent.parent.parent
+    if number is None or directory.parent.name != "turns" or users.name != "users":
+        return []
+    path = directory / CONTEXT_MD
+    try:
+        document = parse_context(read_text(path), where=str(path))
+        section = document.section(_GATHERING)
+        if section is None:
+            return []
+        metadata = load_object(directory / METADATA_JSON)
+        if metadata.get("forgotten_at"):
+            return []  # its lines and those of its nodes are not what they were
+        query = str(metadata.get("query") or "")
+        gathered = _gathered(directory / GATHERED_CONTEXT_JSON)
+        at = _instant(gathered.get("gathered_at")) or document.front.created_at
+        snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
+        past = PastNodes(
+            Layout(users.parent), directory.parent.parent.name, turn=number, at=at, snapshot=snapshot
+        )
+        judge = _Judge(past, gathered, quotes=_quotes(directory))
+        found = judge.findings(read_gathered(section), query)
+    except PandaError as exc:
+        own = (directory / name for name in (CONTEXT_MD, METADATA_JSON, GATHERED_CONTEXT_JSON))
+        damaged = next((one for one in own if (exc.where or "").startswith(str(one))), path)
+        return [replace(problem_of(exc, damaged), verdict=Verdict.NOT_JUDGED)]
+    except (KeyError, TypeError, ValueError) as exc:  # the schema of a file tells the rest
+        message = f"{type(exc).__name__}: {exc}"
+        return [Problem(str(path), message, key=JUDGED, verdict=Verdict.NOT_JUDGED)]
+    return [Problem(str(path), issue, key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
+
+
+def _gathered(path: Path) -> dict[str, Any]:
+    value = load_object(path) if path.exists() else {}
+    if value:
+        check_json(GATHERED_CONTEXT_JSON, value, str(path))
+    return value
+
+
+def _instant(value: object) -> datetime | None:
+    return parse_time(value) if isinstance(value, str) else None
+
+
+def _quotes(directory: Path) -> bool:
+    """Whether the lines of §2 were chosen, so that each is a quotation: a model that writes words its own."""
+    path = directory / CALLS_JSONL
+    kinds = {
+        call.get("kind")
+        for call in (read_json_lines(path) if path.exists() else ())
+        if isinstance(call, Mapping) and _SYNTHESIS in str(call.get("recipe"))
+    }
+    return path.exists() and "generate" not in kinds
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Judge:
+    """
+    Judges the parts of one turn's §2.
+
+    Args:
+        past: The nodes as they were when it was gathered.
+        gathered: The value of gathered_context.json; {} if there is none.
+        quotes: Whether every line must stand in a node word for word.
+    """
+
+    def __init__(self, past: PastNodes, gathered: Mapping[str, Any], *, quotes: bool) -> None:
+        self._past, self._quotes = past, quotes
+        documents = gathered.get("documents")
+        self._loaded = {one["node_id"] for one in documents} if documents is not None else None
+        self._lines = {
+            part["title"]: tuple(GatheredItem(one["text"], tuple(one["node_ids"])) for one in part["items"])
+            for part in gathered.get("sections", ())
+        }
+        self._nodes: dict[str, Node] = {}
+        self._lost: dict[str, tuple[str, Verdict]] = {}
+
+    def findings(self, parts: Sequence[ReadSection], query: str) -> list[tuple[str, Verdict]]:
+        """What is wrong with the parts, or cannot be judged: a sentence and a verdict each."""
+        found = []
+        for part in parts:
+            place = f"section {part.section.title}"
+            found += [(f"{place}: {fault}", Verdict.UNSOUND) for fault in part.faults]
+            for node_id in part.section.node_ids:
+                self._take(node_id)
+                if node_id in self._lost:
+                    message, verdict = self._lost[node_id]
+                    found.append((f"{place}: {message}", verdict))
+                elif self._loaded is not None and node_id not in self._loaded:
+                    found.append((f"{place}: {node_id} was not loaded in this turn", Verdict.UNSOUND))
+        readable = [part for part in parts if not part.is_old]
+        sections = [self._whole(part) for part in readable]
+        issues = check_sections(sections, self._nodes, self._past.at, query=query)
+        if any(part.section.title == CONSTRAINTS for part in parts):
+            issues = [one for one in issues if one != NO_CONSTRAINTS]
+        issues = [one for one in issues if not one.endswith(UNKNOWN_NODE)]
+        issues += [issue for part in readable for issue in self._line_issues(part)]
+        changed = tuple(f"section {part.section.title}: " for part in parts if self._is_unsure(part))
+        for issue in issues:
+            if issue.startswith(changed):
+                found.append((f"{issue}, and its sources have changed since", Verdict.NOT_JUDGED))
+            else:
+                found.append((issue, Verdict.UNSOUND))
+        unrecorded = [issue for part in readable for issue in self._unrecorded(part)]
+        return found + [(issue, Verdict.UNSOUND) for issue in unrecorded]
+
+    def _take(self, node_id: str) -> None:
+        """Load a node, or keep why that cannot be: one that the turn did load has changed or gone since."""
+        if node_id in self._nodes or node_id in self._lost:
+            return
+        try:
+            self._nodes[node_id] = self._past.load(node_id)
+        except PandaError as exc:
+            known = self._loaded is not None and node_id in self._loaded
+            verdict = Verdict.NOT_JUDGED if known or not isinstance(exc, MemoryNodeError) else Verdict.UNSOUND
+            self._lost[node_id] = (exc.message, verdict)
+
+    def _is_unsure(self, part: ReadSection) -> bool:
+        """Whether a node of the part is gone or not as it was, so that a fault may be that of the node."""
+        ids = part.section.node_ids
+        lost = any(self._lost[one][1] is Verdict.NOT_JUDGED for one in ids if one in self._lost)
+        return lost or any(self._past.has_changed(self._nodes[one]) for one in ids if one in self._nodes)
+
+    def _line_issues(self, part: ReadSection) -> Iterator[str]:
+        """Lines that code renders otherwise (marks, turn, age), and quotations that stand in no node."""
+        place, section = f"section {part.section.title}", part.section
+        for item, line in self._pairs(part):
+            cited = [self._nodes[one] for one in item.node_ids if one in self._nodes]
+            if CUT_MARK in line or not cited or len(cited) < len(item.node_ids) or "[" not in line:
+                continue
+            moments = (self._past.at, self._past.at + timedelta(seconds=1))  # it is written to the second
+            rendered = [_plain(render_line(item, section, self._nodes, moment)) for moment in moments]
+            if _plain(line) not in rendered:
+                yield f"{place}: {_plain(line)!r:.100} is rendered as {rendered[0]!r:.100}"
+            text = _plain(without_last_seen(item.text))
+            if self._quotes and not any(text in _plain(node.text) for node in cited):
+                yield f"{place}: {text!r:.80} is no quotation of {', '.join(item.node_ids)}"
+
+    def _unrecorded(self, part: ReadSection) -> Iterator[str]:
+        """Lines that gathered_context.json of the same turn does not hold, and those that only it holds."""
+        place, recorded = f"section {part.section.title}", self._lines.get(part.section.title)
+        if recorded is None:
+            return
+        there = {_plain(item.text) for item in recorded} - {_NOTHING}
+        said = {_plain(item.text) for item in part.section.items}
+        cut = {_plain(item.text) for item, line in self._pairs(part) if CUT_MARK in line}
+        for text in sorted(said - there - cut):
+            yield f"{place}: gathered_context.json does not hold the line {text!r:.80}"
+        for text in sorted(there - said) if not part.is_cut else ():
+            yield f"{place}: lacks the line {text!r:.80} of gathered_context.json"
+
+    @staticmethod
+    def _pairs(part: ReadSection) -> Iterator[tuple[GatheredItem, str]]:
+        """The items of a part with the lines that they stand in."""
+        return zip(part.section.items, part.lines, strict=True)
+
+    def _whole(self, part: ReadSection) -> GatheredSection:
+        """The part with the lines that were cut from it, which its nodes and its confidence belong to."""
+        lines = self._lines.get(part.section.title, ()) if part.is_cut else ()
+        return replace(part.section, items=tuple(dict.fromkeys([*lines, *part.section.items])))

@@ -1,0 +1,360 @@
+"""session.json: what a session carries, written as a whole with every turn that ends, closed and verified."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from panda.documents.problems import Problem
+from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
+from panda.session.carry import EMPTY, Carry
+from panda.session.decoding import decode, encode
+from panda.session.fold import carry_over
+from panda.session.turn_files import TurnFiles, load_turn_files
+from panda.storage.files import held_lock, read_json, store_errors, write_atomic, write_json
+from panda.storage.layout import METADATA_JSON, Layout, turn_name
+from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
+from panda.storage.sealing import SEAL, seal_value
+from panda.storage.temporaries import sweep
+
+_WAIT_SECONDS = 60.0
+_REMAKE = "delete it: it is made again from the turns"
+SESSION_SCHEMA = "panda.session/1"
+MOST_TURNS = 2_400
+"""Turns that session.json lists; of older ones it says how many there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionTurn:
+    """One turn of a session."""
+
+    turn: int
+    """Turn number."""
+    directory: str
+    """Name of its directory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """The value of session.json."""
+
+    schema: str = SESSION_SCHEMA
+    """Name and version of the format."""
+    session_id: str
+    """Session id."""
+    user_id: str
+    """Whose session."""
+    created_at: str
+    """When its first turn was claimed."""
+    last_active_at: str
+    """When its newest turn was claimed."""
+    head_turn: int
+    """Its newest turn."""
+    turns: tuple[SessionTurn, ...]
+    """Its turns, oldest first."""
+    turns_cut: int = 0
+    """How many older turns are not listed."""
+    carry: Carry
+    """What the next turn knows."""
+
+
+def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True) -> Session | None:
+    """
+    A session as its file says it; None if there is no file.
+
+    Args:
+        layout: The store.
+        user: User id.
+        session: Session id.
+        sealed: Whether it must be as it was saved; not for a look at what was altered.
+
+    Raises:
+        FileFormatError: The file is damaged, was altered, or has a key that nothing knows.
+        StoreError: It cannot be read.
+    """
+    path = layout.session(user, session)
+    if not path.exists():
+        return None
+    value = read_json(path)
+    seal = value.pop(SEAL, None) if isinstance(value, dict) else None
+    found = decode(Session, value, where=str(path))
+    if sealed and seal is not None and seal != seal_value(value):
+        raise FileFormatError("it has changed since its last turn was saved", where=str(path), fix=_REMAKE)
+    if found.schema != SESSION_SCHEMA or found.session_id != session or found.user_id != user:
+        raise FileFormatError(
+            f"it is the {found.schema} of session {found.session_id} of user {found.user_id}",
+            where=str(path),
+            fix=_REMAKE,
+        )
+    return found
+
+
+def open_session(layout: Layout, user: str, session: str) -> Session | None:
+    """The session as its file says it, or made of its saved turns if it has no file; None without turns."""
+    return load_session(layout, user, session) or rebuild_session(layout, user, session)
+
+
+def rebuild_session(
+    layout: Layout, user: str, session: str, *, before_turn: int | None = None
+) -> Session | None:
+    """
+    A session made of its saved turns; nothing is written.
+
+    Args:
+        layout: The store.
+        user: User id.
+        session: Session id.
+        before_turn: Only turns with a lower number; None for all.
+    """
+    numbers = saved_turns(layout, user).get(session, [])
+    return fold_turns(layout, user, session, [n for n in numbers if before_turn is None or n < before_turn])
+
+
+def fold_turns(layout: Layout, user: str, session: str, numbers: Iterable[int]) -> Session | None:
+    """
+    A session made of given turns, one after the other; None without any.
+
+    Raises:
+        StoreError: A file of a turn cannot be read.
+        FileFormatError: A file of a turn is damaged.
+    """
+    found: Session | None = None
+    for number in sorted(numbers):
+        files = load_turn_files(layout.turn(user, number), number)
+        found = extend(found, replace(files, session_id=session), user)
+    return found
+
+
+def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
+    """
+    A session with one more turn.
+
+    Args:
+        session: As it was; None before its first turn.
+        files: The turn.
+        user: Whose session.
+    """
+    entry = SessionTurn(turn=files.turn, directory=turn_name(files.turn))
+    earlier = session.turns if session else ()
+    over = max(0, len(earlier) + 1 - MOST_TURNS)
+    return Session(
+        session_id=files.session_id,
+        user_id=user,
+        created_at=session.created_at if session else files.at,
+        last_active_at=files.at,
+        head_turn=files.turn,
+        turns=(*earlier[over:], entry),
+        turns_cut=(session.turns_cut if session else 0) + over,
+        carry=carry_over(session.carry if session else EMPTY, files),
+    )
+
+
+def commit_turn(layout: Layout, user: str, before: Session | None, number: int) -> Session:
+    """
+    Put a turn into its session: the rename of session.json is the moment from which it belongs there.
+
+    Args:
+        layout: The store.
+        user: User id.
+        before: The session as the turn found it; its lock is held. None before its first turn.
+        number: A turn of which all files are written.
+
+    Returns:
+        The session with the turn.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    after = extend(before, load_turn_files(layout.turn(user, number), number), user)
+    write_session(layout, after)
+    return after
+
+
+def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> None:
+    """
+    Write the files of sessions that an import has added turns to, each made of all its turns.
+
+    Args:
+        layout: The store.
+        sessions: User and session ids.
+    """
+    for user in sorted({user for user, _ in sessions}):
+        numbers = saved_turns(layout, user)
+        for name in sorted(name for owner, name in sessions if owner == user):
+            with (
+                held_lock(layout.session_lock(user, name), holder="panda import", wait_seconds=_WAIT_SECONDS),
+                suppress(FileFormatError),
+            ):  # without a file the next turn meets the damage, and tells it
+                found = fold_turns(layout, user, name, numbers.get(name, []))
+                if found is not None:
+                    write_session(layout, found)
+
+
+def write_session(layout: Layout, session: Session) -> None:
+    """Replace session.json, and remove what a killed process left half written; its lock is held."""
+    value = encode(session)
+    sealed = {**value, SEAL: seal_value(value)}
+    text = json.dumps(sealed, ensure_ascii=False, separators=(",", ":")) + "\n"
+    path = layout.session(session.user_id, session.session_id)
+    sweep(path.parent, is_locked=True)
+    write_atomic(path, text)
+
+
+def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
+    """
+    Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none.
+    """
+    found: dict[str, list[int]] = {}
+    for number, directory in turn_directories(layout.turns(user)):
+        metadata = _metadata(directory / METADATA_JSON)
+        status, session = metadata.get("status"), metadata.get("session_id")
+        if isinstance(status, str) and status in SAVED_STATUSES and isinstance(session, str):
+            found.setdefault(session, []).append(number)
+    return found
+
+
+def _metadata(path: Path) -> Mapping[str, object]:
+    try:
+        return load_object(path)
+    except (FileFormatError, StoreError):
+        return {}
+
+
+def session_ids(layout: Layout, user: str) -> list[str]:
+    """The sessions of a user that have a file, by name."""
+    folder = layout.user(user) / "sessions"
+    if not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if layout.session(user, path.name).is_file())
+
+
+CLOSED_SCHEMA = "panda.closed/1"
+
+
+def close_session(layout: Layout, user: str, session: str, at: str, head_turn: int) -> None:
+    """
+    Mark a session as closed.
+
+    Args:
+        layout: The store.
+        user: User id.
+        session: A session with at least one turn; its lock is held.
+        at: The present instant.
+        head_turn: Its newest turn.
+    """
+    value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
+    write_json(layout.session_closed(user, session), value)
+
+
+def reopen_session(layout: Layout, user: str, session: str) -> None:
+    """
+    Take the mark away.
+
+    Raises:
+        NotFoundError: The session is not closed.
+    """
+    path = layout.session_closed(user, session)
+    if not path.exists():
+        raise NotFoundError(f"session {session} is not closed", where=str(path.parent))
+    with store_errors(path, "remove"):
+        path.unlink()
+
+
+def closed_at(layout: Layout, user: str, session: str) -> str | None:
+    """When a session was closed; None if it is open."""
+    path = layout.session_closed(user, session)
+    return str(read_json(path)["closed_at"]) if path.exists() else None
+
+
+def check_open(layout: Layout, user: str, session: str) -> None:
+    """
+    Raises UsageError for a closed session.
+    """
+    at = closed_at(layout, user, session)
+    if at is not None:
+        raise UsageError(
+            f"session {session} was closed at {at}",
+            where=str(layout.session_closed(user, session)),
+            fix=f"use another session, or `panda session close {session} --reopen`",
+        )
+
+
+_SHOWN_CHARS = 120
+
+
+def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
+    """
+    What differs between a session's file and its turns.
+
+    Args:
+        layout: The store; nothing is written.
+        user: User id.
+        session: Session id.
+
+    Returns:
+        One problem for each field that differs, and for each saved turn that the file does not know; [] if
+        all is well, also where there is no file yet.
+    """
+    path = str(layout.session(user, session))
+    try:
+        found = load_session(layout, user, session, sealed=False)
+    except PandaError as exc:
+        return [Problem(path, exc.message, fix=exc.fix)]
+    if found is None:
+        return []
+    listed = [entry.turn for entry in found.turns]
+    saved = saved_turns(layout, user).get(session, [])
+    unlisted = [number for number in saved if number < min(listed)] if found.turns_cut else []
+    lost = sorted(set(saved) - set(listed) - set(unlisted))
+    problems = [
+        Problem(path, f"turn {number} is saved but not in the session", key="turns", fix=_FIX)
+        for number in lost
+    ]
+    if len(unlisted) != found.turns_cut:
+        problems.append(Problem(path, f"{len(unlisted)} older turns, not {found.turns_cut}", key="turns_cut"))
+    try:
+        again = fold_turns(layout, user, session, [*unlisted, *listed])
+    except PandaError as exc:
+        return [*problems, Problem(exc.where or path, exc.message, fix=exc.fix)]
+    problems += _differences(path, found, again)
+    return problems or _broken_seal(layout, user, session)
+
+
+def _broken_seal(layout: Layout, user: str, session: str) -> list[Problem]:
+    """What is wrong with a file that says what its turns say, and yet was altered."""
+    try:
+        load_session(layout, user, session)
+    except PandaError as exc:
+        return [Problem(exc.where or "", exc.message, fix=exc.fix)]
+    return []
+
+
+_FIX = "delete session.json: it is made again from the turns"
+
+
+def _differences(path: str, found: Session, again: Session | None) -> Iterator[Problem]:
+    if again is None:
+        yield Problem(path, "it has no turns", key="turns")
+        return
+    before, after = encode(found), encode(again)
+    pairs = [(name, before[name], after[name]) for name in before if name != "carry"]
+    pairs += [(f"carry.{name}", value, after["carry"][name]) for name, value in before["carry"].items()]
+    for key, said, made in pairs:
+        if said != made:
+            place, was, now = _first_difference(key, said, made)
+            message = f"holds {was!r:.{_SHOWN_CHARS}}, the turns say {now!r:.{_SHOWN_CHARS}}"
+            yield Problem(path, message, key=place, fix=_FIX)
+
+
+def _first_difference(key: str, said: object, made: object) -> tuple[str, object, object]:
+    """The innermost place at which two values differ first."""
+    if isinstance(said, dict) and isinstance(made, dict):
+        for name in said:
+            if said[name] != made.get(name):
+                return _first_difference(f"{key}.{name}", said[name], made.get(name))
+    if isinstance(said, list) and isinstance(made, list) and len(said) == len(made):
+        for at, (one, other) in enumerate(zip(said, made, strict=True)):
+            if one != other:
+                return _first_difference(f"{key}[{at}]", one, other)
+    return key, said, made

@@ -1,0 +1,152 @@
+"""The one question to the user that a session may have open. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from panda.language.reading import Reading
+from panda.language.sentences import split_sentences
+from panda.language.stemming import split_terms
+from panda.session.carry import MARK, Carry, Pending, PendingType, clip
+from panda.session.turn_files import TurnFiles
+
+_MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12
+_MOST_OTHER_TURNS = 2
+_SHORT_WORDS = 8
+
+
+def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str, Any] | None:
+    """
+    What a query does to the open question.
+
+    Args:
+        pending: The question, if there is one.
+        query: The raw query.
+        reading: What it means.
+
+    Returns:
+        {id, status, answer, agreed}; status is answered, or open if the query is about something else.
+
+    >>> asked = Pending(id="q3", asked_turn=3, asked_by=3, type="proposal", message="Cook the salmon?")
+    >>> answer_of(asked, "yes, but 4", Reading(agreement="agrees"))["status"]
+    'answered'
+    >>> answer_of(asked, "How is the weather?", Reading(agreement="neither"))["status"]
+    'open'
+    """
+    if pending is None or pending.status != "open":
+        return None
+    yes = reading.agreement == "agrees"
+    option = next((one for one in pending.options if set(split_terms(one)) <= set(split_terms(query))), None)
+    answered = yes or reading.agreement == "declines" or option is not None or _fits(pending, query, reading)
+    return {
+        "id": pending.id,
+        "status": "answered" if answered else "open",
+        "answer": clip(query, _PART_CHARS * 2) if answered else None,
+        "agreed": answered and yes,
+    }
+
+
+def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> str | None:
+    """
+    What a bare "yes" asks for: the question with the answer behind it; None if the query says it itself.
+
+    Args:
+        carry: Knows the question.
+        answer: As answer_of gives it.
+        query: The raw query.
+    """
+    pending = carry.pending_clarification
+    if pending is None or not answer or not answer["agreed"] or len(query.split()) > _SHORT_WORDS:
+        return None
+    return f"{clip(pending.message, _PART_CHARS)} {query}"
+
+
+def _fits(pending: Pending, query: str, reading: Reading) -> bool:
+    """
+    Whether a query that neither agrees nor declines answers all the same: it takes up the question's words,
+    or it is a short statement right after the question.
+    """
+    text = query.strip()
+    shared = set(split_terms(text)) & set(split_terms(pending.message))
+    if reading.mood == "asks":
+        return False
+    return bool(shared) or (pending.other_turns == 0 and len(text.split()) <= _SHORT_WORDS)
+
+
+def raised_by(files: TurnFiles) -> Pending | None:
+    """The question that a turn ended with; None if it did not."""
+    summary = files.summary or {}
+    if summary.get("outcome") != "clarify":
+        return None
+    reflection, plan = files.reflection or {}, files.plan or {}
+    if reflection.get("decision") == "CLARIFY":
+        return _pending(files, 1, "question", str(reflection["question"]), ())
+    if plan.get("next_step") == "clarify":
+        kind = cast(PendingType, plan.get("question_kind") or "question")
+        message = str(plan.get("question") or "")
+        return _pending(files, 3, kind, message, _plan_lines(plan), plan.get("options") or ())
+    return _pending(files, 2, "question", str(summary.get("question") or ""), ())
+
+
+def _pending(
+    files: TurnFiles,
+    asked_by: Literal[1, 2, 3],
+    type_: PendingType,
+    message: str,
+    plan: Sequence[str],
+    options: Sequence[str] = (),
+) -> Pending:
+    if len(message) > _MESSAGE_CHARS:
+        message = message[: _MESSAGE_CHARS - len(MARK)] + MARK
+    questions = [clip(one, _PART_CHARS) for one in split_sentences(message) if one.endswith("?")]
+    return Pending(
+        id=f"q{files.turn}",
+        asked_turn=files.turn,
+        asked_by=asked_by,
+        type=type_,
+        message=message,
+        questions=tuple(questions[:_PARTS]),
+        options=tuple(clip(str(one), _PART_CHARS) for one in options[:_PARTS]),
+        plan=tuple(clip(one, _PART_CHARS) for one in plan[:_PARTS]),
+    )
+
+
+def _plan_lines(plan: Any) -> list[str]:
+    """The tasks and goals of a plan as lines."""
+    return [*plan.get("tasks", ()), *(goal["goal"] for goal in plan.get("goals", ()))]
+
+
+def take_answer(previous: Carry, files: TurnFiles) -> Pending | None:
+    """The question as it stands once phase 0 of a turn has looked at it."""
+    pending, said = previous.pending_clarification, (files.analysis or {}).get("pending")
+    if pending is None or not said or said["id"] != pending.id or said["status"] != "answered":
+        return pending
+    return replace(pending, status="answered", answer=said["answer"])
+
+
+def carry_pending(previous: Carry, files: TurnFiles) -> Pending | None:
+    """The question after a turn: the one it raised, or else what became of the earlier one."""
+    raised = raised_by(files)
+    if raised is not None:
+        return raised
+    pending = take_answer(previous, files)
+    if pending is None or pending.status != "open":
+        return pending
+    others = pending.other_turns + 1
+    return replace(pending, other_turns=others, status="dropped" if others >= _MOST_OTHER_TURNS else "open")
+
+
+def fate_of(previous: Carry, files: TurnFiles) -> str | None:
+    """What a turn did to the open question it found, in words; None if there was none or it stays open."""
+    before = previous.pending_clarification
+    if before is None or before.status != "open":
+        return None
+    if take_answer(previous, files) != before:
+        return f"question {before.id} answered"
+    if raised_by(files) is not None:
+        return f"question {before.id} dropped for another one"
+    after = carry_pending(previous, files)
+    dropped = after is not None and after.status == "dropped"
+    return (
+        f"question {before.id} dropped after {_MOST_OTHER_TURNS} turns on other matters" if dropped else None
+    )

@@ -1,0 +1,278 @@
+"""What a phase reads of a session: one document, within its tokens, most important first. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from panda.documents.sentences import one_line
+from panda.session.carry import FIELDS, MARK, Carry, TurnSummary, clip
+from panda.session.registry import is_active
+
+CARRY_TOKENS = 600
+_STAYS = 7
+_MARK_TOKENS = 14
+_USER_CHARS, _LINE_CHARS, _ACTIVE, _EXCLUDED, _LOG, _BODY_LINES = 500, 300, 24, 20, 5, 12
+
+Load = Callable[[str], Sequence[str]]
+"""Gives the lines of a kept result or content by its path, relative to the user's directory."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some lines of one field."""
+
+    field: str
+    """The field."""
+    title: str
+    """What stands above the lines."""
+    lines: Sequence[str]
+    """The lines, most important first."""
+
+
+def render_carry(
+    carry: Carry,
+    phase: int,
+    *,
+    count: Callable[[str], int],
+    load: Load,
+    shown: str | None = None,
+    budget_tokens: int = CARRY_TOKENS,
+) -> str:
+    """
+    The document `carry` of a phase.
+
+    Args:
+        carry: What the turn knows of its session.
+        phase: The phase that reads.
+        count: Maps a text to budget tokens.
+        load: Gives kept results and content.
+        shown: Path of the kept content that the query asks to see again.
+        budget_tokens: Room for the document.
+
+    Returns:
+        The fields that the phase reads, as far as they are not empty; "" if all are. When they do not fit,
+        the open question, constraints, exclusions, errors, notes, active entities and the last summary stay,
+        the rest goes, last first, and each field that loses something says so.
+    """
+    parts = [part for part in _parts(carry, phase, load, shown) if part.lines]
+    parts = [part for part in parts if phase in FIELDS[part.field].read_by]
+    whole = "\n".join(_block(part, part.lines) for part in parts)
+    if count(whole) <= budget_tokens:
+        return whole
+    return _fitted(parts, count, budget_tokens)
+
+
+def _fitted(parts: Sequence[_Part], count: Callable[[str], int], budget_tokens: int) -> str:
+    """As many lines as fit, in order; a line that is too long by itself is cut if its part has to stay."""
+    left = budget_tokens - _MARK_TOKENS * len(parts)
+    blocks = []
+    for at, part in enumerate(parts):
+        title = count(part.title) + 2
+        kept: list[str] = []
+        left -= title
+        for line in part.lines:
+            room = left - 2
+            cost = count(line) + 2
+            if cost > left and not kept and at < _STAYS and room > _MARK_TOKENS:
+                line = _cut(line, room, count)
+                cost = count(line) + 2
+            if cost > left:
+                break
+            kept.append(line)
+            left -= cost
+        if not kept:
+            left += title
+        blocks.append(_block(part, kept) if kept else f"[… {part.field} left out]")
+        if kept and len(kept) < len(part.lines):
+            blocks.append(f"[… {len(part.lines) - len(kept)} more of {part.field} left out]")
+    return "\n".join(blocks)
+
+
+def _cut(line: str, tokens: int, count: Callable[[str], int]) -> str:
+    size = len(line)
+    while size > len(MARK) + 1 and count(clip(line, size)) > tokens:
+        size = size * 4 // 5
+    return clip(line, size)
+
+
+def _block(part: _Part, lines: Sequence[str]) -> str:
+    return "\n".join([f"{part.title}:", *(f"- {line}" for line in lines)])
+
+
+def _parts(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterator[_Part]:
+    """The parts in the order of their importance; the first seven stay."""
+    newest = carry.turn_summaries[::-1]
+    whole = [one for one in newest if one.detail == "full"]
+    errors = [f"turn {one.turn}: {said}" for one in whole for said in _errors(one)]
+    log = carry.decision_log[: -_LOG - 1 : -1]
+    about = carry.engagement_summary.text
+    yield _Part("pending_clarification", "Question to the user", list(_pending(carry)))
+    yield _Part("constraints", "The user's limits", list(_limits(carry)))
+    yield from _exclusions(carry, phase)
+    yield _Part("turn_summaries", "Errors of earlier turns", errors if phase in (1, 2, 3, 5) else [])
+    yield _Part("carry_notes", "Notes from earlier steps", list(_notes(carry, phase)))
+    yield _Part("registry", "Entities that are being talked about", list(_active(carry)))
+    yield _Part("turn_summaries", "The last turn", list(_last(whole[:1], phase)))
+    yield _Part("flow", "The conversation", list(_flow(carry)))
+    yield _Part("step_cache", "Tool results that are there already", list(_cached(carry, phase, load)))
+    yield _Part("recent_turns", "Recent turns", list(_recent(carry)))
+    yield _Part("content_archive", "Kept content", list(_archive(carry, phase, load, shown)))
+    yield _Part("turn_summaries", "Earlier turns", list(_earlier(newest[1:], phase)))
+    yield _Part("history_summary", "Before that", list(_history(carry)))
+    yield _Part("engagement_summary", "The session is about", [about] if about else [])
+    decided = [f"turn {one.turn}: {one.action} {one.ref or 'all'}: {one.reason}" for one in log]
+    yield _Part("decision_log", "Decisions on entities", decided)
+
+
+def _limits(carry: Carry) -> Iterator[str]:
+    for one in carry.constraints[::-1]:
+        if one.active:
+            yield f"{one.key}: {one.value} (turn {one.turn}: {one.text})"
+
+
+def _notes(carry: Carry, phase: int) -> Iterator[str]:
+    for one in carry.carry_notes[::-1]:
+        if phase != 5 or one.kind == "conclusion":
+            yield f"turn {one.turn} {one.kind}: {one.text}"
+
+
+def _pending(carry: Carry) -> Iterator[str]:
+    pending = carry.pending_clarification
+    if pending is None or pending.status == "dropped":
+        return
+    head = f"{pending.status}, {pending.type} of turn {pending.asked_turn} (phase {pending.asked_by})"
+    yield f"{head}: {pending.message}"
+    if pending.answer:
+        yield f"the user's answer, do not ask again: {pending.answer}"
+    yield from (f"step {number}: {step}" for number, step in enumerate(pending.plan, 1))
+    yield from (f"option: {option}" for option in pending.options)
+
+
+def _exclusions(carry: Carry, phase: int) -> Iterator[_Part]:
+    records = [one for one in carry.registry.records if one.state != "active"]
+    newest = sorted(records, key=lambda one: one.turns[-1:], reverse=True)[:_EXCLUDED]
+    lines = [f"{one.ref} ({one.label}): {one.state}, {one.reason}" for one in newest]
+    yield _Part("registry", "Excluded, not to be used", lines)
+    curation = carry.entity_curation
+    if phase in (3, 4):
+        cleared = f"everything before: {curation.reason or 'the user starts over'}"
+        lines = [cleared] if curation.clear_all else []
+        lines += [f"{one.ref}: {one.reason}" for one in (*curation.demoted, *curation.dropped)]
+        lines += [f"{one.ref} is kept: {one.reason}" for one in curation.retained]
+        yield _Part("entity_curation", f"Excluded in turn {curation.turn}", lines)
+
+
+def _active(carry: Carry) -> Iterator[str]:
+    found = [one for one in carry.registry.records if is_active(one, carry)]
+    for one in sorted(found, key=lambda one: one.turns[-1:], reverse=True)[:_ACTIVE]:
+        yield f"{one.ref} ({one.type}): {one.label}"
+    listing = carry.registry.listing
+    if listing.items and all(one.turn != listing.turn for one in carry.recent_turns):
+        labels = {one.ref: one.label for one in carry.registry.records}
+        names = [labels[ref] for ref in listing.refs[:_ACTIVE] if ref in labels]
+        yield f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
+
+
+def _errors(summary: TurnSummary) -> list[str]:
+    return [*summary.errors, *([f"blocked: {summary.blocked_reason}"] if summary.blocked_reason else [])]
+
+
+def _last(whole: Sequence[TurnSummary], phase: int) -> Iterator[str]:
+    for one in whole:
+        head = f"turn {one.turn}, {one.outcome}"
+        if phase == 4:
+            yield from (f"{head}, step {s.step} {s.tool} ({s.step_type}): {s.outcome}" for s in one.steps)
+            continue
+        if phase == 6:
+            yield f"{head}: {one.turn_summary}"
+            continue
+        yield f"{head}: {one.turn_summary}" if phase != 5 else head
+        yield from _details(one, phase)
+
+
+def _details(one: TurnSummary, phase: int) -> Iterator[str]:
+    if one.steps_total:
+        yield f"steps: {one.steps_completed} of {one.steps_total} done"
+    made = {
+        "created": one.entities_created,
+        "updated": one.entities_updated,
+        "deleted": one.entities_deleted,
+        "generated": one.artifacts_generated,
+        "saved": one.artifacts_saved,
+    }
+    yield from (f"{word}: {', '.join(found)}" for word, found in made.items() if found)
+    if phase == 5:
+        return
+    if one.goal:
+        yield f"goal ({one.decision}): {one.goal}"
+    for step in one.steps:
+        yield f"step {step.step} {step.tool} ({step.step_type}), {step.record_count} records: {step.outcome}"
+    yield from (f"concluded: {said}" for said in one.analysis_conclusions)
+    if one.entity_curation:
+        yield f"entities: {one.entity_curation}"
+
+
+def _earlier(summaries: Sequence[TurnSummary], phase: int) -> Iterator[str]:
+    for one in summaries:
+        if phase == 4:
+            continue
+        if phase == 5:
+            yield f"turn {one.turn}: {one.outcome}"
+        else:
+            yield f"turn {one.turn}, {one.outcome}: {one.turn_summary}"
+            if one.detail == "full" and phase != 6:
+                yield from _details(one, phase)
+
+
+def _flow(carry: Carry) -> Iterator[str]:
+    if not carry.recent_turns:
+        return
+    flow = carry.flow
+    yield f"phase {flow.phase}, tone {flow.tone}" + (
+        ", greeted already: do not greet again" if flow.greeted else ""
+    )
+    if flow.user_expressed:
+        yield f"the user said: {flow.user_expressed}"
+
+
+def _cached(carry: Carry, phase: int, load: Load) -> Iterator[str]:
+    for one in carry.step_cache[::-1]:
+        head = f"turn {one.turn} step {one.step} {one.tool}({one.asked}), {one.detail}"
+        if phase == 3 or one.detail == "summary":
+            yield f"{head}, {one.record_count} records: {one.outcome}"
+            continue
+        yield f"{head}, {one.record_count} records"
+        lines = load(one.path)
+        yield from (clip(line, _LINE_CHARS) for line in lines[:_BODY_LINES])
+        if len(lines) > _BODY_LINES:
+            yield f"[… {len(lines) - _BODY_LINES} more in {one.path}]"
+
+
+def _recent(carry: Carry) -> Iterator[str]:
+    for one in carry.recent_turns[::-1]:
+        how = ", ".join(filter(None, (one.outcome, one.routing.intent, one.routing.next_step)))
+        yield f"turn {one.turn} ({one.timestamp}, {how}), user: {clip(one.user, _USER_CHARS)}"
+        made = "" if one.summary_kind in ("verbatim", "clipped") else f" ({one.summary_kind})"
+        yield f"turn {one.turn}, assistant{made}: {one_line(one.assistant_summary)}"
+        if one.entities_mentioned:
+            yield f"turn {one.turn}, listed in this order: {', '.join(one.entities_mentioned[:_ACTIVE])}"
+
+
+def _archive(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterator[str]:
+    for one in carry.content_archive.entries[::-1]:
+        head = f"{one.key}: {one.description} ({one.chars} characters" + (", cut)" if one.cut else ")")
+        asked = shown == one.path
+        if phase == 3 or phase == 4 or asked:
+            yield head
+        if asked and phase != 3:
+            yield from load(one.path)
+    if carry.content_archive.evicted and phase in (3, 4):
+        yield f"[… {carry.content_archive.evicted} older entries are no longer listed]"
+
+
+def _history(carry: Carry) -> Iterator[str]:
+    history = carry.history_summary
+    if history.text:
+        through = f"up to turn {history.through_turn}"
+        yield f"{through}: {one_line(history.text)}"
+    lines: Mapping[int, str] = {one.turn: one.turn_summary for one in carry.turn_summaries}
+    yield from (f"not in it yet, turn {n}: {lines.get(n, 'see its files')}" for n in history.unmerged)
