@@ -36,6 +36,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV); the first time this compiles llama.cpp, which takes some minutes." >&2
 	@env -u MAKEFLAGS -u MAKELEVEL $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m compileall -q panda
 	@touch $@
 
 turn: $(STAMP)

@@ -262,6 +262,7 @@ class App:
                 model_of=lambda layer: self.layers.model(layer).info,
                 tools=TOOLS,
                 with_image=with_image,
+                cache_dir=self.settings.cache_dir,
             ):
                 self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
         except (RecipeError, ModelFileError) as exc:

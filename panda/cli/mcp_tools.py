@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 from panda.cli.contract import Invocation, Reporter, Result
 from panda.cli.index import search
 from panda.cli.turn import gather, turn
+from panda.documents.json_schema import worst_fault
 from panda.documents.times import render_time
 from panda.errors import NotFoundError, UsageError
 from panda.memory.fact_source import FactSource
@@ -153,7 +151,7 @@ class _ReportStream(io.StringIO):
 
 def _check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Raises UsageError if arguments are not what a tool takes."""
-    error = best_match(Draft202012Validator(schema).iter_errors(dict(arguments)))
+    error = worst_fault(schema, dict(arguments))
     if error is not None:
         where = ".".join(map(str, error.absolute_path)) or "arguments"
         raise UsageError(error.message[:200], where=where, fix="see the tool's input schema")

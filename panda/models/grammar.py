@@ -1,8 +1,12 @@
 """JSON Schema → grammar, and which parts of JSON Schema a grammar can hold. Needs no model."""
 
+import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 
 from panda.errors import RecipeSchemaError
 
@@ -48,6 +52,31 @@ def compile_schema(schema: Mapping[str, object], *, where: str | None = None) ->
     panda.errors.RecipeSchemaError: the schema uses "not", which a grammar cannot enforce, at /items/not
     """
     return _compile(json.dumps(strip_schema(schema, where=where), ensure_ascii=False), where)
+
+
+def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: Path | None) -> None:
+    """
+    Raise what compile_schema raises; that a schema compiles is found out once.
+
+    Args:
+        schema: A JSON Schema (2020-12).
+        where: File and key for the error message.
+        cache_dir: Where an empty file stands for each schema that has compiled; None asks anew.
+
+    Raises:
+        RecipeSchemaError: As compile_schema does.
+    """
+    text = json.dumps(strip_schema(schema, where=where), ensure_ascii=False)
+    if cache_dir is None:
+        _compile(text, where)
+        return
+    digest = hashlib.sha256(f"{version('llguidance')} {text}".encode()).hexdigest()
+    known = cache_dir / "schemas" / digest[:40]
+    if not known.exists():
+        _compile(text, where)
+        with suppress(OSError):  # a cache that cannot be written is left as it is
+            known.parent.mkdir(parents=True, exist_ok=True)
+            known.touch()
 
 
 def strip_schema(schema: Mapping[str, object], *, where: str | None = None) -> dict[str, object]:

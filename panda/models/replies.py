@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from panda.documents.json_schema import worst_fault
 from panda.documents.json_text import load_json
 from panda.models.grammar import strip_schema
 
@@ -50,10 +51,8 @@ def bare_object(text: str, schema: Mapping[str, object]) -> str:
 
 def is_of(schema: Mapping[str, object], text: str) -> bool:
     """Whether a text is JSON of a schema."""
-    import jsonschema  # takes a while to import
-
     try:
-        return bool(jsonschema.Draft202012Validator(strip_schema(schema)).is_valid(load_json(text)))
+        return worst_fault(strip_schema(schema), load_json(text)) is None
     except (ValueError, RecursionError):
         return False
 

@@ -69,6 +69,7 @@ def check_recipes_of_mode(
     model_of: Callable[[str], LayerModel | None],
     tools: Collection[str],
     with_image: bool = False,
+    cache_dir: Path | None = None,
 ) -> list[str]:
     """
     Raise the first fault of what a turn of this mode will ask: called before the turn claims its number.
@@ -79,6 +80,7 @@ def check_recipes_of_mode(
         model_of: Gives the model of a layer; None if it is unset.
         tools: Names of the tools that there are.
         with_image: Whether the turn has an image to be described.
+        cache_dir: Where it is kept which schemas compile; None compiles them.
 
     Returns:
         The layers that will be asked.
@@ -87,7 +89,7 @@ def check_recipes_of_mode(
         RecipeError: The subclass says which kind of fault.
         StoreError: A file cannot be read.
     """
-    around = Surroundings(book, model_of, tools, count_tokens)
+    around = Surroundings(book, model_of, tools, count_tokens, cache_dir)
     layers: dict[str, None] = {}
     for step, given in STEPS.items():
         if with_image or not given.of_image:

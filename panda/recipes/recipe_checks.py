@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Protocol
 
 from panda.choosing.decision import GAIN, MUTUAL, ChoiceSpec, Step
 from panda.choosing.sections import prompt_sections, section_items
 from panda.errors import RecipeBudgetError, RecipeError, RecipeKeyError, RecipeSchemaError
-from panda.models.grammar import compile_schema
+from panda.models.grammar import check_schema
 from panda.recipes.book import RecipeBook
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
@@ -49,6 +50,8 @@ class Surroundings:
     """Names of the tools that there are."""
     count: Callable[[str], int]
     """Maps a text to budget tokens."""
+    cache_dir: Path | None = None
+    """Where it is kept which schemas compile; None compiles them."""
 
 
 def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report: Report) -> None:
@@ -316,7 +319,7 @@ def _grammar(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> 
             )
     try:
         plain = plain_schema(recipe.output_schema, only=None, options={})
-        compile_schema(plain, where=f"{recipe.path} (output_schema)")
+        check_schema(plain, where=f"{recipe.path} (output_schema)", cache_dir=around.cache_dir)
     except RecipeSchemaError as fault:
         yield fault
 

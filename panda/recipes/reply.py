@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from panda.choosing.decision import Choice
 from panda.compression.fitting import Cut
+from panda.documents.json_schema import worst_fault
 from panda.documents.json_text import load_json
 from panda.recipes.recipe import Recipe
 
@@ -108,12 +109,9 @@ def find_fault(
     >>> find_fault({"a": "x"}, schema), find_fault({"a": "x"}, schema, lenient=["a"])
     ("$.a: 'x' is not of type 'integer'", None)
     """
-    import jsonschema  # loaded with the first reply of several: it takes a while
-
     required = [name for name in schema.get("required", ()) if name not in (*optional, *lenient)]
     checked = {**schema, "required": required}
     if lenient:
         checked["properties"] = {**schema.get("properties", {}), **{name: {} for name in lenient}}
-    errors = jsonschema.Draft202012Validator(checked).iter_errors(cast(Any, values))
-    best = jsonschema.exceptions.best_match(errors)
+    best = worst_fault(checked, values)
     return f"{best.json_path}: {best.message:.300}" if best else None

@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from panda.documents.json_schema import worst_fault
 from panda.errors import PandaError, UsageError
 from panda.tools.command_run import CommandRun
 from panda.tools.content_generate import ContentGenerate
@@ -24,9 +24,6 @@ from panda.tools.internet_research import InternetResearch
 from panda.tools.memory_create import MemoryCreate
 from panda.tools.memory_query import MemoryQuery
 from panda.tools.web_fetch import WebFetch
-
-if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
-    from jsonschema import Draft202012Validator
 
 _ALL: tuple[Tool, ...] = (
     *(MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch(), ContentGenerate()),
@@ -139,17 +136,8 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
 
 
 def _fault(name: str, which: str, value: object) -> str | None:
-    from jsonschema.exceptions import best_match
-
-    error = best_match(_validator(name, which).iter_errors(value))
+    error = worst_fault(getattr(TOOLS[name], which), value)
     if error is None:
         return None
     place = ".".join(str(part) for part in error.absolute_path)
     return f"{place}: {error.message}" if place else str(error.message)
-
-
-@cache
-def _validator(name: str, which: str) -> "Draft202012Validator":
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(getattr(TOOLS[name], which))
