@@ -31,11 +31,17 @@ from panda.recipes.journal import CallWriter, Journal
 from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Gate, Reply, find_fault, parse_object, value_span
+from panda.recipes.reply_limits import lower_limits
 from panda.recipes.room import fit_request
 from panda.recipes.schemas import choice_specs, lenient_properties, plain_schema, text_properties
 from panda.recipes.templates import fill_templates, replaced_texts, template_sources, without_replaced
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
+
+_COMMON_CHARS = 3
+"""Characters of a token in most replies."""
+_LEAST_CHARS = 1
+"""Characters of a token at least."""
 
 
 class Layers(Protocol):
@@ -155,7 +161,7 @@ class _Execution:
         self.shown = without_replaced(recipe, request) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
-        self.was_cut = False
+        self.times_cut = 0
         self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
 
     def run(self) -> Reply:
@@ -194,9 +200,11 @@ class _Execution:
     def _messages(self, error: str | None) -> Sequence[Message]:
         """The messages of an attempt; scorers with prompts of their own see no documents: none is cut."""
 
+        asked = self._asked()
+        asking = replace(self.recipe, output_schema=self._schema(asked))
+
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
-            asked = self._asked()
-            return build_messages(self.recipe, self.prompt, self.shown, documents, error=error, asked=asked)
+            return build_messages(asking, self.prompt, self.shown, documents, error=error, asked=asked)
 
         if not self._asks_with_messages():
             return build(self.request.documents)
@@ -210,8 +218,19 @@ class _Execution:
         """The texts that the model writes, after a reply that was cut only those that may not be missing."""
         if not self.model.info.writes:
             return ()
-        left_out = self.lenient if self.was_cut else ()
+        left_out = self.lenient if self.times_cut else ()
         return tuple(name for name in self.texts if name not in left_out)
+
+    def _schema(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """The output schema; after a reply that was cut with limits under which these properties fit."""
+        schema = self.recipe.output_schema
+        if not self.times_cut or not schema:
+            return schema
+        asked = {**schema, "properties": {name: schema["properties"][name] for name in names}}
+        is_last = self.attempts > self.recipe.quality_gates.max_retries
+        per_token = _LEAST_CHARS if is_last or self.times_cut > 1 else _COMMON_CHARS
+        lowered = lower_limits(asked, self.recipe.token_budget.output * per_token, self._ids())
+        return {**schema, "properties": {**schema["properties"], **lowered["properties"]}}
 
     def _asked(self) -> tuple[str, ...]:
         """Properties that the prompt shows: what the model writes, or else what it chooses."""
@@ -280,7 +299,7 @@ class _Execution:
         recipe = self.recipe
         schema = None
         if names is not None:
-            schema = plain_schema(recipe.output_schema, only=names, options=self._ids())
+            schema = plain_schema(self._schema(names), only=names, options=self._ids())
         params = GenerateParams(
             temperature=recipe.temperature,
             max_tokens=recipe.token_budget.output,
@@ -294,8 +313,9 @@ class _Execution:
         lenient = [name for name in self.lenient if name in (names or ())]
         self.writer.write_generate(messages, params, completion, self.attempts, lenient)
         if completion.finish_reason == "length":
-            self.was_cut = True
-            return completion.text, f"the reply was cut after {params.max_tokens} tokens; be shorter"
+            self.times_cut += 1
+            told = f"it was cut after {params.max_tokens} tokens; write a shorter one"
+            return completion.text, told + (" within the limits of the schema" if schema else "")
         return completion.text, None
 
     def _choose(self, spec: ChoiceSpec, messages: Callable[[], Sequence[Message]]) -> Choice:

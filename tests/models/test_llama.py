@@ -21,6 +21,10 @@ from panda.models.llama.model import LlamaCppModel
 from panda.models.llama.prefixes import KeptPrefixes
 from panda.models.llama.sampling import Sampler
 from panda.models.llama.weights import Weights
+from panda.recipes.book import RecipeBook
+from panda.recipes.reply_limits import lower_limits
+from panda.recipes.schemas import plain_schema
+from panda.storage.assets import asset
 from tests.models.conftest import BUILTIN, embedded
 
 SYSTEM = Message("system", "You answer questions about laptops and their prices, in few words. " * 4)
@@ -294,3 +298,13 @@ def test_any_of_several_tokens(model: LlamaCppModel) -> None:
     assert found.logprobs[0] == pytest.approx(math.log(sum(map(math.exp, alone.logprobs))), abs=1e-4)
     assert found.logprobs[1] == pytest.approx(alone.logprobs[0], abs=1e-4)
     assert (found.tokens, found.logprobs[2]) == ((1, 1, 1), alone.logprobs[0])
+
+
+def test_a_reply_ends_within_lowered_limits(model: LlamaCppModel) -> None:
+    """A small model that repeats itself without end comes to its end under limits that fit the room."""
+    book = RecipeBook([asset("recipes")], [asset("prompts")])
+    recipe = book.load_recipe("pipeline/phase0_query_analyzer")
+    schema = lower_limits({**recipe.output_schema["properties"]["reading"], "required": ["clauses"]}, 3 * 250)
+    params = GenerateParams(0.0, 250, 1, 300, plain_schema(schema, only=None, options={}))
+    completion = model.generate([Message("user", "Analyse: hello, hello, hello!")], params)
+    assert completion.finish_reason == "stop", completion.text
