@@ -11,6 +11,7 @@ from panda.cli.completion import complete_recipes, complete_turns
 from panda.cli.contract import Document, Invocation, Result, Table
 from panda.compression.tokens import count_tokens
 from panda.errors import RecipeError, UsageError
+from panda.models.models_file import ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
 from panda.recipes.preview import Preview, TurnFiles, preview_recipe
 from panda.recipes.recipe import Recipe
@@ -20,6 +21,7 @@ from panda.settings import Settings
 from panda.storage.temporaries import work_directory
 from panda.storage.turn_excerpts import read_turn_file
 from panda.storage.turns import TurnStore
+from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
 
@@ -100,21 +102,28 @@ def render(
     """
     Show the messages that a recipe sends to a model that writes, without calling one.
 
-    What only the running phase knows, such as the options of its choices, stands there as <…>.
+    What only the running phase knows, such as the options of its choices, stands there as <…>. A server that
+    is told the schema of the reply in words gets it at the end of the last message.
 
     Example: panda recipe render pipeline/phase3_planner_chat --turn 813 --user demo
     """
     book = _book(invocation)
     recipe = book.load_recipe(name)
     files = _turn_files(invocation, turn) if turn is not None else None
-    preview = preview_recipe(book, recipe, files, count=count_tokens)
+    model = _model_of(invocation, recipe)
+    dialect = _dialect_of(invocation, model)
+    preview = preview_recipe(book, recipe, files, count=count_tokens, dialect=dialect)
     for cut in preview.cuts:
         sizes = f"from {cut.before_tokens} to {cut.after_tokens} tokens"
         invocation.reporter.warn(f"{cut.name} is cut {sizes}")
     invocation.reporter.step(_sizes(recipe, preview))
+    if model is not None:
+        invocation.reporter.step(_asked_how(model, dialect))
     shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
     document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False)
-    return Result(_preview_data(recipe, preview, turn), document)
+    data = _preview_data(recipe, preview, turn)
+    named = {"model": model.name if model else None, "structured": dialect, "schema": preview.schema}
+    return Result({**data, **named}, document)
 
 
 def _book(invocation: Invocation) -> RecipeBook:
@@ -128,6 +137,34 @@ def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
         invocation.reporter.warn(f"{fault.where}: {fault.message}")
 
     return book.inspect(key, warn)
+
+
+def _model_of(invocation: Invocation, recipe: Recipe) -> ModelSpec | None:
+    """The model of a recipe's layer; None if it is unset, or its file is not trusted."""
+    settings = invocation.settings
+    if not is_trusted(settings, "models_file"):
+        return None
+    models = load_models_file(settings.models_file)
+    name = models.layers.get(recipe.model_layer)
+    return models.models[name] if name else None
+
+
+def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
+    """How a server is asked for JSON, as far as it is known; None for other models."""
+    if model is None or model.backend != "openai":
+        return None
+    from panda.models.openai import known_dialect  # httpx takes half a second to import
+
+    return known_dialect(model, invocation.settings.cache_dir)
+
+
+def _asked_how(model: ModelSpec, dialect: str | None) -> str:
+    """How the model of a recipe is asked."""
+    if not model.writes:
+        return f"{model.name} only chooses: it is asked by the scorers of the recipe, not with these messages"
+    if model.backend != "openai":
+        return f"{model.name} writes under the grammar of the schema"
+    return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"
 
 
 def _turn_files(invocation: Invocation, number: int) -> TurnFiles:

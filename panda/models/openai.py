@@ -27,7 +27,7 @@ from panda.models.grammar import compile_schema, strip_schema
 from panda.models.llama.gguf import write_cache_file
 from panda.models.model_server import PASSING, Answer, ModelServer
 from panda.models.models_file import DIALECTS, ModelSpec
-from panda.models.replies import allows_strict, bare_object, is_of, split_reasoning
+from panda.models.replies import allows_strict, bare_object, is_of, split_reasoning, with_schema
 
 _PATH = "/chat/completions"
 _MESSAGE_TOKENS = 4
@@ -60,11 +60,7 @@ class OpenAiModel:
         self._key = api_key
         bearer = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._server = ModelServer(spec.name, spec.location, headers={**bearer, **spec.headers}, sleep=sleep)
-        url = self._server.url + _PATH
-        named = f"{url} {spec.model}" + (
-            json.dumps(spec.extra_body, sort_keys=True) if spec.extra_body else ""
-        )
-        digest = hashlib.sha256(named.encode()).hexdigest()
+        digest = _digest(spec)
         extra = {"backend": "openai", "location": spec.location, "model": spec.model}
         self._info = ModelInfo(
             spec.name,
@@ -76,8 +72,8 @@ class OpenAiModel:
             sees=True,
             thinking_tokens=spec.thinking_tokens,
         )
-        self._note = cache_dir / "dialects" / f"{digest[:32]}.json" if cache_dir else None
-        self._dialect = spec.structured or _read_dialect(self._note)
+        self._note = _note(spec, cache_dir) if cache_dir else None
+        self._dialect = known_dialect(spec, cache_dir)
 
     @property
     def info(self) -> ModelInfo:
@@ -184,10 +180,7 @@ class OpenAiModel:
     ) -> Completion | Answer:
         """One completion, with more room if thinking has taken that of the reply; or the refusal."""
         started = time.monotonic()
-        if dialect in ("json_object", "prompt"):
-            asked = "Reply with one JSON object of this schema, and nothing else:\n"
-            asked += json.dumps(strip_schema(params.schema or {}), ensure_ascii=False)
-            messages = [*messages[:-1], replace(messages[-1], content=f"{messages[-1].content}\n\n{asked}")]
+        messages = with_schema(messages, params.schema or {}, dialect)
         body = self._body(messages, params, dialect)
         room = params.max_tokens + self._spec.thinking_tokens
         most = self._check_room(messages, room)
@@ -329,13 +322,26 @@ class OpenAiModel:
         return n_ctx - prompt
 
 
-def _read_dialect(note: Path | None) -> str | None:
-    """The dialect that was remembered."""
+def known_dialect(spec: ModelSpec, cache_dir: Path | None) -> str | None:
+    """How replies under a schema are asked of a server, as set or remembered; None if neither."""
+    if spec.structured is not None or cache_dir is None:
+        return spec.structured
     try:
-        found = load_json(note.read_bytes())["structured"] if note else None
+        found = load_json(_note(spec, cache_dir).read_bytes())["structured"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return found if found in DIALECTS else None
+
+
+def _note(spec: ModelSpec, cache_dir: Path) -> Path:
+    """Where the dialect of a server is remembered."""
+    return cache_dir / "dialects" / f"{_digest(spec)[:32]}.json"
+
+
+def _digest(spec: ModelSpec) -> str:
+    """sha256 of URL, model and what else decides the output of a server, hex."""
+    further = json.dumps(spec.extra_body, sort_keys=True) if spec.extra_body else ""
+    return hashlib.sha256(f"{spec.location.rstrip('/')}{_PATH} {spec.model}{further}".encode()).hexdigest()
 
 
 def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:

@@ -1,9 +1,12 @@
-"""What a model wrote → the reply itself, without its reasoning and what stands around it."""
+"""How a reply of a schema is asked for in words, and the reply itself without what stands around it."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from panda.documents.json_schema import worst_fault
 from panda.documents.json_text import load_json
+from panda.models.contract import Message
 from panda.models.grammar import strip_schema
 
 _OPEN, _CLOSE = "<think>", "</think>"
@@ -47,6 +50,17 @@ def bare_object(text: str, schema: Mapping[str, object]) -> str:
         return found if isinstance(load_json(found), dict) else text
     except (ValueError, RecursionError):
         return text
+
+
+def with_schema(
+    messages: Sequence[Message], schema: Mapping[str, object], dialect: str | None
+) -> Sequence[Message]:
+    """The messages as a server of a dialect gets them: all but json_schema tell the schema in words, last."""
+    if dialect not in ("json_object", "prompt"):
+        return messages
+    asked = "Reply with one JSON object of this schema, and nothing else:\n"
+    asked += json.dumps(strip_schema(schema), ensure_ascii=False)
+    return [*messages[:-1], replace(messages[-1], content=f"{messages[-1].content}\n\n{asked}")]
 
 
 def is_of(schema: Mapping[str, object], text: str) -> bool:

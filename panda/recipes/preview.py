@@ -8,12 +8,13 @@ from panda.choosing.decision import Option
 from panda.compression.fitting import Cut, InputDocument, fit_documents
 from panda.documents.context import ContextDocument
 from panda.models.contract import Message
+from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
 from panda.recipes.documents import recipe_documents
 from panda.recipes.pack import Request, build_messages, render_options
 from panda.recipes.recipe import Recipe
 from panda.recipes.room import preserved
-from panda.recipes.schemas import text_properties
+from panda.recipes.schemas import plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS
 from panda.recipes.templates import template_sources, without_replaced
 
@@ -46,10 +47,17 @@ class Preview:
     """Budget tokens of query, documents and options."""
     cuts: tuple[Cut, ...]
     """What fitting took from the documents."""
+    schema: Mapping[str, Any] | None
+    """The schema of the reply, beside the messages or at the end of them as the dialect has it."""
 
 
 def preview_recipe(
-    book: RecipeBook, recipe: Recipe, turn: TurnFiles | None, *, count: Callable[[str], int]
+    book: RecipeBook,
+    recipe: Recipe,
+    turn: TurnFiles | None,
+    *,
+    count: Callable[[str], int],
+    dialect: str | None = None,
 ) -> Preview:
     """
     The messages of a recipe for a saved turn, or with placeholders.
@@ -59,6 +67,7 @@ def preview_recipe(
         recipe: The recipe.
         turn: Gives the documents; None puts a placeholder for each.
         count: Maps a text to budget tokens.
+        dialect: How its model is asked for a reply of a schema; None for one that is not asked in words.
 
     Raises:
         BudgetExceededError: What is protected does not fit the input budget.
@@ -93,11 +102,16 @@ def preview_recipe(
         *(render_options(n, o) for n, o in request.options.items()),
     ]
     bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), (), asked=asked)
+    schema = None
+    if recipe.output_format == "json":
+        ids = {name: [option.id for option in offered] for name, offered in options.items()}
+        schema = plain_schema(recipe.output_schema, only=asked, options=ids)
     return Preview(
-        tuple(messages),
+        tuple(messages if schema is None else with_schema(messages, schema, dialect)),
         sum(count(message.content) for message in bare),
         sum(count(text) for text in inputs),
         tuple(cuts),
+        schema,
     )
 
 

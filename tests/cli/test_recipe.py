@@ -1,12 +1,16 @@
 """recipe list, show and render, and validate on recipes, run in this process."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from panda.cli.main import build_program
+from panda.models.contract import GenerateParams, Message
 from panda.storage.assets import asset
 from tests.cli.programs import Ended, run_words
+from tests.models.conftest import Server, reply
 
 PLANNER = "pipeline/phase3_planner_chat"
 
@@ -21,7 +25,8 @@ class Project:
 
     def __call__(self, *words: str) -> Ended:
         words = (*words, "--root", str(self.root / "store"))
-        return run_words(build_program(), words, self.capsys, {"PANDA_NOW": "2026-01-05T00:00:00Z"})
+        environ = {"PANDA_NOW": "2026-01-05T00:00:00Z", "XDG_CACHE_HOME": str(self.root / "cache")}
+        return run_words(build_program(), words, self.capsys, environ)
 
     def write(self, name: str, text: str) -> Path:
         """Put a file into the project."""
@@ -36,6 +41,14 @@ def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     """Commands in a project with a copy of the demo store."""
     monkeypatch.chdir(tmp_path)
     return Project(tmp_path, capsys)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A model server on loopback."""
+    running = Server()
+    yield running
+    running.close()
 
 
 def packaged(key: str) -> str:
@@ -127,6 +140,48 @@ def test_render_all(panda: Project, path: Path) -> None:
     name = f"pipeline/{path.stem}"
     assert panda("recipe", "render", name).code == 0
     assert panda("recipe", "render", name, "--turn", "811", "--user", "demo").code == 0
+
+
+MODELS = """\
+models:
+  served: {{backend: openai, location: "{url}/v1", model: m, n_ctx: 16384, writes: true{more}}}
+layers: {{REFLEX: served, NERVES: served, MIND: served, VOICE: served}}
+encoder: null
+"""
+
+
+def rendered(panda: Project, dialect: str) -> dict[str, Any]:
+    """What `recipe render --json` gives for a server of a dialect."""
+    panda.write("models.yaml", MODELS.format(url="http://127.0.0.1:1", more=f", structured: {dialect}"))
+    data: dict[str, Any] = panda("recipe", "render", PLANNER, "--trust", "--json").value["data"]
+    return data
+
+
+@pytest.mark.parametrize("dialect", ["json_schema", "json_object", "prompt"])
+def test_render_shows_what_is_sent(panda: Project, server: Server, dialect: str) -> None:
+    """The messages are those that the server gets: with the schema at their end where it is told in words."""
+    plain, data = rendered(panda, "json_schema"), rendered(panda, dialect)
+    assert (data["model"], data["structured"]) == ("served", dialect)
+    messages = [Message(one["role"], one["content"]) for one in plain["messages"]]
+    server.answer = lambda _: reply("{}")
+    model = server.model(structured=dialect, n_ctx=16384)
+    model.generate(messages, GenerateParams(0.0, 10, 1, 30, data["schema"]))
+    (sent,) = server.asked
+    assert sent["messages"] == data["messages"]
+    assert sent.get("response_format", {}).get("type", "prompt") == dialect
+    assert ("of this schema, and nothing else" in data["messages"][-1]["content"]) is (
+        dialect != "json_schema"
+    )
+
+
+def test_render_knows_the_dialect_found_out(panda: Project, server: Server) -> None:
+    """A dialect that was found out and remembered is the one that is shown."""
+    panda.write("models.yaml", MODELS.format(url=server.url.removesuffix("/v1"), more=""))
+    server.answer = lambda body: (400, b"no") if "response_format" in body else reply("{}")
+    assert "by the first way that its server takes" in panda("recipe", "render", PLANNER, "--trust").err
+    panda("models", "check", "--trust")
+    ended = panda("recipe", "render", PLANNER, "--trust")
+    assert "served is asked for JSON by prompt" in ended.err
 
 
 def test_render_unknown_turn(panda: Project) -> None:
