@@ -180,4 +180,5 @@ class Layers:
             scores=spec.scores,
             requantize=spec.requantize,
             projector=spec.projector,
+            thinking_tokens=spec.thinking_tokens,
         )

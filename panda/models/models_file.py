@@ -18,8 +18,10 @@ _BACKENDS = ("llama_cpp", "openai")
 _QUANTISATIONS = ("q8_0",)
 DIALECTS = ("json_schema", "json_object", "prompt")
 """How a reply under a schema is asked for: as response_format of one kind or the other, or in words alone."""
-_COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores")
-_SERVER_KEYS = ("model", "api_key_env", "thinking_tokens", "timeout_seconds", "structured", "max_tokens_key")
+_COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores", "thinking_tokens")
+_SERVER_KEYS = ("model", "api_key_env", "timeout_seconds", "structured", "max_tokens_key")
+_LEAST_THINKING = 16
+"""Tokens that hold the marks around thoughts, and a word or two."""
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
 _ENCODER = "minilm-l6"
 _BACKEND_KEYS = {
@@ -55,7 +57,7 @@ class ModelSpec:
     embeds: bool = False
     """llama_cpp: whether it is an encoder, which turns texts into vectors and does nothing else."""
     thinking_tokens: int = 0
-    """openai: room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
+    """Room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
     timeout_seconds: float | None = None
     """openai: wall clock of one call; None leaves it to the recipe."""
     structured: str | None = None
@@ -201,20 +203,32 @@ def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
         api_key_env=None if key_name is None else _text(path, f"{at}.api_key_env", key_name),
         projector=None if projector is None else _text(path, f"{at}.projector", projector),
         embeds=embeds,
-        **_server_keys(path, at, raw, n_ctx),
+        thinking_tokens=_thinking(path, at, raw, n_ctx),
+        **_server_keys(path, at, raw),
     )
 
 
-def _server_keys(path: Path, at: str, raw: Mapping[str, Any], n_ctx: int) -> dict[str, Any]:
+def _thinking(path: Path, at: str, raw: Mapping[str, Any], n_ctx: int) -> int:
+    """How much of the window is for reasoning."""
+    tokens = raw.get("thinking_tokens", 0)
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens < n_ctx:
+        message, fix = f"thinking_tokens is {tokens!r:.60}", f"give model tokens, less than n_ctx ({n_ctx})"
+        raise _error(path, f"{at}.thinking_tokens", message, fix)
+    if tokens and raw["backend"] == "llama_cpp" and (tokens < _LEAST_THINKING or not raw.get("writes")):
+        message = f"thinking_tokens is {tokens}, and writes is {raw.get('writes', False)}"
+        fix = f"give at least {_LEAST_THINKING} to a model that writes, or leave it out"
+        raise _error(path, f"{at}.thinking_tokens", message, fix)
+    return tokens
+
+
+def _server_keys(path: Path, at: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """What of a server's dialect is given."""
     found = {key: raw[key] for key in (*_SERVER_KEYS[2:], "extra_body", "headers") if key in raw}
 
     def fail(key: str, fix: str) -> ModelFileError:
         return _error(path, f"{at}.{key}", f"{key} is {found[key]!r:.60}", fix)
 
-    thinking, seconds = found.get("thinking_tokens", 0), found.get("timeout_seconds", 1)
-    if not isinstance(thinking, int) or isinstance(thinking, bool) or not 0 <= thinking < n_ctx:
-        raise fail("thinking_tokens", f"give model tokens, less than n_ctx ({n_ctx})")
+    seconds = found.get("timeout_seconds", 1)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
         raise fail("timeout_seconds", "give seconds, such as 300")
     if found.get("structured", DIALECTS[0]) not in DIALECTS:

@@ -9,7 +9,8 @@ from panda.documents.json_text import load_json
 from panda.models.contract import Message
 from panda.models.grammar import strip_schema
 
-_OPEN, _CLOSE = "<think>", "</think>"
+THINK, END_OF_THOUGHTS = "<think>", "</think>"
+"""What stands before and behind the reasoning of a model that writes it into its reply."""
 
 
 def split_reasoning(text: str, *, is_open: bool) -> tuple[str, str]:
@@ -28,10 +29,25 @@ def split_reasoning(text: str, *, is_open: bool) -> tuple[str, str]:
     ('', 'Qwen ends its thoughts with </think>.')
     """
     bare = text.lstrip()
-    if not bare.startswith(_OPEN) and not (is_open and _CLOSE in bare and not bare.startswith("{")):
+    if not bare.startswith(THINK) and not (is_open and END_OF_THOUGHTS in bare and not bare.startswith("{")):
         return "", text
-    reasoning, _, reply = bare.removeprefix(_OPEN).partition(_CLOSE)
+    reasoning, _, reply = bare.removeprefix(THINK).partition(END_OF_THOUGHTS)
     return reasoning.strip(), reply.strip()
+
+
+def as_written(chat: str, reasoning: str, text: str) -> str:
+    """
+    A text behind the reasoning that it was written after, as the model wrote both.
+
+    >>> as_written("user: Hi", "Hm.", "{")
+    '<think>\\nHm.\\n</think>\\n\\n{'
+    >>> as_written("user: Hi", "", "{")
+    '{'
+    """
+    if not reasoning:
+        return text
+    before = "" if chat.rstrip().endswith(THINK) else f"{THINK}\n"
+    return f"{before}{reasoning}\n{END_OF_THOUGHTS}\n\n{text}"
 
 
 def bare_object(text: str, schema: Mapping[str, object]) -> str:

@@ -24,6 +24,7 @@ from panda.compression.limits import Limits
 from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, ReplyError
 from panda.models.contract import Encoder, GenerateParams, Message, Model, ScoreCase
+from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.evidence_gate import find_unlinked
 from panda.recipes.executions import Ran, execution_lines
@@ -162,6 +163,7 @@ class _Execution:
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.times_cut = 0
+        self.reasoning = ""
         self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
 
     def run(self) -> Reply:
@@ -287,8 +289,9 @@ class _Execution:
         place = value_span(said, spec.name) if spec else None
         if spec is None or place is None:
             return
-        case = ScoreCase(said[: place[0]], said[slice(*place)])
-        ((logprob, _),) = self.ask(spec).score(self.model.render_chat(messages), [case])
+        chat = self.model.render_chat(messages)
+        case = ScoreCase(as_written(chat, self.reasoning, said[: place[0]]), said[slice(*place)])
+        ((logprob, _),) = self.ask(spec).score(chat, [case])
         made = choices[spec.name]
         choices[spec.name] = replace(made, confidence=round(math.exp(min(0.0, logprob)), 4))
 
@@ -310,6 +313,7 @@ class _Execution:
         digest = self.model.info.digest
         recorded = self.journal.recordings.completion(recipe.key, digest, messages, params)
         completion = recorded or self.model.generate(messages, params)
+        self.reasoning = completion.reasoning
         lenient = [name for name in self.lenient if name in (names or ())]
         self.writer.write_generate(messages, params, completion, self.attempts, lenient)
         if completion.finish_reason == "length":

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panda.errors import ModelFileError, ModelTimeoutError
+from panda.errors import HaltError, ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message, ScoreCase, ScoreParams
 from panda.models.llama.chat import render_parts, tokenise_parts
 from panda.models.llama.context import LlamaContext
@@ -308,3 +308,36 @@ def test_a_reply_ends_within_lowered_limits(model: LlamaCppModel) -> None:
     params = GenerateParams(0.0, 250, 1, 300, plain_schema(schema, only=None, options={}))
     completion = model.generate([Message("user", "Analyse: hello, hello, hello!")], params)
     assert completion.finish_reason == "stop", completion.text
+
+
+SCHEMA = {"type": "object", "properties": {"sky": {"enum": ["blue", "red"]}}, "required": ["sky"]}
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, None])
+def test_thinking_comes_before_the_reply(cache_dir: Path, schema: dict[str, object] | None) -> None:
+    """A model with room to think writes at most so much without grammar first; the reply does not hold it."""
+    ggufs = LoadedGgufs(cache_dir)
+    model = ggufs.model(
+        "thinker", BUILTIN, relative_to=Path(), n_ctx=1024, writes=True, scores=True, requantize="q8_0",
+        thinking_tokens=40,
+    )  # fmt: skip
+    completion = model.generate(CHAT, replace(PARAMS, max_tokens=24, schema=schema))
+    ggufs.close()
+    assert completion.reasoning
+    assert "think>" not in completion.reasoning + completion.text
+    assert completion.usage.output is not None
+    assert 20 < completion.usage.output <= 64
+    if schema:
+        assert completion.text in ('{"sky": "blue"}', '{"sky": "red"}')
+
+
+def test_thinking_counts_against_the_window(cache_dir: Path) -> None:
+    """Prompt, thoughts and reply must fit n_ctx together."""
+    ggufs = LoadedGgufs(cache_dir)
+    model = ggufs.model(
+        "thinker", BUILTIN, relative_to=Path(), n_ctx=256, writes=True, scores=True, requantize="q8_0",
+        thinking_tokens=200,
+    )  # fmt: skip
+    with pytest.raises(HaltError):
+        model.generate(CHAT, PARAMS)
+    ggufs.close()

@@ -65,8 +65,18 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
         (f"models: {{a: {SERVED[:-1]}, headers: {{a b: c}}}}}}\nlayers: {{}}", "models.a.headers", "'a b'"),
         (f"models: {{a: {SERVED[:-1]}, extra_body: [1]}}}}\nlayers: {{}}", "models.a.extra_body", "comments"),
         (
-            f"models: {{a: {LOCAL[:-1]}, thinking_tokens: 1}}}}\nlayers: {{}}",
+            f"models: {{a: {LOCAL[:-1]}, thinking_tokens: 99}}}}\nlayers: {{}}",
             "models.a.thinking_tokens",
+            "a model that writes",
+        ),
+        (
+            f"models: {{a: {LOCAL[:-1]}, writes: true, thinking_tokens: 9}}}}\nlayers: {{}}",
+            "models.a.thinking_tokens",
+            "at least 16",
+        ),
+        (
+            f"models: {{a: {LOCAL[:-1]}, timeout_seconds: 1}}}}\nlayers: {{}}",
+            "models.a.timeout_seconds",
             "use one of",
         ),
         ("models: {a: {backend: openai, location: x.gguf}}\nlayers: {}", "models.a.location", "URL"),

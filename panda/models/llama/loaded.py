@@ -44,6 +44,7 @@ class LoadedGgufs:
         scores: bool,
         requantize: str | None = None,
         projector: str | None = None,
+        thinking_tokens: int = 0,
     ) -> LlamaCppModel:
         """
         The model of one entry of models.yaml.
@@ -57,6 +58,7 @@ class LoadedGgufs:
             scores: Whether it may score options.
             requantize: Quantisation to run it in; None for the file as it is.
             projector: Path of the GGUF that turns pictures into embeddings of the model; None sees nothing.
+            thinking_tokens: How much of the window is for reasoning before each reply.
 
         Raises:
             ModelFileError: The file is missing or no GGUF.
@@ -71,6 +73,7 @@ class LoadedGgufs:
             scores=scores,
             extra={**_origin(location, file, requantize), "projector": str(lens.path) if lens else None},
             sees=lens is not None,
+            thinking_tokens=thinking_tokens,
         )
         load_weights: Callable[[], Weights] = partial(self._load_weights, file)
         if lens is not None:

@@ -26,6 +26,10 @@ from panda.models.llama.deadline import Deadline
 from panda.models.llama.projector import Projector, Seen
 from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler
 from panda.models.llama.weights import Weights
+from panda.models.replies import END_OF_THOUGHTS, THINK, split_reasoning
+
+_TAIL_BYTES = 64
+"""Where the end of thoughts is looked for: the last token may have further bytes behind it."""
 
 
 class LlamaCppModel:
@@ -72,7 +76,8 @@ class LlamaCppModel:
         Write one completion.
 
         The system messages at the front are a prefix of their own: tokenised and computed apart, kept for
-        later calls, and the same bits whether kept or not.
+        later calls, and the same bits whether kept or not. A model that thinks does so first, without
+        grammar, until it ends its thoughts or has no more room for them.
         """
         deadline = Deadline(params.timeout_seconds)
         grammar = None if params.schema is None else compile_schema(params.schema)
@@ -91,21 +96,35 @@ class LlamaCppModel:
                 stretches.append(seeing.enter_context(self._projector().seen(picture)))
                 at = place
             rest = tokenise_parts(weights, parts[at:], is_start=not at)
+            room = self._info.thinking_tokens
+            if room and not parts[-1].text.rstrip().endswith(THINK):
+                rest += weights.tokenise(f"{THINK}\n", special=True)
             used = len(prefix) + len(rest)
             used += sum(one.tokens if isinstance(one, Seen) else len(one) for one in stretches)
-            self._check_room(used, params.max_tokens)
-            context = self._load_context(used + params.max_tokens)
+            self._check_room(used, params.max_tokens + room)
+            context = self._load_context(used + params.max_tokens + room)
             reused = context.enter_prefix(prefix, deadline)
             for one in stretches:
                 _take_in(context, one, deadline)
             logits = context.compute(rest, deadline)
             sampler = Sampler(temperature=params.temperature, seed=params.seed)
+            thoughts: list[int] = []
+            if room:
+                thoughts, logits = _think(context, logits, sampler, room, deadline)
             output, is_finished = _write(context, logits, sampler, matcher, params.max_tokens, deadline)
+        reasoning, text = (
+            _text(weights, thoughts).partition(END_OF_THOUGHTS)[0].strip(),
+            _text(weights, output),
+        )
+        if matcher is None:
+            said, text = split_reasoning(text.lstrip("\n") if room else text, is_open=False)
+            reasoning = reasoning or said
         return Completion(
-            text=b"".join(weights.piece(token) for token in output).decode("utf-8", "replace"),
+            text=text,
             finish_reason="stop" if is_finished else "length",
-            usage=Usage(prompt=used, reused=reused, output=len(output)),
+            usage=Usage(prompt=used, reused=reused, output=len(thoughts) + len(output)),
             seconds=deadline.elapsed_seconds,
+            reasoning=reasoning,
         )
 
     def _pictures(self, messages: Sequence[Message]) -> list[tuple[int, Picture]]:
@@ -233,6 +252,30 @@ def _ends(text: str, pieces: Sequence[bytes]) -> tuple[int, ...]:
         byte = min(byte + len(piece), len(behind) - 1)
         ends.append(behind[byte])
     return (*ends[:-1], len(text))
+
+
+def _text(weights: Weights, tokens: Sequence[int]) -> str:
+    return b"".join(weights.piece(token) for token in tokens).decode("utf-8", "replace")
+
+
+def _think(
+    context: LlamaContext, logits: Logits, sampler: Sampler, room: int, deadline: Deadline
+) -> tuple[list[int], Logits]:
+    """The tokens of the thoughts with their end, at most *room*, and the logits behind them."""
+    weights = context.weights
+    end = weights.tokenise(f"\n{END_OF_THOUGHTS}\n\n", special=True)
+    tokens: list[int] = []
+    written = b""
+    while len(tokens) + len(end) < room:
+        token = sampler.draw(logits)
+        if weights.ends(token):
+            break
+        tokens.append(token)
+        written += weights.piece(token, special=True)
+        logits = context.compute([token], deadline)
+        if END_OF_THOUGHTS.encode() in written[-_TAIL_BYTES:]:
+            return tokens, logits
+    return [*tokens, *end], context.compute(end, deadline)
 
 
 def _write(
