@@ -19,10 +19,10 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.session.curation import uses_excluded
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
-from panda.tools.changes import settle_change
 from panda.tools.contract import ToolContext, ToolResult
+from panda.tools.files import settle_change
 from panda.tools.filling import fill_arguments
-from panda.tools.table import REACHING_OUT, TOOLS, describe_tools, run_tool
+from panda.tools.table import TOOLS, describe_tools, run_tool
 
 MOST_ROUNDS = 10
 MOST_CALLS = 20
@@ -237,7 +237,8 @@ class _Loop:
 
     def _recorded(self, step: Step) -> Step | None:
         """The step as a recording answers it; only calls that reach outside the store are recorded."""
-        if step["tool"] not in REACHING_OUT:
+        tool = TOOLS.get(step["tool"])
+        if tool is None or not tool.reaches_out:
             return None
         found = self._turn.recordings.step(step["tool"], step["arguments"])
         if found is None:

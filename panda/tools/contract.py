@@ -2,10 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
 
 from panda.documents.times import Clock
+from panda.errors import UsageError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
@@ -130,40 +135,69 @@ class ToolContext:
     ask: Ask | None = None
     """Asks recipes on behalf of a tool; None if there is no turn."""
 
-
-class Tool(Protocol):
-    """One tool. It writes nothing outside the turn's directory and, in code mode, the project's."""
-
-    @property
-    def name(self) -> str:
-        """As plans call it, e.g. "memory.query"."""
-        ...
-
-    @property
-    def kind(self) -> Kind:
-        """What it does to the world; after a write the same read may give something else."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """One line for prompts."""
-        ...
-
-    @property
-    def argument_schema(self) -> Mapping[str, Any]:
-        """JSON Schema (2020-12) of the arguments."""
-        ...
-
-    @property
-    def result_schema(self) -> Mapping[str, Any]:
-        """JSON Schema (2020-12) of the data of a success."""
-        ...
-
-    def run(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+    def open_project(self) -> Project:
         """
-        Do the work, with arguments that satisfy the schema.
+        The project that a tool of code mode works on.
 
         Raises:
-            PandaError: It cannot be done; becomes an error result.
+            UsageError: The turn is no turn of code mode.
         """
-        ...
+        if self.project is None:
+            raise UsageError("only code mode may see the project's files", fix="use --mode code")
+        return self.project
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """One tool. It writes nothing outside the turn's directory and, in code mode, the project's."""
+
+    name: str
+    """As plans call it, e.g. "memory.query"."""
+    kind: Kind
+    """What it does to the world; after a write the same read may give something else."""
+    description: str
+    """One line for prompts."""
+    arguments: type[Struct]
+    """What it takes."""
+    result: type
+    """A typed dictionary: the data of a success."""
+    run: Callable[[Any, ToolContext], ToolResult]
+    """
+    Does the work, given its arguments. A PandaError says that it cannot be done and becomes an error result.
+    """
+    reaches_out: bool = False
+    """Whether its result depends on more than the store: a replay takes what it gave when it ran."""
+    has_own_limit: bool = False
+    """Whether it keeps a limit of its own, longer than that of the context."""
+
+    @cached_property
+    def argument_schema(self) -> Mapping[str, Any]:
+        """JSON Schema (2020-12) of the arguments."""
+        return _schema(self.arguments)
+
+    @cached_property
+    def result_schema(self) -> Mapping[str, Any]:
+        """JSON Schema (2020-12) of the data of a success."""
+        return _schema(self.result)
+
+
+class Arguments(Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of a tool; of a tool that takes none as it stands."""
+
+
+class QueryArguments(Arguments, frozen=True):
+    """Arguments of a tool that takes a query and nothing else."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
+
+
+def _schema(of: type) -> Mapping[str, Any]:
+    """The schema of a type, its own properties at the top."""
+    made = msgspec.json.schema(of)
+    parts = made.pop("$defs")
+    top = parts.pop(made["$ref"].rpartition("/")[2])
+    top.pop("title")
+    for name, hint in get_type_hints(of).items():
+        if get_origin(hint) is Literal:  # msgspec sorts them; the first ones are the likely ones
+            top["properties"][name]["enum"] = list(get_args(hint))
+    return {**top, **({"$defs": parts} if parts else {})}

@@ -1,8 +1,7 @@
 """Loading what a search found, and the lines of it that speak of the query."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from panda.errors import MemoryNodeError
 from panda.language.questions import is_question
@@ -10,14 +9,6 @@ from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Item, Node
 from panda.retrieval.query_words import find_query_words
 from panda.tools.contract import Entity, ToolClaim, ToolContext
-
-QUERY_ARGUMENTS: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"query": {"type": "string", "minLength": 1, "maxLength": 2000, "pattern": "\\S"}},
-    "required": ["query"],
-    "additionalProperties": False,
-}
-"""JSON Schema of the arguments of a tool that takes a query and nothing else."""
 
 
 def load_found(

@@ -1,4 +1,4 @@
-"""Processes that a tool starts: with a limit, and with their whole group stopped at it."""
+"""Processes that tools start, stopped at a limit with their whole group; and the tool test.run."""
 
 import os
 import signal
@@ -8,14 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
+from msgspec import Meta
+
+from panda.documents.sentences import one_line
 from panda.errors import LimitError, UsageError
+from panda.tools.contract import Arguments, Tool, ToolClaim, ToolContext, ToolResult
 
 MOST_OUTPUT_BYTES = 200_000
 """How much of an output is kept, unless somebody wants more."""
 
 _MOST_ERROR_BYTES = 20_000
+_SHOWN_LINES = 60
+_LEFT_OUT = ("PANDA_", "GIT_")
 
 
 @dataclass(frozen=True)
@@ -88,3 +94,60 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         process.wait(5)
+
+
+class _CommandArguments(Arguments, frozen=True):
+    command: Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class _CommandRun(TypedDict):
+    command: str
+    words: list[str]
+    passed: bool
+    exit_code: int
+    output: str
+    left_out_bytes: int
+
+
+def _run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
+    """How it ended and the end of what it said; a command that fails is a result, no error."""
+    project = context.open_project()
+    name = given.command
+    words = project.commands.get(name)
+    if words is None:
+        known = ", ".join(project.commands) or "none"
+        raise UsageError(f"panda.toml names no test command {name!r}; there are: {known}")
+    if project.dry:
+        return ToolResult("blocked", error=f"{name} is not run: in a dry run no file has changed")
+    variables = {key: value for key, value in project.environ.items() if not key.startswith(_LEFT_OUT)}
+    limit = project.command_seconds
+    ran = run_process(words, project.root, variables, limit_seconds=limit, keep="end")
+    output = ran.output.decode("utf-8", errors="replace")
+    lines = [line for line in output.splitlines() if line.strip()]
+    how = "passed" if ran.exit_code == 0 else f"failed with exit code {ran.exit_code}"
+    said = f": {one_line(lines[-1])[:200]}" if lines else ""
+    return ToolResult(
+        "success",
+        data=_CommandRun(
+            command=name,
+            words=list(words),
+            passed=ran.exit_code == 0,
+            exit_code=ran.exit_code,
+            output=output,
+            left_out_bytes=ran.left_out_bytes,
+        ),
+        claims=(ToolClaim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}", None),),
+        text="\n".join(lines[-_SHOWN_LINES:]),
+    )
+
+
+TEST_RUN = Tool(
+    name="test.run",
+    kind="analyze",
+    description="Run one of the commands that panda.toml names under [test_commands].",
+    arguments=_CommandArguments,
+    result=_CommandRun,
+    run=_run_command,
+    reaches_out=True,
+    has_own_limit=True,
+)

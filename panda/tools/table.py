@@ -6,44 +6,23 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from panda.documents.json_schema import worst_fault
+import msgspec
+
 from panda.errors import PandaError, UsageError
-from panda.tools.command_run import CommandRun
-from panda.tools.content_generate import ContentGenerate
+from panda.tools.content import CONTENT_GENERATE
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.deadline import run_within
-from panda.tools.doc_search import DocSearch
-from panda.tools.file_edit import FileEdit
-from panda.tools.file_list import FileList
-from panda.tools.file_read import FileRead
-from panda.tools.file_search import FileSearch
-from panda.tools.file_write import FileWrite
-from panda.tools.git_diff import GitDiff
-from panda.tools.git_status import GitStatus
-from panda.tools.internet_research import InternetResearch
-from panda.tools.memory_create import MemoryCreate
-from panda.tools.memory_query import MemoryQuery
-from panda.tools.web_fetch import WebFetch
+from panda.tools.files import FILE_TOOLS
+from panda.tools.git import GIT_TOOLS
+from panda.tools.memory import MEMORY_TOOLS
+from panda.tools.processes import TEST_RUN
+from panda.tools.web import WEB_TOOLS
 
-_ALL: tuple[Tool, ...] = (
-    *(MemoryQuery(), MemoryCreate(), DocSearch(), WebFetch(), InternetResearch(), ContentGenerate()),
-    *(FileList(), FileRead(), FileSearch(), FileEdit(), FileWrite(), GitStatus(), GitDiff(), CommandRun()),
-)
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ALL}
+TOOLS: Mapping[str, Tool] = {
+    tool.name: tool
+    for tool in (*MEMORY_TOOLS, *WEB_TOOLS, CONTENT_GENERATE, *FILE_TOOLS, *GIT_TOOLS, TEST_RUN)
+}
 """Every tool, by name."""
-
-REACHING_OUT: frozenset[str] = frozenset(
-    {
-        "web.fetch",
-        "internet.research",
-        "test.run",
-        *(name for name in TOOLS if name.startswith(("file.", "git."))),
-    }
-)
-"""Tools whose result depends on more than the store: a replay takes what they gave when they ran."""
-
-STOPPED_BY_THEMSELVES = frozenset({"test.run", "internet.research", "content.generate"})
-"""Tools that keep a limit of their own, longer than that of the context."""
 
 
 def why_unavailable(name: str, context: ToolContext) -> str | None:
@@ -85,11 +64,11 @@ def check_arguments(name: str, arguments: Mapping[str, Any]) -> None:
         near = get_close_matches(name, TOOLS, n=1)
         fix = f"did you mean {near[0]}?" if near else "see `panda tool list`"
         raise UsageError(f"there is no tool {name!r}", where="NAME", fix=fix)
-    fault = _fault(name, "argument_schema", dict(arguments))
-    if fault is not None:
-        raise UsageError(
-            f"{name}: argument {fault}", where="--args", fix=f"it takes {describe_arguments(TOOLS[name])}"
-        )
+    try:
+        msgspec.convert(arguments, TOOLS[name].arguments)
+    except msgspec.ValidationError as exc:
+        takes = describe_arguments(TOOLS[name])
+        raise UsageError(f"{name}: arguments: {exc}", where="--args", fix=f"it takes {takes}") from exc
 
 
 def run_tool(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
@@ -114,14 +93,14 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     tool = TOOLS.get(name)
     if tool is None:
         return ToolResult("error", error=f"there is no tool {name!r}; there are {', '.join(sorted(TOOLS))}")
-    fault = _fault(name, "argument_schema", dict(arguments))
-    if fault is not None:
-        return ToolResult("error", error=f"{name}: argument {fault}")
     try:
-        if name in STOPPED_BY_THEMSELVES:
-            result = tool.run(arguments, context)
+        given = msgspec.convert(arguments, tool.arguments)
+        if tool.has_own_limit:
+            result = tool.run(given, context)
         else:
-            result = run_within(context.limit_seconds, lambda: tool.run(arguments, context), what=name)
+            result = run_within(context.limit_seconds, lambda: tool.run(given, context), what=name)
+    except msgspec.ValidationError as exc:
+        return ToolResult("error", error=f"{name}: arguments: {exc}")
     except PandaError as exc:
         place = f" ({exc.where})" if exc.where else ""
         advice = f"; {exc.fix}" if exc.fix else ""
@@ -131,13 +110,4 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
         return ToolResult(
             "blocked", error=f"{name}: {len(unsourced)} claims without a source: {unsourced[0]}"
         )
-    fault = _fault(name, "result_schema", result.data) if result.status == "success" else None
-    return ToolResult("blocked", error=f"{name}: result {fault}") if fault is not None else result
-
-
-def _fault(name: str, which: str, value: object) -> str | None:
-    error = worst_fault(getattr(TOOLS[name], which), value)
-    if error is None:
-        return None
-    place = ".".join(str(part) for part in error.absolute_path)
-    return f"{place}: {error.message}" if place else str(error.message)
+    return result

@@ -1,5 +1,5 @@
 """
-Questions to git about the project, answered without anything that a repository brings along.
+The tools git.*, answered without anything that a repository brings along.
 
 Git never sees the repository's own directory. It is given one that is made for the question: a configuration
 written here, a copy of the index, the commit of HEAD, and the place of the objects. Whatever could start a
@@ -16,11 +16,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from panda.errors import UsageError
 from panda.storage.beneath import look_beneath, read_beneath
 from panda.storage.temporaries import work_directory
-from panda.tools.processes import Ran, run_process
+from panda.tools.contract import Arguments, Tool, ToolClaim, ToolContext, ToolResult
+from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process
 from panda.tools.project import Project, written_name
 
 _WORDS = frozenset(
@@ -58,6 +60,90 @@ _MOST_INDEX_BYTES = 500_000_000
 _MOST_LINKS = 64
 
 
+_MOST_NAME_BYTES = 50_000_000
+_MOST_SHOWN = 500
+
+
+class _Status(TypedDict):
+    changes: list[str]
+    left_out: int
+
+
+class _Diff(TypedDict):
+    diff: str
+    files: int
+    left_out_bytes: int
+
+
+def _status(given: Arguments, context: ToolContext) -> ToolResult:
+    """An entry for each file: two letters as `git status --porcelain` has them, and its name."""
+    words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all")
+    ran = _ask_git(context, *words, most_bytes=_MOST_NAME_BYTES)
+    entries = _entries(ran.output)
+    shown = entries[:_MOST_SHOWN]
+    at_least = "at least " if ran.left_out_bytes else ""
+    count = f"{at_least}{len(entries)} files differ from the last commit"
+    return ToolResult(
+        "success",
+        data=_Status(changes=shown, left_out=len(entries) - len(shown)),
+        claims=(ToolClaim(count if entries else "nothing has changed", 1.0, "git status", None),),
+        text="\n".join(shown),
+    )
+
+
+def _entries(said: bytes) -> list[str]:
+    """The entries of `git status -z`, less one that is cut off; former names stand behind new ones."""
+    entries, names = [], iter(said.split(b"\0")[:-1])
+    for name in names:
+        former = next(names, None) if name[:1] in b"RC" or name[1:2] in b"RC" else None
+        origin = f" (was {written_name(former)})" if former else ""
+        entries.append(f"{name[:3].decode('ascii')}{written_name(name[3:])}{origin}")
+    return entries
+
+
+def _diff(given: Arguments, context: ToolContext) -> ToolResult:
+    """A unified diff of the files that git knows, or the beginning of it."""
+    words = ("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
+    names = _ask_git(context, *words, "--name-only", "-z", most_bytes=_MOST_NAME_BYTES)
+    ran = _ask_git(context, *words, most_bytes=MOST_OUTPUT_BYTES)
+    files = names.output.count(b"\0")
+    at_least = "at least " if names.left_out_bytes else ""
+    said = ran.output.decode("utf-8", errors="replace")
+    claims = [ToolClaim(f"{at_least}{files} files differ from the last commit", 1.0, "git diff", None)]
+    if ran.left_out_bytes:
+        said = said[: said.rfind("\n") + 1]
+        left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"
+        claims.append(ToolClaim(left, 1.0, "git diff", None))
+    return ToolResult(
+        "success",
+        data=_Diff(diff=said, files=files, left_out_bytes=ran.left_out_bytes),
+        claims=tuple(claims),
+        text=said.rstrip(),
+    )
+
+
+GIT_TOOLS = (
+    Tool(
+        name="git.status",
+        kind="read",
+        description="List the files of the project that differ from the last commit.",
+        arguments=Arguments,
+        result=_Status,
+        run=_status,
+        reaches_out=True,
+    ),
+    Tool(
+        name="git.diff",
+        kind="read",
+        description="Show what has changed in the project since the last commit.",
+        arguments=Arguments,
+        result=_Diff,
+        run=_diff,
+        reaches_out=True,
+    ),
+)
+
+
 @dataclass(frozen=True)
 class _Repository:
     """Where the parts of a repository are."""
@@ -70,20 +156,20 @@ class _Repository:
     """What all work trees share: objects, refs, configuration."""
 
 
-def ask_git(project: Project, *words: str, limit_seconds: float, most_bytes: int) -> Ran:
+def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
     """
     What git says of the project's own directory.
 
     Args:
-        project: The project; its directory may be a part of a larger repository.
+        context: Of the running turn; its project may be a part of a larger repository.
         words: Subcommand and options.
-        limit_seconds: How long it may take.
         most_bytes: How much of the beginning of the answer is kept.
 
     Raises:
         UsageError: There is no repository, it is none that can be trusted, or git refuses.
         LimitError: It took too long.
     """
+    project, limit_seconds = context.open_project(), context.limit_seconds
     git = _find_git(project)
     repository = _find_repository(project)
     excluded = (f":(exclude,literal){name}" for name in project.store_names())

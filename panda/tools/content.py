@@ -1,0 +1,60 @@
+"""The tool content.generate: a draft in the model's own words, kept verbatim in the turn's directory."""
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+from panda.errors import UsageError
+from panda.storage.files import write_atomic
+from panda.tools.contract import Arguments, Entity, Tool, ToolClaim, ToolContext, ToolResult
+
+_MOST_BYTES = 256 * 1024
+
+
+class _DraftArguments(Arguments, frozen=True):
+    type: Literal["email", "letter", "report", "plan", "list", "post", "text"]
+    brief: Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"\S")]
+
+
+class _Draft(TypedDict):
+    key: str
+    type: str
+    brief: str
+    characters: int
+    cut: bool
+
+
+def _generate(given: _DraftArguments, context: ToolContext) -> ToolResult:
+    """The key under which the draft is kept, `t{turn}_s{step}_{type}_{n}`; a draft is no evidence."""
+    if context.draft is None or context.folder is None:
+        raise UsageError("a draft is written within a turn", fix="ask for it with panda turn")
+    text = context.draft(given.type, given.brief).strip()
+    if not text:
+        raise UsageError("the model wrote nothing")
+    kept = text.encode("utf-8")
+    is_cut = len(kept) > _MOST_BYTES - 1
+    if is_cut:
+        mark = f"\n[… cut: {len(kept):,} bytes were written, {_MOST_BYTES:,} are kept]"
+        text = kept[: _MOST_BYTES - len(mark.encode()) - 1].decode("utf-8", "ignore") + mark
+    key = f"t{context.turn}_s{context.step}_{given.type}_1"
+    path = f"artifacts/{key}.md"
+    write_atomic(context.folder / path, text + "\n")
+    return ToolResult(
+        "success",
+        data=_Draft(key=key, type=given.type, brief=given.brief, characters=len(text), cut=is_cut),
+        claims=(ToolClaim(f"a draft was written: {given.type} {key}", 1.0, path, None),),
+        entities=(Entity(f"content:{key}", given.type, key, "create"),),
+        artifacts=(path,),
+        text=text,
+    )
+
+
+CONTENT_GENERATE = Tool(
+    name="content.generate",
+    kind="generate",
+    description="Write a draft for the user, such as an email or a plan. Needs a model that writes.",
+    arguments=_DraftArguments,
+    result=_Draft,
+    run=_generate,
+    has_own_limit=True,
+)

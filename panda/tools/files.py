@@ -1,0 +1,295 @@
+"""The tools file.*: the project's files listed, read, searched and changed."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
+
+from panda.documents.sentences import one_line
+from panda.errors import PandaError, UsageError
+from panda.tools.contract import Arguments, Entity, Tool, ToolClaim, ToolContext, ToolResult
+from panda.tools.project import Project, fingerprint
+
+_MOST_FILES = 500
+_MOST_LINES = 400
+_MOST_MATCHES = 100
+_LINE_CHARS = 240
+_FilePath = Annotated[str, Meta(min_length=1, max_length=1000)]
+_Passage = Annotated[str, Meta(max_length=100_000)]
+
+
+class _ListArguments(Arguments, frozen=True):
+    directory: _FilePath = "."
+
+
+class _FileList(TypedDict):
+    files: list[str]
+    left_out: int
+
+
+class _ReadArguments(Arguments, frozen=True):
+    path: _FilePath
+    first_line: Annotated[int, Meta(ge=1)] = 1
+    lines: Annotated[int, Meta(ge=1, le=_MOST_LINES)] = _MOST_LINES
+
+
+class _FileLines(TypedDict):
+    path: str
+    first_line: int
+    last_line: int
+    all_lines: int
+    content: str
+
+
+class _SearchArguments(Arguments, frozen=True):
+    text: Annotated[str, Meta(min_length=1, max_length=500, pattern=r"\S")]
+    directory: _FilePath = "."
+
+
+class _FoundLine(TypedDict):
+    path: str
+    line: int
+    text: str
+
+
+class _FoundLines(TypedDict):
+    matches: list[_FoundLine]
+    left_out: int
+
+
+class _EditArguments(Arguments, frozen=True):
+    path: _FilePath
+    old: Annotated[_Passage, Meta(min_length=1)]
+    new: _Passage
+
+
+class _WriteArguments(Arguments, frozen=True):
+    path: _FilePath
+    content: Annotated[str, Meta(max_length=1_000_000)]
+
+
+class _FileChange(TypedDict):
+    """A changed file; before and after are fingerprints."""
+
+    path: str
+    before: str | None
+    after: str
+    diff: str
+    dry_run: bool
+
+
+def _list(given: _ListArguments, context: ToolContext) -> ToolResult:
+    """Paths relative to the project, sorted; what is not listed is counted."""
+    found = list(context.open_project().files(given.directory))
+    shown = found[:_MOST_FILES]
+    return ToolResult(
+        "success",
+        data=_FileList(files=shown, left_out=len(found) - len(shown)),
+        claims=(ToolClaim(f"{given.directory} holds {len(found)} files", 1.0, given.directory, None),),
+        text="\n".join(shown),
+    )
+
+
+def _read(given: _ReadArguments, context: ToolContext) -> ToolResult:
+    """The lines as they are; line breaks of Windows are kept."""
+    project = context.open_project()
+    lines = project.read(given.path).split("\n")
+    lines = lines if lines[-1] else lines[:-1]
+    name = "/".join(project.locate(given.path))
+    first = given.first_line
+    shown = lines[first - 1 :][: given.lines]
+    last = first + len(shown) - 1
+    content = "\n".join(shown)
+    return ToolResult(
+        "success",
+        data=_FileLines(path=name, first_line=first, last_line=last, all_lines=len(lines), content=content),
+        claims=(ToolClaim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name, None),),
+        entities=(Entity(f"file:{name}", "file", name),),
+        text=content,
+    )
+
+
+def _search(given: _SearchArguments, context: ToolContext) -> ToolResult:
+    """Matches by path and line; files that are no text are passed over."""
+    found = list(_matches(context.open_project(), given.directory, given.text))
+    shown = found[:_MOST_MATCHES]
+    return ToolResult(
+        "success",
+        data=_FoundLines(matches=shown, left_out=len(found) - len(shown)),
+        claims=tuple(
+            ToolClaim(f"{one['path']}:{one['line']}: {one_line(one['text'])}", 1.0, one["path"], None)
+            for one in shown
+        ),
+        entities=tuple(dict.fromkeys(Entity(f"file:{one['path']}", "file", one["path"]) for one in shown)),
+    )
+
+
+def _matches(project: Project, directory: str, text: str) -> Iterator[_FoundLine]:
+    for path in project.files(directory):
+        try:
+            lines = project.read(path).split("\n")
+        except PandaError:
+            continue
+        for number, line in enumerate(lines, 1):
+            if text in line:
+                yield _FoundLine(path=path, line=number, text=line.rstrip("\r")[:_LINE_CHARS])
+
+
+def _edit(given: _EditArguments, context: ToolContext) -> ToolResult:
+    """The change as a diff."""
+    project = context.open_project()
+    project.check_writable(given.path)
+    before = project.read(given.path)
+    found = before.count(given.old)
+    if found != 1:
+        raise UsageError(
+            f"the old text stands {found} times in {given.path}, not once",
+            fix="give more of the lines around it" if found else "read the file first",
+        )
+    return change_file(given.path, before, before.replace(given.old, given.new), context)
+
+
+def _write(given: _WriteArguments, context: ToolContext) -> ToolResult:
+    """The change as a diff."""
+    project = context.open_project()
+    project.check_writable(given.path)
+    before = project.read(given.path) if project.has(given.path) else None
+    return change_file(given.path, before, given.content, context)
+
+
+def change_file(path: str, before: str | None, after: str, context: ToolContext) -> ToolResult:
+    """
+    Write a file, after its change has been announced.
+
+    Args:
+        path: As the tool was given it.
+        before: Its text; None if it is new.
+        after: Its new text.
+        context: Of the running turn.
+
+    Raises:
+        UsageError: The file may not be changed, or would not be.
+        StoreError: It cannot be written.
+    """
+    project = context.open_project()
+    name = project.check_writable(path)
+    if before == after:
+        raise UsageError(f"{path!r} would stay as it is")
+    diff = render_diff(name, before, after)
+    added, gone = _count(diff, "+"), _count(diff, "-")
+    would = "would change" if project.dry else "changed"
+    claim = ToolClaim(f"{name} {would}: {added} lines added, {gone} removed", 1.0, name, None)
+    result = ToolResult(
+        "success",
+        data=_FileChange(
+            path=name,
+            before=None if before is None else fingerprint(before),
+            after=fingerprint(after),
+            diff=diff,
+            dry_run=project.dry,
+        ),
+        claims=(claim,),
+        entities=(Entity(f"file:{name}", "file", name, "create" if before is None else "update"),),
+        text=diff,
+    )
+    context.intend(result)
+    project.write(path, after)
+    return result
+
+
+def settle_change(step: Mapping[str, Any], project: Project) -> Mapping[str, Any] | None:
+    """
+    What became of a change that was announced by a run that was then killed.
+
+    Args:
+        step: The step as it was announced.
+        project: The files as they are now.
+
+    Returns:
+        The finished step if the change was made or can no longer be; None if it is still to be made.
+
+    Raises:
+        StoreError: The file cannot be read.
+    """
+    data = step["data"]
+    path = data["path"]
+    now = fingerprint(project.read(path)) if project.has(path) else None
+    if now == data["after"]:
+        return {**step, "status": "success"}
+    if now == data["before"]:
+        return None
+    fault = f"{path} was changed by somebody else while the turn was interrupted"
+    return {**step, "status": "error", "error": fault, "data": None, "claims": [], "entities": [], "text": ""}
+
+
+def render_diff(name: str, before: str | None, after: str) -> str:
+    """
+    A unified diff.
+
+    >>> print(render_diff("a.txt", "x\\ny\\n", "x\\nz\\n"))
+    --- a/a.txt
+    +++ b/a.txt
+    @@ -1,2 +1,2 @@
+     x
+    -y
+    +z
+    """
+    old, new = (before or "").splitlines(), after.splitlines()
+    source = f"a/{name}" if before is not None else "/dev/null"
+    lines = list(difflib.unified_diff(old, new, source, f"b/{name}", lineterm=""))
+    ends = {text.endswith("\n") for text in (before, after) if text}
+    return "\n".join(lines + (["\\ the last line's break changes"] if len(ends) > 1 else []))
+
+
+def _count(diff: str, sign: str) -> int:
+    return sum(line.startswith(sign) and not line.startswith(sign * 3) for line in diff.splitlines())
+
+
+FILE_TOOLS = (
+    Tool(
+        name="file.list",
+        kind="read",
+        description="List the files of the project, or of one of its directories.",
+        arguments=_ListArguments,
+        result=_FileList,
+        run=_list,
+        reaches_out=True,
+    ),
+    Tool(
+        name="file.read",
+        kind="read",
+        description=f"Read a file of the project, at most {_MOST_LINES} lines at a time.",
+        arguments=_ReadArguments,
+        result=_FileLines,
+        run=_read,
+        reaches_out=True,
+    ),
+    Tool(
+        name="file.search",
+        kind="read",
+        description="Find the lines of the project's files that hold a text exactly.",
+        arguments=_SearchArguments,
+        result=_FoundLines,
+        run=_search,
+        reaches_out=True,
+    ),
+    Tool(
+        name="file.edit",
+        kind="write",
+        description="Replace a text in a file of the project. The old text must stand there exactly once.",
+        arguments=_EditArguments,
+        result=_FileChange,
+        run=_edit,
+        reaches_out=True,
+    ),
+    Tool(
+        name="file.write",
+        kind="write",
+        description="Write a whole file of the project: a new one, or in the place of what is there.",
+        arguments=_WriteArguments,
+        result=_FileChange,
+        run=_write,
+        reaches_out=True,
+    ),
+)

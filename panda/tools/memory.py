@@ -1,0 +1,216 @@
+"""The tools memory.* and doc.search: what the store holds on a query, and what the user wants remembered."""
+
+from typing import Annotated, Any, Literal, TypedDict
+
+from msgspec import UNSET, Meta, UnsetType
+
+from panda.documents.escaping import unescape_path
+from panda.documents.sentences import one_line
+from panda.documents.times import render_time
+from panda.documents.wikilinks import spell_out_wikilinks
+from panda.errors import UsageError
+from panda.memory.keys import memory_key
+from panda.memory.staging import Value, stage_value
+from panda.retrieval.query_words import find_query_words
+from panda.storage.files import read_text
+from panda.tools.contract import (
+    Arguments,
+    Entity,
+    QueryArguments,
+    Tool,
+    ToolClaim,
+    ToolContext,
+    ToolResult,
+)
+from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of, load_found
+
+_MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")
+_MOST_MEMORY_NODES = 8
+_MOST_MEMORY_LINES = 8
+_DOC_KINDS = ("turn:", "knowledge:")
+_MOST_DOC_NODES = 6
+_MOST_DOC_LINES = 3
+_KEY_CHARS = 40
+_Scalar = str | int | float | bool | None
+_Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"\S")]
+
+
+class _Match(TypedDict):
+    node_id: str
+    source_type: str
+    title: str
+    provenance: str
+    at: str | None
+    confidence: float
+    items: list[str]
+
+
+class _Matches(TypedDict):
+    matches: list[_Match]
+    faults: list[str]
+
+
+class _CreateArguments(Arguments, frozen=True):
+    kind: Literal["preference", "fact"]
+    relation: _Name
+    value: _Scalar | list[_Scalar]
+    text: Annotated[str, Meta(min_length=1, pattern=r"\S")]
+    entity: _Name | UnsetType = UNSET
+
+
+class _Staged(TypedDict):
+    staged: dict[str, Any]
+
+
+class _Passage(TypedDict):
+    node_id: str
+    provenance: str
+    line: int | None
+    text: str
+    confidence: float
+
+
+class _Passages(TypedDict):
+    passages: list[_Passage]
+    faults: list[str]
+
+
+def _query(given: QueryArguments, context: ToolContext) -> ToolResult:
+    """Matches, best first; expired lines are left out, corrupt nodes are named under faults."""
+    nodes, faults = load_found(
+        given.query, context, lambda node_id: node_id.startswith(_MEMORY_KINDS), limit=_MOST_MEMORY_NODES
+    )
+    chosen = [(node, best_items(node, given.query, limit=_MOST_MEMORY_LINES)) for node in nodes]
+    chosen = [(node, items) for node, items in chosen if items]
+    matches = [
+        _Match(
+            node_id=node.id,
+            source_type=node.source_type,
+            title=node.title,
+            provenance=node.provenance,
+            at=render_time(node.at) if node.at else None,
+            confidence=round(sum(item.confidence for item in items) / len(items), 2),
+            items=[item.text for item in items],
+        )
+        for node, items in chosen
+    ]
+    return ToolResult(
+        "success",
+        data=_Matches(matches=matches, faults=faults),
+        claims=tuple(claim for node, items in chosen for claim in claims_of(node, items)),
+        entities=entities_of([node for node, _ in chosen]),
+    )
+
+
+def _create(given: _CreateArguments, context: ToolContext) -> ToolResult:
+    """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
+    value: Value = tuple(given.value) if isinstance(given.value, list) else given.value
+    said = one_line(context.query)
+    if one_line(given.text) not in said:
+        raise UsageError("the text is not part of the user's query; only what the user says is remembered")
+    for part in value if isinstance(value, tuple) else (value,):
+        if isinstance(part, str) and one_line(part).lower() not in said.lower():
+            raise UsageError(f"the value {part!r} does not stand in the user's query")
+    entity = given.entity or None
+    if entity is not None and one_line(entity).lower() not in said.lower():
+        raise UsageError(f"the entity {entity!r} does not stand in the user's query")
+    if entity is not None and given.kind == "preference":
+        raise UsageError("a preference is the user's own", fix="use the kind fact for anybody else")
+    staged = stage_value(
+        user=context.user,
+        kind=given.kind,
+        relation=given.relation,
+        value=value,
+        text=given.text,
+        source_turn=context.turn,
+        entity=entity,
+    )
+    claim = ToolClaim(staged.text, None, "§0.raw_query", None)
+    prefix = "memory" if given.kind == "preference" else "fact"
+    key = memory_key(staged.entity, staged.relation, context.user)
+    made = Entity(f"{prefix}:{key}", given.kind, key, "create")
+    return ToolResult("success", data=_Staged(staged=staged.to_json()), claims=(claim,), entities=(made,))
+
+
+def _search(given: QueryArguments, context: ToolContext) -> ToolResult:
+    """Passages that share most words with the query come first; corrupt nodes are named under faults."""
+    words = find_query_words(given.query)
+    nodes, faults = load_found(
+        given.query, context, lambda node_id: node_id.startswith(_DOC_KINDS), limit=_MOST_DOC_NODES
+    )
+    pairs = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
+    pairs = [(node, item) for node, item in pairs if count_shared_words(item.text, words)]
+    pairs.sort(key=lambda pair: -count_shared_words(pair[1].text, words))
+    home = context.layout.user(context.user)
+    texts = {node.provenance: read_text(home / unescape_path(node.provenance)) for node, _ in pairs}
+    passages = [
+        _Passage(
+            node_id=node.id,
+            provenance=node.provenance,
+            line=find_line(texts[node.provenance], item.text),
+            text=item.text,
+            confidence=round(item.confidence, 2),
+        )
+        for node, item in pairs
+    ]
+    return ToolResult(
+        "success",
+        data=_Passages(passages=passages, faults=faults),
+        claims=tuple(claim for node, item in pairs for claim in claims_of(node, [item])),
+        entities=entities_of([node for node, _ in pairs]),
+    )
+
+
+def find_line(text: str, passage: str) -> int | None:
+    """
+    The line of a file on which a passage begins.
+
+    Args:
+        text: The whole file.
+        passage: One line, as split_passages gives it.
+
+    Returns:
+        Line from 1; None if the passage stands nowhere as it is, as a summary or a table row may.
+
+    >>> find_line("# A\\nFirst one. Second\\none here.", "Second one here.")
+    2
+    """
+    numbers: list[int] = []
+    joined = ""
+    for number, line in enumerate(spell_out_wikilinks(text).split("\n"), 1):
+        piece = one_line(line)
+        if piece:
+            joined += piece + " "
+            numbers += [number] * (len(piece) + 1)
+    at = joined.find(passage)
+    if at < 0:
+        at = joined.find(passage[:_KEY_CHARS])
+    return numbers[at] if at >= 0 else None
+
+
+MEMORY_TOOLS = (
+    Tool(
+        name="memory.query",
+        kind="read",
+        description="Look up preferences, facts, cached research and visited pages that match a query.",
+        arguments=QueryArguments,
+        result=_Matches,
+        run=_query,
+    ),
+    Tool(
+        name="memory.create",
+        kind="write",
+        description="Remember a preference or fact that the user states in this turn.",
+        arguments=_CreateArguments,
+        result=_Staged,
+        run=_create,
+    ),
+    Tool(
+        name="doc.search",
+        kind="read",
+        description="Search earlier turns and the user's knowledge documents for passages on a query.",
+        arguments=QueryArguments,
+        result=_Passages,
+        run=_search,
+    ),
+)

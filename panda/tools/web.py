@@ -1,0 +1,82 @@
+"""The tools web.fetch and internet.research; what reads pages is loaded when one of them runs."""
+
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from panda.tools.contract import Arguments, QueryArguments, Tool, ToolContext, ToolResult
+
+
+class _FetchArguments(Arguments, frozen=True):
+    url: Annotated[str, Meta(min_length=8, max_length=2000, pattern="^[Hh][Tt][Tt][Pp][Ss]?://")]
+    max_age_minutes: Annotated[
+        float, Meta(ge=0, description="A visit that is no older is used as it is; 0 always asks the server.")
+    ] = 0
+
+
+_Visited = TypedDict(
+    "_Visited",
+    {
+        "visit_id": str,
+        "url": str,
+        "final_url": str,
+        "visited_at": str,
+        "from": Literal["server", "unchanged", "cache"],
+        "refreshes": str | None,
+        "page_type": str,
+        "extraction_quality": float,
+        "title": str,
+        "fields": dict[str, Any],
+    },
+)
+
+
+class _Researched(TypedDict):
+    topic: str
+    summary: str
+    quality_score: float
+    visits: list[str]
+    conflicts: list[str]
+    failed: list[str]
+    refreshes: NotRequired[list[str]]
+    away: NotRequired[list[str]]
+
+
+def _fetch(given: _FetchArguments, context: ToolContext) -> ToolResult:
+    """The page's lines that speak of the query as claims; if it cannot be had, when it was last seen."""
+    from panda.tools.visiting import visit_page
+
+    return visit_page(given.url, context, max_age_minutes=given.max_age_minutes)
+
+
+def _research(given: QueryArguments, context: ToolContext) -> ToolResult:
+    """
+    The findings as claims; prices that differ are one claim that names every source. A page that was read
+    before and cannot be had now tells when it was last seen.
+    """
+    from panda.tools.researching import research
+
+    return research(given.query, context)
+
+
+WEB_TOOLS = (
+    Tool(
+        name="web.fetch",
+        kind="read",
+        description="Read a web page, or look again at one that was read before, for its present content.",
+        arguments=_FetchArguments,
+        result=_Visited,
+        run=_fetch,
+        reaches_out=True,
+    ),
+    Tool(
+        name="internet.research",
+        kind="read",
+        description="Search the web, read some pages and compare what they say; for what is not in memory.",
+        arguments=QueryArguments,
+        result=_Researched,
+        run=_research,
+        reaches_out=True,
+        has_own_limit=True,
+    ),
+)
