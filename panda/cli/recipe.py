@@ -114,16 +114,14 @@ def render(
     dialect = _dialect_of(invocation, model)
     preview = preview_recipe(book, recipe, files, count=count_tokens, dialect=dialect)
     for cut in preview.cuts:
-        sizes = f"from {cut.before_tokens} to {cut.after_tokens} tokens"
-        invocation.reporter.warn(f"{cut.name} is cut {sizes}")
+        invocation.reporter.warn(f"{cut.name} is cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     invocation.reporter.step(_sizes(recipe, preview))
     if model is not None:
         invocation.reporter.step(_asked_how(model, dialect))
     shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
     document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False)
-    data = _preview_data(recipe, preview, turn)
-    named = {"model": model.name if model else None, "structured": dialect, "schema": preview.schema}
-    return Result({**data, **named}, document)
+    named = {"model": model.name if model else None, "structured": dialect}
+    return Result({**_preview_data(recipe, preview, turn), **named}, document)
 
 
 def _book(invocation: Invocation) -> RecipeBook:
@@ -196,6 +194,7 @@ def _preview_data(recipe: Recipe, preview: Preview, turn: int | None) -> dict[st
         "input_tokens": preview.input_tokens,
         "token_budget": asdict(recipe.token_budget),
         "cuts": [asdict(cut) for cut in preview.cuts],
+        "schema": preview.schema,
     }
 
 
