@@ -22,8 +22,8 @@ from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
 from panda.storage.assets import asset
-from panda.storage.creation import create_store
 from panda.storage.demo import copy_demo
+from panda.storage.opening import create_store
 
 
 def main() -> int:

@@ -28,8 +28,9 @@ from panda.retrieval.meaning import Meaning
 from panda.retrieval.searching import Question, answer_questions
 from panda.settings import load_settings
 from panda.storage.importing import import_turns
-from panda.storage.index import Index, IndexView
+from panda.storage.index import Index
 from panda.storage.index_rebuild import rebuild_index
+from panda.storage.index_view import IndexView
 from panda.storage.layout import Layout
 from panda.storage.vector_store import VectorStore
 from panda.trust import open_layers

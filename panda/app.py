@@ -46,8 +46,7 @@ from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
 from panda.storage.snapshot import Snapshot, digest_parts
 from panda.storage.temporaries import sweep_below
-from panda.storage.turn_folder import TurnFolder
-from panda.storage.turns import TurnStore
+from panda.storage.turns import TurnFolder, TurnStore
 from panda.storage.vector_store import VectorStore
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project

@@ -25,7 +25,7 @@ from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.recipes.journal import whose_turn
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
-from panda.storage.turn_folder import Next, Status
+from panda.storage.turns import Next, Status
 
 Result = TypeVar("Result")
 Watch = Callable[[Phase], None]

@@ -20,12 +20,12 @@ from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL, Bounds
-from panda.retrieval.research import ResearchState
-from panda.retrieval.searching import Hit, answer_questions, read_questions, search_index
-from panda.storage.index import Index, SyncReport
+from panda.retrieval.searching import Hit, ResearchState, answer_questions, read_questions, search_index
+from panda.storage.files import held_lock
+from panda.storage.index import Index
 from panda.storage.index_rebuild import IndexStatus, RebuildReport, index_status, rebuild_index
 from panda.storage.index_scan import count_turns, users_of
-from panda.storage.locks import held_lock
+from panda.storage.index_tables import SyncReport
 from panda.storage.turns import TurnStore
 from panda.storage.vector_store import VectorStore
 from panda.trust import open_layers

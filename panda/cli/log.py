@@ -17,8 +17,7 @@ from panda.documents.problems import Problem
 from panda.documents.times import parse_time, render_time
 from panda.errors import PandaError, UsageError
 from panda.recipes.book import RecipeBook
-from panda.storage.execution_log import LogLine, LogReader, follow_log
-from panda.storage.execution_stats import BY, ExecutionStats, sum_executions
+from panda.storage.execution_log import BY, ExecutionStats, LogLine, LogReader, follow_log, sum_executions
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import load_object
 

@@ -20,9 +20,7 @@ from panda.serving.mcp_server import Outcome, Report, ServedText, ServedTool
 from panda.storage.files import read_text
 from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD
 from panda.storage.names import check_id
-from panda.storage.turn_excerpts import read_turn_file
-from panda.storage.turn_rows import TurnRow, list_rows
-from panda.storage.turns import TurnStore
+from panda.storage.turns import TurnRow, TurnStore, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
 _QUERY = {"type": "string", "description": "Any text."}

@@ -19,8 +19,7 @@ from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_i
 from panda.recipes.yaml_file import read_own_text
 from panda.settings import Settings
 from panda.storage.temporaries import work_directory
-from panda.storage.turn_excerpts import read_turn_file
-from panda.storage.turns import TurnStore
+from panda.storage.turns import TurnStore, read_turn_file
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
@@ -209,7 +208,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe history pipeline/phase1_reflection
     """
-    from panda.storage.recipe_log import models_of, recipe_lines, tally_versions
+    from panda.storage.execution_log import models_of, recipe_lines, tally_versions
 
     now, store = version_in_force(_book(invocation), name), _versions(invocation)
     kept = store.versions(name)
@@ -303,7 +302,7 @@ def failures(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe failures pipeline/phase6_validator
     """
-    from panda.storage.recipe_log import find_failures
+    from panda.storage.execution_log import find_failures
 
     _book(invocation).load_recipe(name)
     found = find_failures(invocation.store(), name)

@@ -24,8 +24,8 @@ from panda.session.file import (
     verify_session,
 )
 from panda.session.lines import field_rows
+from panda.storage.files import held_lock
 from panda.storage.layout import Layout
-from panda.storage.locks import held_lock
 from panda.storage.names import check_id
 
 _ABOUT_CHARS = 60

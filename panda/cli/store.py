@@ -19,11 +19,11 @@ from panda.session.file import write_imported
 from panda.settings import Settings
 from panda.storage.assets import asset
 from panda.storage.checking import check_store
-from panda.storage.creation import create_store
 from panda.storage.demo import copy_demo
 from panda.storage.importing import import_turns
 from panda.storage.index_rebuild import index_imported
 from panda.storage.layout import Layout
+from panda.storage.opening import create_store
 from panda.storage.temporaries import begin_writing
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 

@@ -20,11 +20,15 @@ from panda.documents.sections import SECTIONS
 from panda.documents.times import render_time
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
 from panda.storage.layout import CONTEXT_MD, IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
-from panda.storage.turn_excerpts import read_section, read_turn_file
-from panda.storage.turn_folder import TurnFolder
-from panda.storage.turn_images import load_picture
-from panda.storage.turn_rows import TurnRow, list_rows
-from panda.storage.turns import TurnStore
+from panda.storage.turns import (
+    TurnFolder,
+    TurnRow,
+    TurnStore,
+    list_rows,
+    load_picture,
+    read_section,
+    read_turn_file,
+)
 
 if TYPE_CHECKING:
     from panda.app import App

@@ -11,7 +11,7 @@ from panda.evals.judges import JUDGES, EvalJournal, same_phrases
 from panda.evals.kinds import Kind, Said, read_choice
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.pack import Request
-from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import share_of_words
 
 
 @dataclass(frozen=True)

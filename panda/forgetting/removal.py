@@ -34,8 +34,7 @@ from panda.storage.layout import CONTEXT_MD, FACTS_MD, MEMORY_JSONL, METADATA_JS
 from panda.storage.records import load_object
 from panda.storage.sealing import SEAL, seal_files
 from panda.storage.temporaries import sweep_below
-from panda.storage.turn_folder import CONTEXT_SCHEMA
-from panda.storage.turns import TurnStore
+from panda.storage.turns import CONTEXT_SCHEMA, TurnStore
 
 _MEMORY_NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL})
 

@@ -17,7 +17,8 @@ from panda.memory.note import load_note
 from panda.memory.past import Moment
 from panda.memory.staging import Kind
 from panda.storage.files import read_bytes
-from panda.storage.index import Index, IndexView
+from panda.storage.index import Index
+from panda.storage.index_view import IndexView
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,

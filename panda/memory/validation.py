@@ -40,7 +40,7 @@ from panda.memory.node import Node
 from panda.memory.note import load_note
 from panda.memory.reader import PastNodes
 from panda.memory.staging import Kind
-from panda.storage.checking_files import problem_of
+from panda.storage.checking import problem_of
 from panda.storage.files import read_json_lines, read_text
 from panda.storage.index_scan import list_notes
 from panda.storage.layout import (
@@ -61,7 +61,7 @@ from panda.storage.records import load_object
 from panda.storage.schemas import check_json
 from panda.storage.sealing import is_sealed
 from panda.storage.temporaries import is_temporary
-from panda.storage.turn_folder import TurnFolder
+from panda.storage.turns import TurnFolder
 
 _OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
 _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"

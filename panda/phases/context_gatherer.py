@@ -44,15 +44,11 @@ from panda.phases.gathering_record import gathered_values
 from panda.phases.recalling import recalled_turns
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.retrieval.candidates import Candidate, Retriever
+from panda.retrieval.candidates import Candidate, Retriever, offered_candidates
 from panda.retrieval.closeness import measure_closeness
-from panda.retrieval.offers import offered_candidates
-from panda.retrieval.overlap import share_of_words
-from panda.retrieval.plan import build_plan, further_nodes, planned_nodes
-from panda.retrieval.query_words import find_names
+from panda.retrieval.plan import build_plan, further_nodes, judge_candidates, planned_nodes, ruled_nodes
+from panda.retrieval.query_words import find_names, share_of_words
 from panda.retrieval.recent import recent_turns
-from panda.retrieval.relevance import judge_candidates
-from panda.retrieval.rules import ruled_nodes
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RETRIEVAL_PLAN_JSON
 
 _MOST_CANDIDATES = 30

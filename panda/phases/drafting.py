@@ -10,7 +10,7 @@ from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.gathered import DraftSection, GatheredItem, draft_of_lines
 from panda.memory.node import Item, Node, wanted_list
-from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import share_of_words
 
 _MOST_LINES = 40
 _MOST_LISTED = 12

@@ -5,7 +5,7 @@ from panda.phases.asking import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.storage.layout import IMAGE_JSON
-from panda.storage.turn_images import load_picture
+from panda.storage.turns import load_picture
 
 
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:

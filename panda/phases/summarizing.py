@@ -13,9 +13,8 @@ from panda.phases.asking import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.recordings import Recordings
-from panda.retrieval.overlap import share_of_words
-from panda.retrieval.query_words import find_query_words
-from panda.storage.index_changes import note_turns
+from panda.retrieval.query_words import find_query_words, share_of_words
+from panda.storage.index import note_turns
 from panda.storage.layout import CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON
 from panda.storage.records import SAVED_STATUSES, load_research
 from panda.storage.turns import TurnFolder, TurnStore

@@ -44,7 +44,7 @@ from panda.phases.statements_since import told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.retrieval.overlap import share_of_words
+from panda.retrieval.query_words import share_of_words
 from panda.session.curation import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 

@@ -17,7 +17,7 @@ from panda.session.file import Session
 from panda.session.turn_files import stored_reading
 from panda.storage.files import read_text
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
-from panda.storage.turn_folder import Metadata, TurnFolder
+from panda.storage.turns import Metadata, TurnFolder
 
 MOST_EXECUTIONS = 25
 

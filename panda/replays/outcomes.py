@@ -18,7 +18,7 @@ from panda.storage.layout import (
     RETRIEVAL_PLAN_JSON,
     SUMMARY_JSON,
 )
-from panda.storage.turn_folder import TurnFolder
+from panda.storage.turns import TurnFolder
 
 _DECIDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("query_type",)),

@@ -9,8 +9,7 @@ from panda.errors import NotFoundError, UsageError
 from panda.storage.layout import Layout
 from panda.storage.names import turn_number
 from panda.storage.records import turn_directories
-from panda.storage.turn_folder import Metadata, TurnFolder
-from panda.storage.turns import TurnStore
+from panda.storage.turns import Metadata, TurnFolder, TurnStore
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ from panda.storage.links import check_links, forget_store
 from panda.storage.records import turn_directories
 from panda.storage.snapshot import Snapshot
 from panda.storage.temporaries import work_directory
-from panda.storage.turn_images import IMAGES, load_picture
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.storage.turns import IMAGES, TurnFolder, TurnStore, load_picture
 from panda.storage.vector_store import VectorStore
 from panda.trust import guard_links
 

@@ -27,7 +27,7 @@ from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
 from panda.session.file import Session, rebuild_session
 from panda.session.turn_files import stored_reading
-from panda.storage.checking_turn import check_turn
+from panda.storage.checking import check_turn
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
@@ -37,7 +37,7 @@ from panda.storage.layout import (
     REFLECTION_JSON,
     RESPONSE_MD,
 )
-from panda.storage.turn_folder import Metadata, TurnFolder
+from panda.storage.turns import Metadata, TurnFolder
 
 _WITHOUT_TOOLS = "synthesis"
 

@@ -1,6 +1,6 @@
 """What the context gatherer may choose from: the index's best nodes for a query (design §4 "Retrieval")."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from panda.documents.problems import Problem
@@ -9,7 +9,8 @@ from panda.documents.times import Clock
 from panda.memory.past import Moment
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.index import Index, IndexEntry, IndexView
+from panda.storage.index import Index
+from panda.storage.index_view import IndexEntry, IndexView
 
 _SHARES = 3
 _NEWEST_TURNS = 8
@@ -152,3 +153,37 @@ def _text(entry: IndexEntry) -> str:
     if entry.node_id.startswith(("memory:", "fact:")):
         return one_line(entry.header)
     return shorten(f"{entry.summary}: {entry.response}", _TEXT_CHARS)
+
+
+_TOTAL_TOKENS = 3_900
+"""Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
+_BUDGETS: Mapping[str, int] = {"turn": 2_500, "memory": 400, "research": 500, "visit": 500, "knowledge": 500}
+_KINDS = {"fact": "memory"}
+
+
+def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str], int]) -> list[Candidate]:
+    """
+    The candidates that fit the budgets of their kinds, best first.
+
+    Args:
+        candidates: At most some dozens, best first.
+        count: Maps a text to budget tokens.
+
+    Returns:
+        Those that fit, in the same order. Turns share 2,500 tokens, preferences and facts 400, research,
+        visits and knowledge documents 500 each; what exceeds all of it together is left out too.
+
+    Source:
+        S1 §7.1.
+    """
+    room, total = dict(_BUDGETS), _TOTAL_TOKENS
+    offered: list[Candidate] = []
+    for candidate in candidates:
+        kind = candidate.node_id.partition(":")[0]
+        kind = _KINDS.get(kind, kind)
+        tokens = count(candidate.text)
+        if tokens <= min(room[kind], total):
+            offered.append(candidate)
+            room[kind] -= tokens
+            total -= tokens
+    return offered

@@ -1,13 +1,96 @@
 """The retrieval plan as retrieval_plan.json holds it (S1 §4.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
+from panda.language.reading import Reading
+from panda.language.topics import matters_to_buyers
 from panda.memory.confidence import age_days
 from panda.memory.gathered import is_stale
 from panda.memory.node import Node
-from panda.retrieval.relevance import Judged
+from panda.retrieval.candidates import Candidate
+
+By = Literal["model", "always_include"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A candidate with what was found about it."""
+
+    candidate: Candidate
+    """The candidate."""
+    score: float | None
+    """How relevant its best line is; None if that was not scored."""
+    chosen: bool
+    """Whether it is relevant."""
+    by: By
+    """Who decided: the choice of 2.1, or a rule."""
+
+
+def judge_candidates(
+    candidates: Sequence[Candidate],
+    *,
+    scores: Mapping[str, float],
+    chosen: Collection[str],
+    by_rule: Collection[str],
+) -> list[Judged]:
+    """
+    What became of every candidate, in the same order.
+
+    Args:
+        candidates: Best first by the index.
+        scores: How relevant they are, by node id; {} where that was not scored.
+        chosen: The ids that 2.1 chose.
+        by_rule: Candidates that a rule includes.
+
+    Source:
+        Design §4 "Retrieval"; S1 §13.2.
+    """
+    return [
+        Judged(
+            one,
+            scores.get(one.node_id),
+            one.node_id in chosen or one.node_id in by_rule,
+            "always_include" if one.node_id in by_rule else "model",
+        )
+        for one in candidates
+    ]
+
+
+def ruled_nodes(
+    reading: Reading, analysis: Mapping[str, Any], offered: Sequence[str], previous: str | None
+) -> list[str]:
+    """
+    The candidates that are relevant by rule.
+
+    Args:
+        reading: What the user's query means.
+        analysis: query_analysis.json.
+        offered: Ids of the candidates.
+        previous: Id of the session's previous turn; None if there is none.
+
+    Returns:
+        Turns that the query names, what it refers to, the previous turn if it refers to something that was
+        not found, and for somebody who looks for something to buy the preferences about money and brands.
+
+    >>> about = {"content_reference": None, "reference_resolution": {"status": "not_needed"}}
+    >>> about["intent"] = "commerce"
+    >>> ruled_nodes(Reading("orders"), about, ["memory:budget", "memory:hamster"], None)
+    ['memory:budget']
+    """
+    wanted = reading.turns
+    reference = analysis["content_reference"]
+    if reference:
+        wanted += [reference["node_id"], *analysis.get("reference_nodes", ())]
+    elif previous and analysis["reference_resolution"]["status"] == "failed":
+        wanted.append(previous)
+    if analysis["intent"] == "commerce" and (reading.mood == "orders" or reading.limits):
+        keys = (node_id for node_id in offered if node_id.startswith("memory:"))
+        wanted += [node_id for node_id in keys if matters_to_buyers(node_id)]
+    return [node_id for node_id in dict.fromkeys(wanted) if node_id in offered]
+
 
 _FULL = 0.80
 _PARTIAL = 0.50

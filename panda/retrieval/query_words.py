@@ -4,7 +4,7 @@ import re
 
 from panda.language import names
 from panda.language.lexicon import FUNCTION_WORDS
-from panda.language.stemming import split_words
+from panda.language.stemming import query_terms, split_terms, split_words
 from panda.language.text_front import plain_text
 
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
@@ -59,3 +59,16 @@ def folded_names(query: str) -> set[str]:
     set()
     """
     return {name.folded for name in names.find_names(plain_text(query))}
+
+
+def share_of_words(query: str, text: str) -> float:
+    """
+    How many of the query's content words a text has, 0 to 1; word endings do not count.
+
+    >>> share_of_words("What do the laptops and batteries cost?", "Battery prices, laptop sizes")
+    0.6666666666666666
+    >>> share_of_words("price", "prices"), share_of_words("", "anything")
+    (1.0, 0.0)
+    """
+    wanted = {term for word in find_query_words(query) for term in query_terms(word)}
+    return len(wanted.intersection(split_terms(text))) / len(wanted) if wanted else 0.0

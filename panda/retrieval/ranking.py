@@ -19,9 +19,9 @@ from panda.language.periods import Period, find_periods
 from panda.language.stemming import query_terms, split_terms
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.query_words import find_query_words
-from panda.storage.index import IndexEntry, IndexView
 from panda.storage.index_blocks import NO_TIME
 from panda.storage.index_sources import COLUMNS
+from panda.storage.index_view import IndexEntry, IndexView
 
 PREVIOUS_WEIGHT = 0.5
 """What a term in the previous turn of the session counts."""

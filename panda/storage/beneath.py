@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from panda.errors import UsageError
-from panda.storage.os_errors import store_errors
+from panda.storage.files import store_errors
 from panda.storage.signals import signals_after
 from panda.storage.temporaries import held_temporary
 

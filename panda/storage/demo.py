@@ -7,9 +7,15 @@ from pathlib import Path
 
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, UsageError
-from panda.storage.files import read_json, read_text, write_synced
+from panda.storage.files import (
+    make_directory,
+    read_json,
+    read_text,
+    store_errors,
+    sync_directory,
+    write_synced,
+)
 from panda.storage.layout import METADATA_JSON, Layout
-from panda.storage.os_errors import make_directory, store_errors, sync_directory
 from panda.storage.temporaries import held_temporary
 
 NEWEST_TURN_AGE = timedelta(hours=1.2)

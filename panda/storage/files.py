@@ -6,36 +6,144 @@ import json
 import math
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from panda.documents.json_text import load_json
-from panda.errors import FileFormatError, StoreError
-from panda.storage.locks import held_lock
-from panda.storage.os_errors import make_directory, store_errors, sync_directory
+from panda.errors import FileFormatError, LockHeldError, StoreError
+from panda.storage.links import check_links
 from panda.storage.signals import signals_after
 from panda.storage.temporaries import held_temporary
 
-__all__ = [
-    "append_json_line",
-    "append_json_lines",
-    "held_lock",
-    "make_directory",
-    "parse_json",
-    "read_bytes",
-    "read_json",
-    "read_json_lines",
-    "read_text",
-    "render_json",
-    "store_errors",
-    "sync_directory",
-    "write_atomic",
-    "write_json",
-    "write_synced",
-]
+
+@contextmanager
+def store_errors(path: Path, doing: str) -> Iterator[None]:
+    """
+    Lets no link lead out of the store, and turns an OSError inside of the block into a StoreError.
+
+    Args:
+        path: The file or directory that the block opens, lists, makes or removes.
+        doing: What is being done, after "cannot".
+
+    Raises:
+        UntrustedError: The path leads out of its store by a link that may not.
+        StoreError: An OSError was raised; names the path and the system's reason.
+    """
+    check_links(path)
+    try:
+        yield
+    except OSError as exc:
+        reason = exc.strerror or str(exc)
+        raise StoreError(f"cannot {doing} {path}: {reason}", where=str(path), fix=_fix(exc)) from exc
+
+
+def _fix(exc: OSError) -> str:
+    if isinstance(exc, PermissionError):
+        return "check who owns the file and its directory"
+    if isinstance(exc, FileNotFoundError):
+        return "check the path"
+    return "check the disk and the path, then run the command again"
+
+
+def sync_directory(path: Path) -> None:
+    """
+    Makes names created, renamed or removed in a directory last through a crash.
+
+    Raises:
+        StoreError: It cannot be opened or synced.
+    """
+    with store_errors(path, "sync"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def make_directory(path: Path) -> None:
+    """
+    Creates a directory and its parents, durably; an existing one is fine.
+
+    Raises:
+        StoreError: It cannot be created.
+    """
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    with store_errors(path, "create"):
+        path.mkdir(exist_ok=True)
+    sync_directory(path.parent)
+
+
+_POLL_SECONDS = 0.05
+
+
+@contextmanager
+def held_lock(
+    path: Path, *, holder: str, wait_seconds: float, on_wait: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """
+    Holds an exclusive lock between processes while the block runs; the system frees it if the process dies.
+
+    Args:
+        path: Lock file; it stays, and names the holder while it is held.
+        holder: Who takes the lock, in words, e.g. "panda turn (pid 411)".
+        wait_seconds: How long to wait for another holder; 0 does not wait.
+        on_wait: Told once who holds the lock, when waiting begins.
+
+    Raises:
+        LockHeldError: Somebody else still holds it after that time.
+        StoreError: The lock file cannot be opened.
+
+    Source:
+        design, command line.
+    """
+    make_directory(path.parent)
+    with store_errors(path, "lock"):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        _wait_for(path, descriptor, wait_seconds, on_wait)
+        with store_errors(path, "write"):
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, holder.encode(), 0)
+        try:
+            yield
+        finally:
+            with store_errors(path, "write"):
+                os.truncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(
+    path: Path, descriptor: int, wait_seconds: float, on_wait: Callable[[str], None] | None
+) -> None:
+    deadline = time.monotonic() + wait_seconds
+    told = False
+    while True:
+        try:
+            with store_errors(path, "lock"):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except StoreError as exc:
+            if not isinstance(exc.__cause__, BlockingIOError):
+                raise
+        name = os.pread(descriptor, 500, 0).decode(errors="replace") or "another process"
+        if time.monotonic() >= deadline:
+            raise LockHeldError(
+                f"the lock is held by {name}; waited {wait_seconds:g} s",
+                where=str(path),
+                fix="wait until it is done, or give a longer --wait",
+            )
+        if on_wait and not told:
+            on_wait(name)
+            told = True
+        time.sleep(_POLL_SECONDS)
+
 
 _KINDS = {True: os.strerror(errno.EISDIR), False: "not a regular file"}
 _TAIL_BYTES = 65_536

@@ -10,8 +10,9 @@ from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, StoreError
 from panda.storage.files import read_json, write_json
 from panda.storage.importing import ImportReport
-from panda.storage.index import Index, SyncReport
+from panda.storage.index import Index
 from panda.storage.index_scan import users_of
+from panda.storage.index_tables import SyncReport
 from panda.storage.layout import Layout
 from panda.storage.temporaries import sweep_below
 from panda.storage.vector_store import VectorStore

@@ -1,32 +1,42 @@
 """The rows that each file of a user gives to the index."""
 
+import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
+from panda.documents.context_scan import RENDERED_FRONT
 from panda.documents.escaping import unescape_path
 from panda.documents.front_matter import split_front_matter
+from panda.documents.json_text import load_json
 from panda.documents.knowledge_sections import LONG_CHARS, KnowledgeSection, split_knowledge
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value
 from panda.documents.sentences import one_line, shorten, strip_citations
+from panda.documents.times import parse_time
 from panda.errors import FileFormatError
 from panda.language.dates import day_of
 from panda.storage.files import read_bytes, read_text
 from panda.storage.index_scan import files_of
 from panda.storage.layout import (
+    CONTEXT_MD,
     FACTS_MD,
+    INDEX_SUMMARY_JSON,
+    METADATA_JSON,
     PREFERENCES_MD,
     QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
     Layout,
     TurnPaths,
 )
-from panda.storage.plain_turns import read_plain_turn
+from panda.storage.links import check_links
 from panda.storage.records import (
     SAVED_STATUSES,
+    TurnRecord,
     VisitRecord,
     load_object,
     load_research,
@@ -34,6 +44,66 @@ from panda.storage.records import (
     load_visit,
 )
 from panda.storage.snapshot import text_digest
+
+_PLAIN = re.compile(
+    rf"---\n{RENDERED_FRONT}---\n\n"
+    r"## 0\. User Query\n\n(?P<query>.+?)\n\n## 5\. Synthesis\n\n(?P<answer>.+)\n",
+    re.DOTALL,
+)
+_MOST_BYTES = 1 << 17
+_STRUCTURE = re.compile(r"(?:^|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])\\*(?:## \d|```|~~~|---|_meta:)")
+"""A line that may be structure, or text escaped so as not to be."""
+
+
+def _read(path: str) -> str:
+    """A file of ordinary size; ValueError if it is larger or not UTF-8."""
+    check_links(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
+    try:
+        data = os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)
+    if len(data) == _MOST_BYTES:
+        raise ValueError("too long")
+    return data.decode()
+
+
+def read_plain_turn(directory: str, number: int, names: Collection[str]) -> TurnRecord | None:
+    """
+    What an imported turn says.
+
+    Args:
+        directory: Its directory.
+        number: Its number.
+        names: Names of its files.
+
+    Returns:
+        The same as load_turn; None if that has to be asked, because the turn has another form or is damaged.
+    """
+    if RESEARCH_JSON in names:
+        return None
+    summary: dict[str, Any] = {}
+    try:
+        if INDEX_SUMMARY_JSON in names:
+            summary = load_json(_read(f"{directory}/{INDEX_SUMMARY_JSON}"))
+        metadata = load_json(_read(f"{directory}/{METADATA_JSON}"))
+        found = _PLAIN.fullmatch(_read(f"{directory}/{CONTEXT_MD}"))
+        if found is None or metadata["status"] != "imported" or metadata["turn"] != number:
+            return None
+        query, answer, session = metadata["query"], found["answer"], metadata["session_id"]
+        at = parse_time(metadata["created_at"])
+        text, topics = summary.get("summary") or "", tuple(summary.get("topics") or ())
+        topic = summary.get("research_topic")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    if not all(isinstance(one, str) for one in (query, session, text, topic or "", *topics)):
+        return None
+    if _STRUCTURE.search(found["query"]) or _STRUCTURE.search(answer):
+        return None
+    return TurnRecord(
+        number, "imported", session, at, query, answer, text, topics, topic or None, (query,), answer
+    )
+
 
 _HEADER_CHARS = 150
 

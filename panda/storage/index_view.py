@@ -22,10 +22,17 @@ from panda.storage.index_blocks import (
 )
 from panda.storage.index_scan import turn_of
 from panda.storage.index_sources import NOTES, IndexRow, memory_rows
-from panda.storage.index_tables import Execute, UserTables, count_terms, row_numbers, rows_by_id
+from panda.storage.index_tables import (
+    Execute,
+    ResearchEntry,
+    UserTables,
+    count_terms,
+    read_research_entry,
+    row_numbers,
+    rows_by_id,
+)
 from panda.storage.layout import FACTS_MD, PREFERENCES_MD, turn_name
 from panda.storage.names import turn_number
-from panda.storage.research_rows import ResearchEntry, read_research_entry
 from panda.storage.snapshot import Ranges
 
 Floats = npt.NDArray[np.float32]

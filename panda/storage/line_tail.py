@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.errors import FileFormatError
-from panda.storage.files import parse_json
-from panda.storage.os_errors import store_errors
+from panda.storage.files import parse_json, store_errors
 
 _REMEMBERED_BYTES = 4_096
 

@@ -4,7 +4,8 @@ import os
 from difflib import get_close_matches
 from pathlib import Path
 
-from panda.errors import NotFoundError, ReadOnlyStoreError
+from panda.errors import NotFoundError, ReadOnlyStoreError, UsageError
+from panda.storage.files import make_directory, store_errors
 from panda.storage.index_scan import users_of
 from panda.storage.layout import Layout
 
@@ -57,3 +58,31 @@ def open_store_for_writing(root: Path) -> Layout:
             fix="work on a copy: `panda init --demo --root DIR`, then --root DIR",
         )
     return layout
+
+
+def create_store(root: Path) -> bool:
+    """
+    Make a store, unless there is one.
+
+    Args:
+        root: Where; missing, empty, or a store already.
+
+    Returns:
+        Whether it was made now.
+
+    Raises:
+        UsageError: *root* is a file, or a directory that holds something else.
+        ReadOnlyStoreError: *root* is a store marked as read-only.
+        StoreError: It cannot be made.
+    """
+    users = Layout(root).users
+    if users.is_dir():
+        open_store_for_writing(root)
+        return False
+    with store_errors(root, "read"):
+        if root.exists() and not (root.is_dir() and not any(root.iterdir())):
+            what = "a directory that is not empty" if root.is_dir() else "a file"
+            message = f"{what} is in the place of the store"
+            raise UsageError(message, where=str(root), fix="choose another --root")
+    make_directory(users)
+    return True

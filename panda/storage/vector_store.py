@@ -15,9 +15,9 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from panda.errors import StoreError
+from panda.storage.files import make_directory
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
-from panda.storage.os_errors import make_directory
 
 _VERSION = 2
 _CHECK_BYTES = 4

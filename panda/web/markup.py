@@ -1,10 +1,450 @@
 """What a page's HTML says, before anything is made of it."""
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
-from panda.web.blocks import Block, read_blocks_of
-from panda.web.page_data import PageData, read_data
-from panda.web.tree import parse_html
+HtmlElement = Any
+"""An element of the tree: lxml ships no types, and is loaded with the first page."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+_XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>")
+_BEFORE_BODY = re.compile(
+    r"(?:\s+|<!doctype[^>]*>|<!--.*?-->|</?(?:html|head|meta|link|base)\b[^>]*>"
+    r"|<(?P<tag>title|script|style|noscript)\b[^>]*>.*?</(?P=tag)\s*>)*",
+    re.IGNORECASE | re.DOTALL,
+)
+_BODY = re.compile(r"<(?:body|frameset)\b", re.IGNORECASE)
+_GROUPED = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3})+(?!\d)"
+    r"|(?:\A|(?<=[:(=])|(?<=[:(=]\s))\d{1,3}(?:\s\d{3})+(?=(?:[.,]\d\d?)?\s?(?:[$€£¥₹₽]|(?:kr|zł|Kč|Ft|руб|[A-Z]{3})\b))"
+)
+"""Digits in groups: with blanks that do not break anywhere, with plain ones only where a price begins."""
+_HIDDEN_STYLE = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?!\.)", re.IGNORECASE
+)
+NAVIGATION_TAGS = frozenset({"nav", "header", "footer", "aside", "menu"})
+"""Elements around what is no part of a page's own subject."""
+
+
+def parse_html(text: str) -> HtmlElement | None:
+    """
+    The root of a page's tree; None if there is nothing in it.
+
+    Args:
+        text: As clean_text gives it.
+    """
+    from lxml import etree
+    from lxml import html as parsing
+
+    parser = parsing.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
+    try:
+        return parsing.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError):
+        return None
+
+
+def clean_text(text: str) -> str:
+    """A document without control characters, lone surrogates and the XML declaration."""
+    return _CONTROL.sub("", _XML_HEAD.sub("", text))
+
+
+def with_body(text: str) -> str:
+    """
+    A page with a tag for its body, which HTML may leave out.
+
+    >>> with_body("<title>T</title><main>x")
+    '<title>T</title><body><main>x'
+    """
+    start = _BEFORE_BODY.match(text)
+    if start is None or _BODY.search(text):
+        return text
+    return f"{text[: start.end()]}<body>{text[start.end() :]}"
+
+
+def squeeze(text: str) -> str:
+    """
+    One line: every run of white space a blank, none inside a number.
+
+    >>> squeeze(" a\\n\\xa0b "), squeeze("now 1\\xa0249,90 €"), squeeze("1 249,90 €"), squeeze("LOQ 15 697 €")
+    ('a b', 'now 1249,90 €', '1249,90 €', 'LOQ 15 697 €')
+    """
+    plain = text.replace("\u200b", "").replace("\xad", "").strip()
+    return " ".join(_GROUPED.sub(lambda match: "".join(match[0].split()), plain).split())
+
+
+def is_hidden(element: HtmlElement) -> bool:
+    """Whether an element says that it is not shown."""
+    style = element.get("style") or ""
+    return (
+        element.get("hidden") is not None
+        or element.get("aria-hidden") == "true"
+        or bool(style and _HIDDEN_STYLE.search(style))
+    )
+
+
+def is_in_hidden(element: HtmlElement) -> bool:
+    """Whether an element or one around it is not shown."""
+    return any(is_hidden(outer) for outer in (element, *element.iterancestors()))
+
+
+_GONE = frozenset(
+    {
+        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "select"),
+        *("textarea", "input", "head", "math", "video", "audio", "map", "dialog"),
+    }
+)
+_INLINE = frozenset(
+    {
+        *(
+            "a",
+            "abbr",
+            "b",
+            "bdi",
+            "bdo",
+            "big",
+            "cite",
+            "code",
+            "data",
+            "dfn",
+            "em",
+            "font",
+            "i",
+            "img",
+            "ins",
+        ),
+        *(
+            "kbd",
+            "label",
+            "mark",
+            "meter",
+            "nobr",
+            "output",
+            "picture",
+            "q",
+            "rb",
+            "rp",
+            "rt",
+            "ruby",
+            "samp",
+        ),
+        *("small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
+    }
+)
+_STRUCK = frozenset(["del", "s", "strike"])
+_STRUCK_NAMES = re.compile(
+    r"(?:^|[\s_-])(?:was|old|strike|striked|strikethrough|list|original|before|previous|regular|crossed|rrp|msrp)"
+    r"[_-]?price|price[_-]{1,2}(?:was|old|strike|before|original|list|previous|crossed|regular)|line-through",
+    re.IGNORECASE,
+)
+_NAVIGATION_ROLES = frozenset(("navigation", "banner", "contentinfo", "menu", "menubar", "search"))
+_CENTS = re.compile(r"\d{2}\Z")
+_MOST_BLOCKS = 4_000
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of text that a reader sees as one."""
+
+    text: str
+    """One line."""
+    tag: str
+    """Element that holds it: p, h1, li, td, …"""
+    hints: str
+    """Names of the elements around it, with their class, id, itemprop and role; in small letters."""
+    in_navigation: bool
+    """Stands in a menu, header or footer."""
+    struck: bool
+    """Struck through, as a price that no longer holds."""
+    link_share: float
+    """Share of its characters that are links, 0 to 1."""
+
+
+@dataclass
+class _Open:
+    """The block that is being read."""
+
+    tag: str
+    hints: str
+    in_navigation: bool
+    struck: bool
+    texts: list[str] = field(default_factory=list)
+    link_chars: int = 0
+
+    def block(self) -> Block | None:
+        text = squeeze("".join(self.texts))
+        if not text:
+            return None
+        share = min(1.0, self.link_chars / max(1, len(text)))
+        return Block(text, self.tag, self.hints, self.in_navigation, self.struck, round(share, 2))
+
+
+def read_blocks_of(root: HtmlElement, taken: set[HtmlElement]) -> list[Block]:
+    """
+    The blocks of a page, in document order; one that only repeats the one before is left out.
+
+    Args:
+        root: Of the page's tree.
+        taken: Elements that were read as data; no blocks are made of them.
+    """
+    return list(_merged(_walk(root, taken)))
+
+
+def _walk(root: HtmlElement, taken: set[HtmlElement]) -> Iterator[Block]:
+    """Every stretch of text, in document order; without recursion, since pages nest deeply."""
+    current = _Open("body", "", in_navigation=False, struck=False)
+    stack: list[tuple[HtmlElement, bool, _Open]] = [(root, False, current)]
+    done = 0
+    while stack and done < _MOST_BLOCKS:
+        element, is_end, outer = stack.pop()
+        if is_end:
+            if _is_block(element):
+                if block := current.block():
+                    done += 1
+                    yield block
+                current = _Open(outer.tag, outer.hints, outer.in_navigation, outer.struck)
+            current.texts.append(element.tail or "")
+            continue
+        if not _is_shown(element) or element in taken:
+            current.texts.append(" " + (element.tail or "") if element is not root else "")
+            continue
+        if element.tag == "br":
+            current.texts.append(" " + (element.tail or ""))
+            continue
+        stack.append((element, True, current))
+        if _is_block(element):
+            if block := current.block():
+                done += 1
+                yield block
+            current = _opened(element, current)
+        else:
+            current.texts.append(_gap(element, current.texts))
+            current.hints += f" {element.get('class') or ''} {element.get('itemprop') or ''}".rstrip().lower()
+        text = element.text or ""
+        current.texts.append(text)
+        if any(outer.tag == "a" for outer in (element, *element.iterancestors())):
+            current.link_chars += len(squeeze(text))
+        stack += [(child, False, current) for child in reversed(element)]
+    if block := current.block():
+        yield block
+
+
+def _is_shown(element: HtmlElement) -> bool:
+    return isinstance(element.tag, str) and element.tag not in _GONE and not is_hidden(element)
+
+
+def _is_block(element: HtmlElement) -> bool:
+    return element.tag not in _INLINE or _is_struck(element)
+
+
+def _is_struck(element: HtmlElement) -> bool:
+    names = f"{element.get('class') or ''} {element.get('style') or ''}"
+    return element.tag in _STRUCK or bool(_STRUCK_NAMES.search(names))
+
+
+def _opened(element: HtmlElement, outer: _Open) -> _Open:
+    names = [str(element.tag), *(element.get(key) or "" for key in ("class", "id", "itemprop", "role"))]
+    role = (element.get("role") or "").lower()
+    struck = outer.struck or _is_struck(element)
+    navigation = outer.in_navigation or _is_navigation(element) or role in _NAVIGATION_ROLES
+    return _Open(str(element.tag), f"{outer.hints} {' '.join(names).lower()}".strip(), navigation, struck)
+
+
+def _is_navigation(element: HtmlElement) -> bool:
+    if element.tag == "header":  # an article's header holds its title, the page's own its menu
+        return not any(outer.tag in ("article", "main", "section") for outer in element.iterancestors())
+    return element.tag in NAVIGATION_TAGS
+
+
+def _gap(element: HtmlElement, texts: list[str]) -> str:
+    """What stands between an inline element and the text before it: cents are cents, labels are apart."""
+    before = next((text for text in reversed(texts) if text), "")
+    inner = squeeze(element.text_content())
+    if not before or not inner or before[-1].isspace():
+        return ""
+    names = f"{element.get('class') or ''}".lower()
+    cents = element.tag == "sup" or any(word in names for word in ("cent", "fraction", "decimal"))
+    if cents and _CENTS.match(inner) and before[-1].isdigit():
+        return "."
+    neighbour = element.getprevious()
+    linked = element.tag == "a" and neighbour is not None and neighbour.tag == "a"
+    apart = (linked or element.get("class") is not None) and before[-1].isalnum() and inner[0].isalnum()
+    glued = neighbour is not None and not neighbour.tail and before[-1].isdigit() and inner[0].isalpha()
+    priced = inner[0] in "$€£¥₹" and re.search(r"[a-z\d)]\Z", before) is not None
+    return " " if apart or priced or (glued and " " in inner) else ""
+
+
+def _merged(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The blocks without those that only say again what the one before said."""
+    last = ""
+    for block in blocks:
+        if block.text != last:
+            yield block
+        last = block.text
+
+
+_MOST_ROWS = 300
+_MOST_COLUMNS = 30
+_CELL_CHARS = 300
+_TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
+"""Where a title that is never closed goes over into the page."""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of data."""
+
+    caption: str
+    """Its caption or the heading before it; "" if none."""
+    columns: tuple[str, ...]
+    """Texts of the head; empty if it has none."""
+    rows: tuple[tuple[str, ...], ...]
+    """Cells, row by row."""
+    left_out: int = 0
+    """Rows beyond the limit."""
+
+
+@dataclass
+class PageData:
+    """What a page says for machines and in tables."""
+
+    title: str = ""
+    """Of <title>."""
+    meta: dict[str, str] = field(default_factory=dict)
+    """Of <meta>: name or property, in small letters, to content."""
+    scripts: list[str] = field(default_factory=list)
+    """Texts of JSON-LD."""
+    microdata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """(itemtype, itemprop to value) of each outermost item."""
+    tables: list[PageTable] = field(default_factory=list)
+    """Tables of data, in document order."""
+    pairs: dict[str, str] = field(default_factory=dict)
+    """Terms with their descriptions, from lists of definitions and two-column tables."""
+    taken: set[HtmlElement] = field(default_factory=set)
+    """Elements that tables and pairs were made of; no blocks are made of them."""
+
+
+def read_data(root: HtmlElement) -> PageData:
+    """
+    The data of a page.
+
+    Args:
+        root: Of the page's tree.
+    """
+    found = PageData()
+    for element in root.iter("title", "meta", "script"):
+        _read_head(element, found)
+    for element in [*root.iter("table")]:
+        _read_table(element, found)
+    for element in root.iter("dl"):
+        _read_definitions(element, found)
+    for element in root.iter():
+        if isinstance(element.tag, str) and element.get("itemscope") is not None and element.get("itemtype"):
+            _read_item(element, found)
+    return found
+
+
+def _read_head(element: HtmlElement, found: PageData) -> None:
+    if element.tag == "title" and not found.title:
+        found.title = squeeze(_TAG.split(element.text_content(), 1)[0])
+    elif element.tag == "meta":
+        name = (element.get("property") or element.get("name") or "").lower()
+        if name and element.get("content"):
+            found.meta.setdefault(name, squeeze(element.get("content")))
+    elif "ld+json" in (element.get("type") or "").lower():
+        found.scripts.append(element.text or "")
+
+
+def _read_item(element: HtmlElement, found: PageData) -> None:
+    """Microdata, with the properties of items inside."""
+    if any(outer.get("itemscope") is not None for outer in element.iterancestors()):
+        return
+    values: dict[str, str] = {}
+    for inner in element.iter():
+        name = inner.get("itemprop") if isinstance(inner.tag, str) else None
+        if name and inner.get("itemscope") is None and inner.tag not in ("script", "style"):
+            value = inner.get("content") or inner.get("datetime") or inner.get("href")
+            value = value if value is not None and inner.tag != "a" else inner.text_content()
+            values.setdefault(name.split()[0], squeeze(value)[:_CELL_CHARS])
+    found.microdata.append(((element.get("itemtype") or "").rsplit("/", 1)[-1], values))
+
+
+def _read_table(element: HtmlElement, found: PageData) -> None:
+    if any(True for _ in element.iterdescendants("table")) or is_in_hidden(element):
+        return
+    if any(outer.tag in NAVIGATION_TAGS for outer in element.iterancestors()):
+        return
+    if next(element.iter("h1", "h2", "h3", "ul", "form"), None) is not None:
+        return  # a table of layout
+    rows = [(texts, head) for texts, head in _rows_of(element) if any(texts)]
+    if not rows or max(len(text) for texts, _ in rows for text in texts) > _CELL_CHARS:
+        return  # a table of layout
+    width = max(len(texts) for texts, _ in rows)
+    if width == 2 and not rows[0][1]:
+        pairs = [texts for texts, _ in rows if len(texts) == 2 and all(texts)]
+        found.pairs.update((first.rstrip(": "), second) for first, second in pairs)
+        found.taken.add(element)
+        return
+    if width < 2 or len(rows) < 2:
+        return
+    head = rows[0][0] if rows[0][1] or all(text and not text[0].isdigit() for text in rows[0][0]) else []
+    body = [tuple(texts + [""] * (width - len(texts))) for texts, _ in rows[bool(head) :]]
+    found.taken.add(element)
+    found.tables.append(
+        PageTable(_caption(element), tuple(head), tuple(body[:_MOST_ROWS]), max(0, len(body) - _MOST_ROWS))
+    )
+
+
+def _rows_of(table: HtmlElement) -> Iterator[tuple[list[str], bool]]:
+    """The texts of each row, a cell that spans several in each of them, and whether all are heads."""
+    hanging: dict[int, tuple[int, str]] = {}
+    for row in table.iter("tr"):
+        cells = [cell for cell in row if cell.tag in ("td", "th")]
+        texts: list[str] = []
+        below: dict[int, tuple[int, str]] = {}
+        for cell in [*cells, None]:
+            while len(texts) in hanging:
+                left, text = hanging.pop(len(texts))
+                below |= {len(texts): (left - 1, text)} if left > 1 else {}
+                texts.append(text)
+            if cell is None:
+                break
+            text, deep = squeeze(cell.text_content()), _span(cell, "rowspan")
+            for _ in range(_span(cell, "colspan")):
+                below |= {len(texts): (deep - 1, text)} if deep > 1 else {}
+                texts.append(text)
+        hanging = below
+        yield texts[:_MOST_COLUMNS], bool(cells) and all(cell.tag == "th" for cell in cells)
+
+
+def _span(cell: HtmlElement, name: str) -> int:
+    given = cell.get(name) or "1"
+    return max(1, min(int(given), _MOST_COLUMNS)) if given.isascii() and given.isdigit() else 1
+
+
+def _caption(element: HtmlElement) -> str:
+    for inner in element.iter("caption"):
+        return squeeze(inner.text_content())
+    for before in element.itersiblings(preceding=True):
+        if before.tag in ("h1", "h2", "h3", "h4", "h5", "h6"):
+            return squeeze(before.text_content())
+        if before.tag in ("table", "section"):
+            break
+    return ""
+
+
+def _read_definitions(element: HtmlElement, found: PageData) -> None:
+    if is_in_hidden(element):
+        return
+    term = ""
+    for inner in element.iter("dt", "dd"):
+        text = squeeze(inner.text_content())
+        if inner.tag == "dt":
+            term = text.rstrip(": ")
+        elif term and text and len(text) <= _CELL_CHARS:
+            found.pairs.setdefault(term, text)
+            found.taken |= {inner, *(() if (before := inner.getprevious()) is None else (before,))}
 
 
 @dataclass(frozen=True)

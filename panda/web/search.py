@@ -13,7 +13,7 @@ from panda.documents.sentences import one_line
 from panda.errors import UsageError, WebError
 from panda.language.stemming import split_terms
 from panda.web.client import WebClient
-from panda.web.tree import HtmlElement, clean_text, parse_html, squeeze
+from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze
 
 _MOST_RESULTS = 20
 _SNIPPET_CHARS = 400

@@ -8,8 +8,7 @@ from typing import Literal
 from panda.documents.evidence import find_claims
 from panda.language.page_text import heads_aside, is_side_price, stock_told
 from panda.language.sentences import split_sentences
-from panda.web.blocks import Block
-from panda.web.markup import Markup
+from panda.web.markup import Block, Markup
 
 ZoneType = Literal["pricing", "product_info", "reviews", "navigation", "other"]
 

@@ -13,7 +13,7 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked, ScriptedModel
 from panda.replays.simulating import simulate
 from panda.storage.checking import check_store
-from panda.storage.turn_images import load_picture
+from panda.storage.turns import load_picture
 from tests.builders import NOW
 from tests.cli.programs import Ended, run_words
 from tests.models.conftest import Server, reply

@@ -12,8 +12,8 @@ from panda.errors import HaltError
 from panda.gathering import gather
 from panda.memory.validation import judge_gathered
 from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.storage.files import held_lock
 from panda.storage.layout import Layout
-from panda.storage.locks import held_lock
 from tests.builders import NOW
 from tests.scripted_turns import (
     PRICE,

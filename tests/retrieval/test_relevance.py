@@ -4,11 +4,8 @@ from datetime import timedelta
 
 from panda.language.reading import Reading, Referred
 from panda.memory.node import Node
-from panda.retrieval.candidates import Candidate
-from panda.retrieval.offers import offered_candidates
-from panda.retrieval.plan import build_plan, planned_nodes
-from panda.retrieval.relevance import judge_candidates
-from panda.retrieval.rules import ruled_nodes
+from panda.retrieval.candidates import Candidate, offered_candidates
+from panda.retrieval.plan import build_plan, judge_candidates, planned_nodes, ruled_nodes
 from tests.stores import NOW
 
 ANALYSIS = {

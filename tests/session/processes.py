@@ -16,7 +16,7 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
 from panda.session.file import verify_session
 from panda.storage.checking import check_store
-from panda.storage.turn_folder import Metadata, TurnFolder
+from panda.storage.turns import Metadata, TurnFolder
 from tests.builders import NOW
 from tests.models.conftest import Server, reply
 from tests.scripted_turns import USER, Script, open_turn, step_of

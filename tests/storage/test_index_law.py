@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.importing import import_turns
-from panda.storage.index import Index
-from panda.storage.index_changes import note_turns
+from panda.storage.index import Index, note_turns
 from panda.storage.index_rebuild import rebuild_index
-from panda.storage.index_sources import load_rows
+from panda.storage.index_sources import load_rows, read_plain_turn
 from panda.storage.layout import Layout
-from panda.storage.plain_turns import read_plain_turn
 from panda.storage.records import load_turn
 from tests.stores import NOW, dump_index, write_research, write_turn, write_visit
 

@@ -13,7 +13,8 @@ from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.models.scripted import ScriptedModel
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.index import Index, IndexView
+from panda.storage.index import Index
+from panda.storage.index_view import IndexView
 from panda.storage.layout import Layout
 from tests.builders import NOW, tree
 from tests.scripted_turns import USER, Script, laptop_store, scripted_app

@@ -7,8 +7,7 @@ import pytest
 from panda.compression.compressing import compress
 from panda.compression.tokens import count_tokens
 from panda.storage.files import render_json
-from panda.web.body import decode_body
-from panda.web.client import Page
+from panda.web.client import Page, decode_body
 from panda.web.extracting import Extraction, extract_page
 from tests.web.site import PAGES
 
