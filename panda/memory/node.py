@@ -17,7 +17,8 @@ from panda.language.moods import plain_mood
 from panda.language.stemming import split_terms, split_words
 from panda.language.topics import claim_type, field_type, states_price
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
-from panda.storage.records import ResearchRecord, TurnRecord, VisitRecord
+from panda.storage.records import ResearchRecord, TurnRecord
+from panda.storage.visits import Visit
 
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")
@@ -187,7 +188,7 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
+def visit_items(visit: Visit, now: datetime) -> tuple[Item, ...]:
     """
     One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
     table; one a line of the page's zones, but for menus and what is likely about something else.
@@ -196,9 +197,10 @@ def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
         visit: A visited page.
         now: The instant that confidence is computed for.
     """
-    start = MISSING if visit.quality is None else visit.quality
+    start = MISSING if visit.extraction_quality is None else visit.extraction_quality
+    details = visit.details
     title = one_line(visit.title)
-    plain = {key: value for key, value in visit.fields.items() if key not in _ROW_FIELDS}
+    plain = {key: value for key, value in details.items() if key not in _ROW_FIELDS}
     fields = [(path, value) for path, value in _flatten(plain, ()) if path != ("title",)]
     if visit.url and not any(path[-1].lower() == "url" for path, _ in fields):
         fields.append((("url",), visit.url))
@@ -216,7 +218,7 @@ def visit_items(visit: VisitRecord, now: datetime) -> tuple[Item, ...]:
             )
         )
     said = " ".join(value for _, value in fields)
-    for text, content_type, sure in (*_rows(visit.fields, title), *_zone_lines(visit, title, said)):
+    for text, content_type, sure in (*_rows(details, title), *_zone_lines(visit, title, said)):
         confidence = confidence_at(min(start, sure), content_type, visit.visited_at, now)
         items.append(Item(text, content_type, confidence, visit.visited_at))
     return tuple(items)
@@ -240,7 +242,7 @@ def _rows(fields: Mapping[str, object], title: str) -> Iterator[tuple[str, str, 
             yield text, claim_type(text) if states_price(text) else "general_fact", 1.0
 
 
-def _zone_lines(visit: VisitRecord, title: str, said: str) -> Iterator[tuple[str, str, float]]:
+def _zone_lines(visit: Visit, title: str, said: str) -> Iterator[tuple[str, str, float]]:
     """The lines of a page's zones that its fields do not say already; short ones with the title in front."""
     for zone in visit.zones:
         for item in zone.items if zone.is_quotable else ():

@@ -26,12 +26,11 @@ from panda.storage.records import (
     load_object,
     load_research,
     load_turn,
-    load_visit,
     turn_directories,
     visit_directories,
 )
 from panda.storage.snapshot import Snapshot
-from panda.storage.visits import Visit, find_visits, visit_slug, visited_page
+from panda.storage.visits import Visit, find_visits, load_visit, visit_slug, visited_page
 
 _Turns = Sequence[tuple[int, Path]]
 _TITLE_CHARS = 80
@@ -261,7 +260,7 @@ class NodeReader:
             items=visit_items(record, self._clock()),
             warnings=(
                 (f"{node_id} has no extraction_quality; {MISSING:.2f} assumed",)
-                if record.quality is None
+                if record.extraction_quality is None
                 else ()
             ),
             url=record.url or None,

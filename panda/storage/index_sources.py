@@ -37,13 +37,12 @@ from panda.storage.links import check_links
 from panda.storage.records import (
     SAVED_STATUSES,
     TurnRecord,
-    VisitRecord,
     load_object,
     load_research,
     load_turn,
-    load_visit,
 )
 from panda.storage.snapshot import text_digest
+from panda.storage.visits import Visit, load_visit
 
 _PLAIN = re.compile(
     rf"---\n{RENDERED_FRONT}---\n\n"
@@ -116,7 +115,7 @@ COLUMNS = ("query", "response", "summary", "topics", "names")
 
 @dataclass(frozen=True)
 class IndexRow:
-    """One searchable row: a node, or one section of a knowledge document."""
+    """One searchable row: a node, or one section of a knowledge document, in the order of the table."""
 
     node_id: str
     """As "turn:811"."""
@@ -124,23 +123,23 @@ class IndexRow:
     """Kind of source, in S0's names."""
     header: str
     """Short line for a list of candidates."""
-    at: datetime | None
+    at: datetime | None = None
     """When it was said or seen."""
-    session: str | None
+    session: str | None = None
     """Session of a turn; None for everything else."""
-    number: int | None
+    number: int | None = None
     """Number of a turn; None for everything else."""
-    part: int
+    part: int = 0
     """Section of a knowledge document, from 0; 0 for everything else."""
-    summary: str
+    summary: str = ""
     """Text of the column summary: of a turn its summary, else its title."""
-    topics: str
+    topics: str = ""
     """Text of the column topics."""
-    names: str
+    names: str = ""
     """Text of the column names: date of a turn, its entities and tools; site of a visit."""
-    query: str
+    query: str = ""
     """Text of the column query; "" but for turns."""
-    response: str
+    response: str = ""
     """Text of the column response: answer of a turn, content of anything else."""
 
 
@@ -211,7 +210,6 @@ def _turn_rows(directory: str, names: Collection[str]) -> Iterator[IndexRow]:
         at=turn.at,
         session=turn.session,
         number=number,
-        part=0,
         summary=turn.summary,
         topics=" ".join([*turn.topics, turn.research_topic or ""]).strip(),
         names=" ".join([_date_words(turn.at.year, turn.at.month, turn.at.day), *words]),
@@ -272,13 +270,7 @@ def memory_rows(source: str, text: str, *, where: str) -> list[IndexRow]:
                 _HEADER_CHARS,
             ),
             at=entry.updated_at,
-            session=None,
-            number=None,
-            part=0,
             summary="" if is_statement(entry.key) else entry.key.replace("_", " "),
-            topics="",
-            names="",
-            query="",
             response=entry.text,
         )
         for entry in parse_memory_file(text, where=where)
@@ -299,13 +291,9 @@ def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
             source_type="fact",
             header=shorten(f"Knowledge {name}: {place}", _HEADER_CHARS),
             at=day_of(title),
-            session=None,
-            number=None,
             part=part,
             summary=place,
             topics=f"{name.replace('_', ' ').replace('/', ' ')} {tags}",
-            names="",
-            query="",
             response=section.text,
         )
 
@@ -319,13 +307,8 @@ def _research_row(path: Path) -> IndexRow:
         source_type="research_cache",
         header=shorten(f"Research {topic}: {one_line(research.summary)}", _HEADER_CHARS),
         at=research.created_at,
-        session=None,
-        number=None,
-        part=0,
         summary=research.summary,
         topics=topic.replace(".", " ").replace("_", " "),
-        names="",
-        query="",
         response=claims,
     )
 
@@ -338,18 +321,14 @@ def _visit_row(directory: Path) -> IndexRow:
         source_type="visit_record",
         header=shorten(f"Visit of {site}: {one_line(visit.title)}", _HEADER_CHARS),
         at=visit.visited_at,
-        session=None,
-        number=None,
-        part=0,
         summary=visit.title,
         topics=visit.page_type,
         names=site,
-        query="",
-        response="\n".join([*_field_words(visit.fields), *_zone_words(visit)]),
+        response="\n".join([*_field_words(visit.details), *_zone_words(visit)]),
     )
 
 
-def _zone_words(visit: VisitRecord) -> Iterator[str]:
+def _zone_words(visit: Visit) -> Iterator[str]:
     for zone in visit.zones:
         if zone.is_quotable:
             yield from zone.items

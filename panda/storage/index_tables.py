@@ -304,7 +304,7 @@ class UserTables:
         else:
             query = "SELECT * FROM entries WHERE user = ? AND source = ? AND number IS NULL"
             found = self._execute(query, (self._user, source)).fetchall()
-        return {row["row"]: _index_row(row) for row in found}
+        return {row["row"]: IndexRow(*row_values(row)) for row in found}
 
     def _write(self, changes: _Changes) -> None:
         gone: dict[int, dict[str, set[int]]] = {}
@@ -376,9 +376,10 @@ def count_terms(row: IndexRow) -> Counter[str]:
     return Counter(split_terms("\n".join(getattr(row, column) for column in COLUMNS)))
 
 
-def _index_row(row: Any) -> IndexRow:
-    values = {key: row[key] for key in row.keys() if key not in ("user", "row", "source", "at")}  # noqa: SIM118 - a row of sqlite3
-    return IndexRow(**values, at=parse_time(row["at"]) if row["at"] else None)
+def row_values(row: Any) -> tuple[Any, ...]:
+    """The fields of an IndexRow that a row of the table entries holds."""
+    values = tuple(row)
+    return *values[3:6], parse_time(values[6]) if values[6] else None, *values[7:]
 
 
 def row_numbers(row_id: int, row: IndexRow, length: int) -> RowNumbers:

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from panda.documents.times import parse_time
 from panda.errors import FileFormatError
 from panda.storage.index_blocks import (
     MOST_COUNT,
@@ -29,6 +27,7 @@ from panda.storage.index_tables import (
     count_terms,
     read_research_entry,
     row_numbers,
+    row_values,
     rows_by_id,
 )
 from panda.storage.layout import FACTS_MD, PREFERENCES_MD, turn_name
@@ -39,33 +38,11 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class IndexEntry:
+class IndexEntry(IndexRow):
     """One row as the index knows it."""
 
-    row: int
+    row: int = 0
     """Row id: of a turn its number."""
-    node_id: str
-    """As "turn:811"."""
-    source_type: str
-    """Kind of source, in S0's names."""
-    header: str
-    """Short line for a list of candidates."""
-    at: datetime | None
-    """When it was said or seen."""
-    session: str | None
-    """Session of a turn."""
-    number: int | None
-    """Number of a turn."""
-    summary: str
-    """Text of the column summary."""
-    topics: str
-    """Text of the column topics."""
-    names: str
-    """Text of the column names."""
-    query: str
-    """Text of the column query."""
-    response: str
-    """Text of the column response."""
 
     @property
     def body(self) -> str:
@@ -304,22 +281,9 @@ def _counts_research(one: ResearchEntry, as_of: AsOf) -> bool:
 
 
 def _entry_then(row_id: int, row: IndexRow) -> IndexEntry:
-    values = {name: value for name, value in vars(row).items() if name != "part"}
-    return IndexEntry(row=row_id, **values)
+    return IndexEntry(**vars(row), row=row_id)
 
 
 def _entry(row: Any) -> IndexEntry:
-    return IndexEntry(
-        row=row["row"],
-        node_id=row["node_id"],
-        source_type=row["source_type"],
-        header=row["header"],
-        at=parse_time(row["at"]) if row["at"] else None,
-        session=row["session"],
-        number=row["number"],
-        summary=row["summary"],
-        topics=row["topics"],
-        names=row["names"],
-        query=row["query"],
-        response=row["response"],
-    )
+    values = (*row_values(row), row["row"])
+    return IndexEntry(*values)

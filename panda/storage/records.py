@@ -1,4 +1,4 @@
-"""What the files of the store say, as values: saved turns, research and visits, read but never written."""
+"""What the files of the store say, as values: saved turns and research, read but never written."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -13,9 +13,7 @@ from panda.errors import FileFormatError, StoreError
 from panda.storage.files import read_json, read_text
 from panda.storage.layout import (
     CONTEXT_MD,
-    EXTRACTED_JSON,
     INDEX_SUMMARY_JSON,
-    MANIFEST_JSON,
     METADATA_JSON,
     QUERY_ANALYSIS_JSON,
     RESEARCH_JSON,
@@ -23,7 +21,6 @@ from panda.storage.layout import (
     STAGED_MEMORY_JSON,
     TurnPaths,
 )
-from panda.storage.page_zones import PageZone, read_zones
 
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
@@ -88,30 +85,6 @@ class ResearchRecord:
     """Claims that cannot all hold: text, and the claims."""
 
 
-@dataclass(frozen=True)
-class VisitRecord:
-    """One visited page."""
-
-    directory: Path
-    """Its directory below webpage_cache."""
-    visit_id: str
-    """Stored in the manifest."""
-    url: str
-    """The page."""
-    visited_at: datetime | None
-    """When it was read."""
-    page_type: str
-    """product, listing, article, …; "" if unknown."""
-    quality: float | None
-    """extraction_quality."""
-    title: str
-    """Title of the page or product, "" if unknown."""
-    fields: dict[str, Any]
-    """What was extracted, but for zones; any shape."""
-    zones: tuple[PageZone, ...] = ()
-    """Parts of the page by what they are about."""
-
-
 def load_object(path: Path) -> dict[str, Any]:
     """
     A JSON file that holds one object.
@@ -147,24 +120,24 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
             f"turn is {metadata['turn']}, not {number} as the directory", where=f"{path} (turn)"
         )
     summary = load_object(summary_path) if INDEX_SUMMARY_JSON in names else {}
-    topic = _text(summary, "research_topic", summary_path)
+    topic = text_of(summary, "research_topic", summary_path)
     if not topic and RESEARCH_JSON in names:
-        topic = _text(load_object(paths / RESEARCH_JSON), "topic", paths / RESEARCH_JSON)
-    status = _text(metadata, "status", path)
-    at = _time(metadata, "created_at", path)
+        topic = text_of(load_object(paths / RESEARCH_JSON), "topic", paths / RESEARCH_JSON)
+    status = text_of(metadata, "status", path)
+    at = instant_of(metadata, "created_at", path)
     if at is None:
         raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
     answer = _load_answer(paths) if status in SAVED_STATUSES else _Answer("", "", ())
-    query, answered = _text(metadata, "query", path), metadata.get("answered") is not False
+    query, answered = text_of(metadata, "query", path), metadata.get("answered") is not False
     noted = _noted(paths) if STAGED_MEMORY_JSON in names else ()
     return TurnRecord(
         number=number,
         status=status,
-        session=_text(metadata, "session_id", path),
+        session=text_of(metadata, "session_id", path),
         at=at,
         query=query,
         response=answer.text,
-        summary=_text(summary, "summary", summary_path),
+        summary=text_of(summary, "summary", summary_path),
         topics=_texts(summary, "topics", summary_path),
         research_topic=topic or None,
         statements=_statements(paths if QUERY_ANALYSIS_JSON in names else None, query),
@@ -234,7 +207,7 @@ def load_research(path: Path) -> ResearchRecord:
         FileFormatError: It is corrupt, or a field has an impossible value.
     """
     raw = load_object(path)
-    topic = _text(raw, "topic", path)
+    topic = text_of(raw, "topic", path)
     if not topic:
         raise FileFormatError("topic is missing", where=f"{path} (topic)")
     claims = raw.get("claims") or []
@@ -243,43 +216,13 @@ def load_research(path: Path) -> ResearchRecord:
     return ResearchRecord(
         path=path,
         topic=topic,
-        created_at=_time(raw, "created_at", path),
-        expires_at=_time(raw, "expires_at", path),
-        quality=_number(raw, "quality_score", path),
-        summary=_text(raw, "summary", path),
+        created_at=instant_of(raw, "created_at", path),
+        expires_at=instant_of(raw, "expires_at", path),
+        quality=share_of(raw, "quality_score", path),
+        summary=text_of(raw, "summary", path),
         claims=tuple(claims),
         visit_ids=_texts(raw, "webpage_cache", path),
         conflicts=tuple(conflict for conflict in raw.get("conflicts") or () if isinstance(conflict, dict)),
-    )
-
-
-def load_visit(directory: Path) -> VisitRecord:
-    """
-    One visit directory.
-
-    Raises:
-        StoreError: manifest.json or extracted.json is missing or cannot be read.
-        FileFormatError: A file is corrupt, or a field has an impossible value.
-    """
-    path = directory / MANIFEST_JSON
-    manifest = load_object(path)
-    fields = load_object(directory / EXTRACTED_JSON)
-    nested = fields.get("extracted_data")
-    fields = dict(nested) if isinstance(nested, dict) else fields
-    zones = read_zones(fields.pop("zones", None), directory / EXTRACTED_JSON)
-    visit_id = _text(manifest, "visit_id", path)
-    if not visit_id:
-        raise FileFormatError("visit_id is missing", where=f"{path} (visit_id)")
-    return VisitRecord(
-        directory=directory,
-        visit_id=visit_id,
-        url=_text(manifest, "url", path),
-        visited_at=_time(manifest, "visited_at", path),
-        page_type=_text(manifest, "page_type", path),
-        quality=_number(manifest, "extraction_quality", path),
-        title=str(fields.get("title") or _text(manifest, "title", path)),
-        fields=fields,
-        zones=zones,
     )
 
 
@@ -308,7 +251,8 @@ def visit_directories(turn: Path) -> Iterator[Path]:
         yield from sorted(path for path in cache.iterdir() if path.is_dir())
 
 
-def _text(raw: dict[str, Any], key: str, path: Path) -> str:
+def text_of(raw: dict[str, Any], key: str, path: Path) -> str:
+    """The text of a key, "" if there is none (FileFormatError if it is no text)."""
     value = raw.get(key)
     if value is None:
         return ""
@@ -324,7 +268,8 @@ def _texts(raw: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _number(raw: dict[str, Any], key: str, path: Path) -> float | None:
+def share_of(raw: dict[str, Any], key: str, path: Path) -> float | None:
+    """The number of a key, from 0 to 1; None if there is none (FileFormatError if it is another)."""
     value = raw.get(key)
     if value is None:
         return None
@@ -333,8 +278,9 @@ def _number(raw: dict[str, Any], key: str, path: Path) -> float | None:
     return float(value)
 
 
-def _time(raw: dict[str, Any], key: str, path: Path) -> datetime | None:
-    value = _text(raw, key, path)
+def instant_of(raw: dict[str, Any], key: str, path: Path) -> datetime | None:
+    """The instant of a key; None if there is none (FileFormatError if it is no date)."""
+    value = text_of(raw, key, path)
     try:
         return parse_time(value) if value else None
     except ValueError as exc:

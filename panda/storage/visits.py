@@ -4,22 +4,39 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from panda.documents.times import parse_time, render_time
+from panda.documents.times import render_time
 from panda.errors import FileFormatError, StoreError
 from panda.storage.files import read_text, write_atomic, write_json
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON, TurnPaths
-from panda.storage.records import load_object, visit_directories
+from panda.storage.records import instant_of, load_object, share_of, text_of, visit_directories
 from panda.storage.schemas import check_json
 
 _SLUG_CHARS = 40
 _AGAIN = re.compile(r"(-[0-9a-f]{10})-\d+\Z")
 """Ending of the directory of a page that a turn has read more than once."""
+
+
+@dataclass(frozen=True)
+class PageZone:
+    """One part of a visited page."""
+
+    type: str
+    """pricing, product_info, reviews, navigation or other."""
+    confidence: float
+    """How sure that is, and that it belongs to the page's own subject."""
+    items: tuple[str, ...]
+    """Its lines."""
+
+    @property
+    def is_quotable(self) -> bool:
+        """Whether its lines may be quoted: no menus, nothing that is likely about something else."""
+        return self.type != "navigation" and self.confidence >= 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +52,9 @@ class Visit:
     visited_at: datetime
     """When it was read, or found to be unchanged."""
     page_type: str
-    """product, listing, article, page or data."""
-    extraction_quality: float
-    """Computed, 0 to 1."""
+    """product, listing, article, page or data; "" if unknown."""
+    extraction_quality: float | None
+    """Computed, 0 to 1; None in files of other hands that lack it."""
     title: str
     """Title of the page or product."""
     etag: str | None
@@ -47,11 +64,32 @@ class Visit:
     fields: Mapping[str, Any]
     """Content of extracted.json."""
     content: str
-    """Content of content.md."""
+    """Content of content.md; "" where that was not read."""
     refreshes: str | None = None
     """Id of the visit that this one replaces."""
     unchanged: bool = False
     """Whether the server said that the page is as at the visit that this one refreshes."""
+
+    @property
+    def quality(self) -> float:
+        """The same; 0 where it is lacking."""
+        return self.extraction_quality or 0.0
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What was extracted, but for zones; any shape."""
+        return {key: value for key, value in _extracted(self.fields).items() if key != "zones"}
+
+    @property
+    def zones(self) -> tuple[PageZone, ...]:
+        """
+        Parts of the page by what they are about.
+
+        Raises:
+            FileFormatError: A zone is no object with items and a confidence from 0 to 1.
+        """
+        zones = _extracted(self.fields).get("zones")
+        return tuple(map(_zone, zones)) if isinstance(zones, list) else ()
 
     def manifest(self) -> dict[str, object]:
         """Content of manifest.json."""
@@ -62,6 +100,53 @@ class Visit:
             "visited_at": render_time(self.visited_at),
             **{name: getattr(self, name) for name in more},
         }
+
+
+def _extracted(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    nested = fields.get("extracted_data")  # of files that panda did not write
+    return nested if isinstance(nested, dict) else fields
+
+
+def _zone(value: object) -> PageZone:
+    if not isinstance(value, dict) or not isinstance(value.get("items"), list):
+        raise FileFormatError("a zone is no object with items", where=f"{EXTRACTED_JSON} (zones)")
+    confidence = value.get("confidence", 0.5)
+    if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        raise FileFormatError("confidence is no number from 0 to 1", where=f"{EXTRACTED_JSON} (zones)")
+    items = tuple(item for item in value["items"] if isinstance(item, str))
+    return PageZone(str(value.get("type") or "other"), float(confidence), items)
+
+
+def load_visit(directory: Path) -> Visit:
+    """
+    One visit directory, without its content.md.
+
+    Raises:
+        StoreError: manifest.json or extracted.json is missing or cannot be read.
+        FileFormatError: A file is corrupt, or a field is missing or has an impossible value.
+    """
+    path = directory / MANIFEST_JSON
+    manifest, fields = load_object(path), load_object(directory / EXTRACTED_JSON)
+    visited_at = instant_of(manifest, "visited_at", path)
+    if visited_at is None or not text_of(manifest, "visit_id", path):
+        key = "visit_id" if visited_at else "visited_at"
+        raise FileFormatError(f"{key} is missing", where=f"{path} ({key})")
+    url = text_of(manifest, "url", path)
+    return Visit(
+        visit_id=manifest["visit_id"],
+        url=url,
+        final_url=text_of(manifest, "final_url", path) or url,
+        visited_at=visited_at,
+        page_type=text_of(manifest, "page_type", path),
+        extraction_quality=share_of(manifest, "extraction_quality", path),
+        title=text_of(manifest, "title", path) or str(_extracted(fields).get("title") or ""),
+        etag=text_of(manifest, "etag", path) or None,
+        last_modified=text_of(manifest, "last_modified", path) or None,
+        fields=fields,
+        content="",
+        refreshes=text_of(manifest, "refreshes", path) or None,
+        unchanged=bool(manifest.get("unchanged")),
+    )
 
 
 def visit_slug(url: str) -> str:
@@ -161,30 +246,8 @@ def write_visit(directory: Path, visit: Visit) -> None:
 
 
 def _load(directory: Path, url: str) -> Visit | None:
-    if not (directory / MANIFEST_JSON).is_file():
-        return None
-    try:
-        manifest = load_object(directory / MANIFEST_JSON)
-        check_json(MANIFEST_JSON, manifest, str(directory / MANIFEST_JSON))
-        fields = load_object(directory / EXTRACTED_JSON)
-        content = read_text(directory / CONTENT_MD)
-        visited_at = parse_time(manifest["visited_at"])
-    except (FileFormatError, StoreError, ValueError):
-        return None
-    if manifest["url"] != url:
-        return None
-    return Visit(
-        visit_id=manifest["visit_id"],
-        url=url,
-        final_url=manifest.get("final_url") or url,
-        visited_at=visited_at,
-        page_type=manifest.get("page_type") or "",
-        extraction_quality=manifest.get("extraction_quality") or 0.0,
-        title=manifest.get("title") or "",
-        etag=manifest.get("etag"),
-        last_modified=manifest.get("last_modified"),
-        fields=fields,
-        content=content,
-        refreshes=manifest.get("refreshes"),
-        unchanged=bool(manifest.get("unchanged")),
-    )
+    with suppress(FileFormatError, StoreError):
+        visit = load_visit(directory)
+        if visit.url == url:
+            return replace(visit, content=read_text(directory / CONTENT_MD))
+    return None

@@ -194,7 +194,7 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
     about = [Option(p.id, f"{p.node.title}. {_sample(p)}"[:300], (), _overlap(query, p)) for p in pages]
     relevant = ask("phase4_page_relevance", options={"pages": about})["pages"]
     rated = [
-        Option(p.id, f"{p.visit.extraction_quality:.2f} {p.node.title}", (), p.visit.extraction_quality)
+        Option(p.id, f"{p.visit.quality:.2f} {p.node.title}", (), p.visit.quality)
         for p in pages
         if p.id in relevant
     ]

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from panda.documents.last_seen import with_last_seen
@@ -11,8 +10,6 @@ from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.query_words import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
-from panda.storage.page_zones import read_zones
-from panda.storage.records import VisitRecord
 from panda.storage.visits import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
 from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of
@@ -126,26 +123,14 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
 
 def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[ToolClaim, ...]:
     """The first lines of a page that no turn keeps; its address is their source."""
-    record = VisitRecord(
-        directory=Path(),
-        visit_id=visit.visit_id,
-        url=visit.url,
-        visited_at=visit.visited_at,
-        page_type=visit.page_type,
-        quality=visit.extraction_quality,
-        title=visit.title,
-        fields={key: value for key, value in visit.fields.items() if key != "zones"},
-        zones=read_zones(visit.fields.get("zones"), Path()),
-    )
     words = find_query_words(context.query) if context.query else []
     items = sorted(
-        visit_items(record, context.clock()), key=lambda item: -count_shared_words(item.text, words)
+        visit_items(visit, context.clock()), key=lambda item: -count_shared_words(item.text, words)
     )[:_MOST_LINES]
     return tuple(ToolClaim(item.text, round(item.confidence, 2), visit.url, None) for item in items)
 
 
 def _data(visit: Visit, origin: str) -> dict[str, Any]:
-    shown = {key: value for key, value in visit.fields.items() if key != "zones"}
     return {
         "visit_id": visit.visit_id,
         "url": visit.url,
@@ -156,7 +141,7 @@ def _data(visit: Visit, origin: str) -> dict[str, Any]:
         "page_type": visit.page_type,
         "extraction_quality": visit.extraction_quality,
         "title": visit.title,
-        "fields": shown,
+        "fields": visit.details,
     }
 
 
