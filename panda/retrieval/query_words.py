@@ -15,9 +15,6 @@ def find_query_words(query: str) -> list[str]:
     """
     The words to search for, each once, in order.
 
-    Args:
-        query: Any text.
-
     Returns:
         Words and numbers without the commonest words; if nothing else is there, those.
 

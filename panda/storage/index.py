@@ -104,14 +104,7 @@ def list_notes(layout: Layout) -> list[Path]:
 
 
 def find_all(layout: Layout, user: str, tables: UserTables) -> Difference:
-    """
-    Every difference, by a look at every file.
-
-    Args:
-        layout: Where the store is.
-        user: Whose files.
-        tables: The user's rows.
-    """
+    """Every difference, by a look at every file."""
     notes = _notes_of(layout, user)
     stamp = turns_stamp(layout, user)
     known = tables.known()
@@ -186,24 +179,8 @@ Watch = Callable[[], None]
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class _Cached:
-    """Statistics of one user as of one state of the file."""
-
-    state: State
-    """State of the files when they were read."""
-    statistics: Statistics
-    """Lengths, times and neighbours of all rows."""
-
-
-@dataclass(frozen=True)
-class _Looked:
-    """Where index and files of a user differ, as of one state of the index."""
-
-    state: State
-    """State of the index files."""
-    found: Difference
-    """What differs."""
+_Looked = tuple[State, Difference]
+"""State of the index, and where it and the files of a user differ then."""
 
 
 class Index:
@@ -225,7 +202,8 @@ class Index:
         self._layout = layout
         self._wait_seconds = wait_seconds
         self._database = IndexDatabase(layout, on_wait)
-        self._cached: dict[str, _Cached] = {}
+        self._cached: dict[str, tuple[State, Statistics]] = {}
+        """By user: lengths, times and neighbours of all rows, as of a state of the index."""
         self._guard = threading.RLock()
 
     def close(self) -> None:
@@ -269,7 +247,7 @@ class Index:
 
         def act() -> SyncReport:
             looked = self._look(user, thorough=False)
-            found = looked.found
+            found = looked[1]
             if found.is_nothing:
                 return SyncReport()
             try:
@@ -293,7 +271,7 @@ class Index:
 
         def act() -> SyncReport:
             looked = self._look(user, thorough=True)
-            if looked.found.is_nothing:
+            if looked[1].is_nothing:
                 return SyncReport()
             wait = self._wait_seconds
             return self._write((user,), thorough=True, wait_seconds=wait, looked=looked)[user]
@@ -331,7 +309,7 @@ class Index:
 
     def behind(self, user: str) -> Difference:
         """What rebuild would take in, by a look at every file; writes nothing."""
-        return self._again(lambda: self._look(user, thorough=True).found, for_reading=True)
+        return self._again(lambda: self._look(user, thorough=True)[1], for_reading=True)
 
     def users(self) -> list[str]:
         """Users that the index has ever seen, and that are not forgotten."""
@@ -378,11 +356,11 @@ class Index:
         return self._again(attempt, for_reading=True)
 
     def _view(self, execute: Execute, user: str, state: State, as_of: AsOf | None) -> IndexView:
-        if user in self._cached and self._cached[user].state != state:
-            del self._cached[user]
-        known = self._cached.get(user)
-        view = IndexView(execute, user, known.statistics if known else None, as_of)
-        self._cached[user] = _Cached(state, view.all_statistics)
+        known_state, known = self._cached.pop(user, (None, None))
+        if known_state != state:
+            known = None  # let go before others are read
+        view = IndexView(execute, user, known, as_of)
+        self._cached[user] = state, view.all_statistics
         return view
 
     def _again(self, act: Callable[[], _T], *, for_reading: bool = False) -> _T:
@@ -414,12 +392,12 @@ class Index:
     def _look(self, user: str, *, thorough: bool, last: _Looked | None = None) -> _Looked:
         """What differs; *last*, a look at the same user, if nothing was written to the index since."""
         with self._database.snapshot() as (execute, state):
-            if last is not None and last.state == state:
+            if last is not None and last[0] == state:
                 return last
             tables = UserTables(execute, user)
             seen = tables.known_stamp(TURNS) is not None
             find = find_likely if seen and not thorough else find_all
-            return _Looked(state, find(self._layout, user, tables))
+            return state, find(self._layout, user, tables)
 
     def _start_over(self) -> None:
         """Remove files that cannot be used, unless they are others by now."""
@@ -443,7 +421,7 @@ class Index:
             if full:
                 notes, found = list_notes(self._layout), {}
             else:  # another process may have written while this one waited
-                found = {user: self._look(user, thorough=thorough, last=looked).found for user in users}
+                found = {user: self._look(user, thorough=thorough, last=looked)[1] for user in users}
                 notes = [path for one in found.values() for path in one.noted]
             with self._database.transaction() as execute:
                 if full:

@@ -129,11 +129,6 @@ def index_imported(layout: Layout, report: ImportReport) -> None:
 def index_status(index: Index, layout: Layout, user: str) -> IndexStatus:
     """
     How the index stands, by a look at every file of a user; writes nothing but an empty index.
-
-    Args:
-        index: The index of the store.
-        layout: Where the store is.
-        user: Whose rows.
     """
     difference = index.behind(user)
     rows, research = index.read(user, lambda view: (view.count_rows(), len(view.research())), as_it_is=True)

@@ -35,10 +35,6 @@ def scan_sources(layout: Layout, user: str) -> dict[str, str]:
     """
     Every file or directory that gives rows, with its stamp.
 
-    Args:
-        layout: Where the store is.
-        user: Whose files.
-
     Returns:
         Path relative to the user's directory, escaped as in node ids → sizes and modification times of what
         is read from it. The memory files and knowledge documents come first, then turns by name, each

@@ -199,12 +199,7 @@ def find_visits(turns: Iterable[Path], urls: Iterable[str]) -> dict[str, Visit]:
 
 
 def visit_ids(turn: Path) -> list[str]:
-    """
-    The visits that lie in a turn; one whose manifest is missing or damaged is passed over.
-
-    Args:
-        turn: Directory of the turn.
-    """
+    """The visits that lie in a turn; one whose manifest is missing or damaged is passed over."""
     found = []
     for directory in visit_directories(turn):
         with suppress(FileFormatError, StoreError):
@@ -215,10 +210,6 @@ def visit_ids(turn: Path) -> list[str]:
 def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
     """
     A free directory for a visit and the id that goes with it, the same whenever the turn is run again.
-
-    Args:
-        paths: The turn.
-        url: The page.
     """
     slug = visit_slug(url)
     name, n = slug, 1

@@ -30,10 +30,6 @@ def find_main_text(html: str, url: str) -> str:
     """
     The main text as markdown.
 
-    Args:
-        html: The page.
-        url: Its address.
-
     Returns:
         Markdown; "" if no main text was found.
     """

@@ -97,39 +97,10 @@ _GONE = frozenset(
 )
 _INLINE = frozenset(
     {
-        *(
-            "a",
-            "abbr",
-            "b",
-            "bdi",
-            "bdo",
-            "big",
-            "cite",
-            "code",
-            "data",
-            "dfn",
-            "em",
-            "font",
-            "i",
-            "img",
-            "ins",
-        ),
-        *(
-            "kbd",
-            "label",
-            "mark",
-            "meter",
-            "nobr",
-            "output",
-            "picture",
-            "q",
-            "rb",
-            "rp",
-            "rt",
-            "ruby",
-            "samp",
-        ),
-        *("small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
+        *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "dfn", "em", "font"),
+        *("i", "img", "ins", "kbd", "label", "mark", "meter", "nobr", "output", "picture", "q", "rb"),
+        *("rp", "rt", "ruby", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u"),
+        *("var", "wbr"),
     }
 )
 _STRUCK = frozenset(["del", "s", "strike"])
@@ -326,12 +297,7 @@ class PageData:
 
 
 def read_data(root: HtmlElement) -> PageData:
-    """
-    The data of a page.
-
-    Args:
-        root: Of the page's tree.
-    """
+    """The data of a page."""
     found = PageData()
     for element in root.iter("title", "meta", "script"):
         _read_head(element, found)

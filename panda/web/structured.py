@@ -191,32 +191,14 @@ def meta_fields(meta: Mapping[str, str]) -> dict[str, Any]:
 
 def microdata_node(values: Mapping[str, str]) -> dict[str, Any]:
     """Microdata of a product in the form of JSON-LD."""
-    offer = {
-        key: values[key]
-        for key in ("price", "priceCurrency", "availability", "itemCondition", "lowPrice", "highPrice")
-        if key in values
-    }
-    rating = {
-        key: values[key]
-        for key in ("ratingValue", "reviewCount", "ratingCount", "bestRating")
-        if key in values
-    }
-    kept = {
-        key: values[key]
-        for key in (
-            "name",
-            "headline",
-            "brand",
-            "sku",
-            "mpn",
-            "model",
-            "description",
-            "author",
-            "datePublished",
-            "dateModified",
-        )
-        if key in values
-    }
+
+    def some(*keys: str) -> dict[str, str]:
+        return {key: values[key] for key in keys if key in values}
+
+    kept = some("name", "headline", "brand", "sku", "mpn", "model", "description", "author")
+    kept |= some("datePublished", "dateModified")
+    offer = some("price", "priceCurrency", "availability", "itemCondition", "lowPrice", "highPrice")
+    rating = some("ratingValue", "reviewCount", "ratingCount", "bestRating")
     return {**kept, **({"offers": offer} if offer else {}), **({"aggregateRating": rating} if rating else {})}
 
 
