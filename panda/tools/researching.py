@@ -20,8 +20,8 @@ from panda.tools.research_files import Research, Source, topic_of, write_researc
 from panda.tools.source_choice import choose_sources, make_phrases
 from panda.tools.source_quality import site_of
 from panda.tools.visiting import client_of, files_of, last_seen_claims, refresh_visit
-from panda.web.client import parse_url
 from panda.web.search import open_provider
+from panda.web.url import parse_url
 
 _MOST_LINES = 40
 _LONG_PAGE_LINES = 60

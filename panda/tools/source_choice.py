@@ -9,8 +9,8 @@ from panda.retrieval.query_words import find_query_words, share_of_words
 from panda.tools.contract import Ask, ToolContext
 from panda.tools.research_files import Source, subject_words
 from panda.tools.source_quality import judge_source, site_of
-from panda.web.client import parse_url
 from panda.web.search import SearchResult
+from panda.web.url import parse_url
 
 _MOST_CANDIDATES = 12
 _PRICE_WORDS = {"prices": ("price", "buy"), "comparison": ("review", "comparison")}

@@ -13,7 +13,8 @@ from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.visits import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
 from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of
-from panda.web.client import Page, Validators, WebClient, parse_url
+from panda.web.client import Page, Validators, WebClient
+from panda.web.url import parse_url
 
 _MOST_LINES = 12
 

@@ -2,17 +2,16 @@
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import Message
-
-import httpx
 
 from panda.errors import WebError
 from panda.web.addresses import AddressRules
 from panda.web.connection import Deadline, Exchange, Resolve, resolve_host
 from panda.web.robots import DENY_ALL, RobotsRules, parse_robots
+from panda.web.url import Url, parse_url
 
 MOST_BYTES = 5_000_000
 """Most bytes of a page, packed and unpacked."""
@@ -268,7 +267,7 @@ class WebClient:
                     return self._page(asked, at, answer)
                 at = _redirected(at, answer.headers["location"], seen, start=str(asked))
 
-    def _page(self, asked: httpx.URL, at: httpx.URL, answer: "_Answer") -> Page:
+    def _page(self, asked: Url, at: Url, answer: "_Answer") -> Page:
         where, headers = str(at), answer.headers
         stamps = (headers.get("etag"), headers.get("last-modified"))
         if answer.status == 304:
@@ -288,16 +287,16 @@ class WebClient:
         media_type = media_type or ("text/html" if text.lstrip()[:1] == "<" else "text/plain")
         return Page(str(asked), where, media_type, read_as, text, *stamps)
 
-    def _check_robots(self, exchange: Exchange, url: httpx.URL) -> None:
-        origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+    def _check_robots(self, exchange: Exchange, url: Url) -> None:
+        origin = url.origin
         if origin not in self._robots:
-            self._robots[origin] = self._load_robots(exchange, httpx.URL(f"{origin}/robots.txt"))
-        if not self._robots[origin].allows(url.raw_path.decode("ascii")):
+            self._robots[origin] = self._load_robots(exchange, replace(url, path="/robots.txt"))
+        if not self._robots[origin].allows(url.target):
             down = self._robots[origin] is DENY_ALL
             why = "cannot be read now (server error)" if down else "asks programs not to read this page"
             raise WebError(f"{origin}/robots.txt {why}", where=str(url), fix="open it in a browser")
 
-    def _load_robots(self, exchange: Exchange, url: httpx.URL) -> RobotsRules:
+    def _load_robots(self, exchange: Exchange, url: Url) -> RobotsRules:
         at, seen = url, {str(url)}
         while True:
             with _answer(exchange, at, _request_headers()) as answer:
@@ -319,45 +318,29 @@ class _Answer:
 
     status: int
     """HTTP status."""
-    headers: httpx.Headers
+    headers: Mapping[str, str]
     """Its headers."""
     body: Iterator[bytes]
     """Its body, piece by piece, as it comes from the wire."""
 
 
 @contextmanager
-def _answer(exchange: Exchange, url: httpx.URL, headers: dict[str, str]) -> Iterator[_Answer]:
+def _answer(exchange: Exchange, url: Url, headers: dict[str, str]) -> Iterator[_Answer]:
     with exchange.get(url, headers) as response:
-        yield _Answer(response.status, httpx.Headers(response.headers), iter(response.iter_stream()))
+        yield _Answer(response.status, _headers(response.headers), iter(response.iter_stream()))
 
 
-def parse_url(url: str) -> httpx.URL:
-    """
-    A URL as it is asked for: http or https, without user, password and fragment.
-
-    Raises:
-        WebError: It cannot be asked for.
-
-    >>> str(parse_url("HTTP://Example.org:80/a b#part"))
-    'http://example.org/a%20b'
-    """
-    try:
-        parsed = httpx.URL(url.strip())
-        _ = parsed.raw_host.decode("ascii")
-    except (httpx.InvalidURL, UnicodeError, TypeError) as exc:
-        raise WebError(f"not a URL: {exc}", where=url[:200]) from exc
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise WebError("only http and https addresses are read", where=url[:200])
-    if parsed.userinfo:
-        raise WebError("an address with a user name or password is not read", where=parsed.host)
-    return parsed.copy_with(fragment=None)
+def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by their names in small letters; what comes several times is joined."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
-def _redirected(at: httpx.URL, location: str, seen: set[str], *, start: str) -> httpx.URL:
-    try:
-        target = parse_url(str(at.join(location)))
-    except httpx.InvalidURL as exc:
-        raise WebError(f"it redirects to something that is no URL: {location[:200]!r}", where=start) from exc
+def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
+    target = at.join(location)
     if str(target) in seen:
         raise WebError(f"it redirects in a circle, to {target}", where=start)
     if len(seen) > _MOST_REDIRECTS:
@@ -378,7 +361,7 @@ def _content_type(value: str) -> tuple[str, str | None]:
     return media_type, charset if isinstance(charset, str) else None
 
 
-def _status_text(status: int, headers: httpx.Headers) -> str:
+def _status_text(status: int, headers: Mapping[str, str]) -> str:
     known = {401: "it asks for a login", 403: "it refuses programs", 404: "there is no such page"}
     known |= {410: "the page is gone", 429: "it is asked too often"}
     text = known.get(status, "the server is broken or away" if status >= 500 else "no page")

@@ -14,11 +14,12 @@ from functools import cache
 from threading import Thread
 from typing import Any
 
+import certifi
 import httpcore
-import httpx
 
 from panda.errors import WebError
 from panda.web.addresses import AddressRules
+from panda.web.url import Url
 
 Resolve = Callable[[str, int], list[str]]
 """Host and port to addresses; raises OSError."""
@@ -74,14 +75,11 @@ class Exchange:
 
     def __init__(self, rules: AddressRules, deadline: Deadline, resolve: Resolve) -> None:
         self._deadline = deadline
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=_ssl_context(),
-            network_backend=_CheckedBackend(rules, deadline, resolve),
-            max_keepalive_connections=0,
-        )
+        self._backend = _CheckedBackend(rules, deadline, resolve)
+        self._pool: httpcore.ConnectionPool | None = None
 
     @contextmanager
-    def get(self, url: httpx.URL, headers: dict[str, str]) -> Iterator[httpcore.Response]:
+    def get(self, url: Url, headers: dict[str, str]) -> Iterator[httpcore.Response]:
         """
         The answer to one GET request, as it comes from the wire; no redirect is followed.
 
@@ -92,17 +90,25 @@ class Exchange:
         Raises:
             WebError: No connection, no HTTP, no time left, or the address may not be contacted.
         """
-        host = url.raw_host.decode("ascii")
-        target = httpcore.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path or b"/"
-        )
-        netloc = url.netloc.decode("ascii")
-        named = [(b"Host", netloc.encode("ascii"))]
+        named = [(b"Host", url.netloc.encode("ascii"))]
         named += [
             (name.encode("ascii"), value.encode("latin-1", "replace")) for name, value in headers.items()
         ]
-        with self._errors(host, str(url)), self._pool.stream("GET", target, headers=named) as response:
-            yield response
+        with self._errors(url.host, str(url)):
+            target = httpcore.URL(
+                scheme=url.scheme, host=url.host, port=url.port, target=url.target.encode("ascii")
+            )
+            with self._connections(url).stream("GET", target, headers=named) as response:
+                yield response
+
+    def _connections(self, url: Url) -> httpcore.ConnectionPool:
+        """The pool; a host that cannot be found ends here, before the authorities are read."""
+        if self._pool is None:
+            self._backend.look_up(url.host, url.port or (443 if url.scheme == "https" else 80))
+            self._pool = httpcore.ConnectionPool(
+                ssl_context=_ssl_context(), network_backend=self._backend, max_keepalive_connections=0
+            )
+        return self._pool
 
     @contextmanager
     def _errors(self, host: str, url: str) -> Iterator[None]:
@@ -130,6 +136,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         self._deadline = deadline
         self._resolve = resolve
         self._real = httpcore.SyncBackend()
+        self._found: dict[tuple[str, int], list[str]] = {}
 
     def connect_tcp(
         self,
@@ -139,7 +146,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        addresses = self._look_up(host, port)
+        addresses = self._found.pop((host, port), None) or self._ask(host, port)
         self._rules.check(host, port, addresses)
         failure: httpcore.ConnectError | httpcore.ConnectTimeout = httpcore.ConnectError("no address")
         for address in addresses:
@@ -161,8 +168,17 @@ class _CheckedBackend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         raise httpcore.ConnectError("no sockets of this machine")
 
-    def _look_up(self, host: str, port: int) -> list[str]:
-        """Resolves in a thread, because the system's resolver knows no time limit."""
+    def look_up(self, host: str, port: int) -> None:
+        """
+        Find the addresses for the next connection to a host.
+
+        Raises:
+            httpcore.ConnectError, httpcore.ConnectTimeout: There is none, or none in time.
+        """
+        self._found[host, port] = self._ask(host, port)
+
+    def _ask(self, host: str, port: int) -> list[str]:
+        """Asks in a thread, because the system's resolver knows no time limit."""
         found: list[list[str] | OSError | UnicodeError] = []
 
         def look_up() -> None:
@@ -210,4 +226,4 @@ class _TimedStream(httpcore.NetworkStream):
 @cache
 def _ssl_context() -> ssl.SSLContext:
     """What all connections trust; reading the authorities takes longer than many a page."""
-    return httpx.create_ssl_context(trust_env=False)
+    return ssl.create_default_context(cafile=certifi.where())

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-
-import httpx
+from urllib.parse import urlencode
 
 from panda.documents.json_text import load_json
 from panda.documents.sentences import one_line
@@ -77,12 +76,12 @@ class _SearXng:
 
     def __init__(self, url: str, web: WebClient) -> None:
         self.name = f"searxng:{url}"
-        self._url = httpx.URL(url.rstrip("/") + "/search")
+        self._url = url.rstrip("/") + "/search"
         self._web = web
 
     def search(self, phrase: str) -> list[SearchResult]:
-        url = self._url.copy_merge_params({"q": phrase, "format": "json"})
-        page = self._web.fetch(str(url), robots=False)
+        asked = urlencode({"q": phrase, "format": "json"})
+        page = self._web.fetch(f"{self._url}?{asked}", robots=False)
         try:
             value = load_json(page.text or "")
         except ValueError as exc:

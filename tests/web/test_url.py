@@ -1,0 +1,44 @@
+"""Addresses in their normal form: as httpx writes them, which saved visits go by."""
+
+import httpx
+import pytest
+
+from panda.errors import WebError
+from panda.web.url import parse_url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "HTTP://Exa_mple.COM:80/a b/ü?q=ä b&x=%41#frag",
+        "https://x.org/a|b^c[d]{e}\"<>`?`{}'",
+        "https://x.org/../a/./b/..",
+        "https://x.org//a/%zz%2f?",
+        "https://x.org?a=b+c",
+        "http://x.org:443/;p=1",
+        "https://例え.テスト/パス",
+        "https://[::1]:8080/",
+    ],
+)
+def test_normal_form(url: str) -> None:
+    """Nothing but the fragment is lost, and only what has to be is percent-encoded."""
+    assert str(parse_url(url)) == str(httpx.URL(url).copy_with(fragment=None))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://x.org",
+        "x.org",
+        "https://",
+        "https://x:y",
+        "https://a:b:1",
+        "https://[x]/",
+        "http://a b/",
+        "http://a@b/",
+    ],
+)
+def test_refused(url: str) -> None:
+    """What cannot be asked for is an error of its own."""
+    with pytest.raises(WebError):
+        parse_url(url)
