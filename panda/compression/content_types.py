@@ -3,8 +3,6 @@
 import re
 from typing import Literal, get_args
 
-from panda.compression.json_pieces import load_json
-
 ContentType = Literal["context.md", "research.md", "page_doc", "tool_result", "prior_turn", "generic"]
 CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 
@@ -62,6 +60,8 @@ def detect_content_type(name: str, text: str) -> ContentType:
 def _is_page(text: str) -> bool:
     if not text.lstrip().startswith("{") or ('"ocr_items"' not in text and '"zones"' not in text):
         return False
+    from panda.compression.json_pieces import load_json  # loaded with the first text that may be a page
+
     try:
         value = load_json(text)
     except (ValueError, RecursionError):

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from panda.compression.compressing import Compression, Surprise, compress, least_tokens
 from panda.compression.content_types import ContentType, detect_content_type
 from panda.compression.pieces import MARK
 from panda.errors import BudgetExceededError
+
+if TYPE_CHECKING:
+    from panda.compression.compressing import Compression, Surprise
 
 Trigger = Literal["section", "document", "input", "call", "window", "command"]
 """
@@ -58,7 +60,7 @@ def fit_documents(
     room_tokens: int,
     count: Callable[[str], int],
     query: str | None = None,
-    surprise: Surprise | None = None,
+    surprise: "Surprise | None" = None,
     keep: Sequence[re.Pattern[str]] = (),
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
@@ -87,6 +89,10 @@ def fit_documents(
     """
     sizes = [count(document.text) for document in documents]
     over = sum(sizes) - room_tokens
+    if over <= 0:
+        return list(documents), []
+    from panda.compression.compressing import compress, least_tokens  # loaded with the first that is too long
+
     fitted = list(documents)
     cuts: dict[int, Cut] = {}
     backwards = list(reversed(range(len(documents))))
@@ -123,7 +129,7 @@ def fit_documents(
     return fitted, list(cuts.values())
 
 
-def _cut(document: InputDocument, made: Compression) -> Cut:
+def _cut(document: InputDocument, made: "Compression") -> Cut:
     return Cut(
         document.name, made.before_tokens, made.after_tokens, made.method, made.kind, seconds=made.seconds
     )

@@ -16,7 +16,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
     "number": (int, float),
-    "boolean": (bool,),
+    "boolean": (),
     "null": (type(None),),
 }
 
@@ -39,78 +39,115 @@ def worst_fault(schema: Schema, value: object) -> "ValidationError | None":
 
 def surely_fits(schema: object, value: object) -> bool:
     """
-    Whether a value fits a JSON Schema; False too where that takes more than is looked at here.
+    Whether a value fits a JSON Schema; False too where the schema has a keyword that is not known here.
 
     >>> surely_fits({"enum": ["a", 1]}, 1), surely_fits({"enum": ["a", 1]}, True)
     (True, False)
-    >>> surely_fits({"not": {"type": "string"}}, 1)
+    >>> surely_fits({"contains": {}}, [1])
     False
     """
-    if not isinstance(schema, Mapping):
-        return schema is True
-    for key, wanted in schema.items():
-        check = _CHECKS.get(key)
-        if check is None:
-            if key not in _ANNOTATIONS and not key.startswith("x-"):
-                return False
-        elif not check(wanted, value, schema):
-            return False
-    return True
+    try:
+        return _fits(schema, value)
+    except KeyError:
+        return False
+
+
+def _fits(schema: Any, value: Any) -> bool:
+    """Exact; KeyError where that takes more than is known here."""
+    if isinstance(schema, bool):
+        return schema
+    return all(
+        _CHECKS[key](part, value, schema)
+        for key, part in schema.items()
+        if key not in _ANNOTATIONS and not key.startswith("x-")
+    )
 
 
 def _is_of(kinds: Any, value: object) -> bool:
-    for kind in [kinds] if isinstance(kinds, str) else kinds:
-        if isinstance(value, _TYPES.get(kind, ())) and (kind == "boolean" or not isinstance(value, bool)):
-            return True
-    return False
+    return any(_is_of_kind(kind, value) for kind in ([kinds] if isinstance(kinds, str) else kinds))
 
 
-def _is_one_of(options: Any, value: object) -> bool:
-    simple = isinstance(value, str | int | None)  # of other values equality is more than Python's
-    return simple and any(option == value and type(option) is type(value) for option in options)
+def _is_of_kind(kind: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    is_whole = kind == "integer" and isinstance(value, float) and value.is_integer()
+    return isinstance(value, _TYPES[kind]) or is_whole
 
 
-def _has_properties(parts: Schema, value: object, schema: Schema) -> bool:
-    if not isinstance(value, dict):
-        return True
-    others = schema.get("additionalProperties", True)
-    return all(surely_fits(parts.get(name, others), part) for name, part in value.items())
+def _equals(option: object, value: object) -> bool:
+    if isinstance(option, dict | list):
+        raise KeyError(option)
+    return option == value and isinstance(option, bool) == isinstance(value, bool)
 
 
-def _has_items(part: Any, value: object) -> bool:
-    return not isinstance(value, list) or all(surely_fits(part, item) for item in value)
+def _has_properties(parts: Any, value: Any, schema: Schema) -> bool:
+    return all(_fits(parts[name], part) for name, part in value.items() if name in parts)
 
 
-def _sized(
-    kind: type[str] | type[list[Any]], is_within: Callable[[int, int], bool]
-) -> Callable[[Any, Any, Schema], bool]:
-    return lambda limit, value, schema: not isinstance(value, kind) or is_within(len(value), limit)
+def _has_patterned(parts: Any, value: Any, schema: Schema) -> bool:
+    return all(
+        _fits(part, value[name]) for form, part in parts.items() for name in value if re.search(form, name)
+    )
 
 
-def _bounded(is_within: Callable[[float, float], bool]) -> Callable[[Any, Any, Schema], bool]:
-    return lambda limit, value, schema: not _is_of("number", value) or is_within(value, limit)
+def _has_others(part: Any, value: Any, schema: Schema) -> bool:
+    named, forms = schema.get("properties", ()), schema.get("patternProperties", ())
+    others = (name for name in value if name not in named and not any(re.search(f, name) for f in forms))
+    return all(_fits(part, value[name]) for name in others)
 
 
-_CHECKS: Mapping[str, Callable[[Any, Any, Schema], bool]] = {
+def _has_items(part: Any, value: Any, schema: Schema) -> bool:
+    if "prefixItems" in schema:
+        raise KeyError("prefixItems")
+    return all(_fits(part, item) for item in value)
+
+
+def _follows(part: Any, value: Any, schema: Schema) -> bool:
+    return _fits(schema.get("then" if _fits(part, value) else "else", True), value)
+
+
+_Check = Callable[[Any, Any, Schema], bool]
+
+
+def _of(kinds: str | list[str], check: _Check) -> _Check:
+    """A check that only values of some types can fail."""
+    return lambda part, value, schema: not _is_of(kinds, value) or check(part, value, schema)
+
+
+def _sized(kind: str, is_within: Callable[[int, int], bool]) -> _Check:
+    return _of(kind, lambda limit, value, schema: is_within(len(value), limit))
+
+
+def _bounded(is_within: Callable[[float, float], bool]) -> _Check:
+    return _of("number", lambda limit, value, schema: is_within(value, limit))
+
+
+_CHECKS: Mapping[str, _Check] = {
     "type": lambda kinds, value, schema: _is_of(kinds, value),
-    "enum": lambda options, value, schema: _is_one_of(options, value),
-    "const": lambda option, value, schema: _is_one_of([option], value),
-    "properties": _has_properties,
-    "additionalProperties": lambda part, value, schema: _has_properties(
-        schema.get("properties", {}), value, schema
-    ),
-    "required": lambda names, value, schema: not isinstance(value, dict) or all(n in value for n in names),
-    "items": lambda part, value, schema: _has_items(part, value),
-    "minItems": _sized(list, operator.ge),
-    "maxItems": _sized(list, operator.le),
-    "minLength": _sized(str, operator.ge),
-    "maxLength": _sized(str, operator.le),
-    "pattern": lambda form, value, schema: not isinstance(value, str) or bool(re.search(form, value)),
+    "enum": lambda options, value, schema: any(_equals(option, value) for option in options),
+    "const": lambda option, value, schema: _equals(option, value),
+    "properties": _of("object", _has_properties),
+    "patternProperties": _of("object", _has_patterned),
+    "additionalProperties": _of("object", _has_others),
+    "propertyNames": _of("object", lambda part, value, schema: all(_fits(part, name) for name in value)),
+    "required": _of("object", lambda names, value, schema: all(name in value for name in names)),
+    "items": _of("array", _has_items),
+    "minItems": _sized("array", operator.ge),
+    "maxItems": _sized("array", operator.le),
+    "minLength": _sized("string", operator.ge),
+    "maxLength": _sized("string", operator.le),
+    "pattern": _of("string", lambda form, value, schema: bool(re.search(form, value))),
     "minimum": _bounded(operator.ge),
     "maximum": _bounded(operator.le),
     "exclusiveMinimum": _bounded(operator.gt),
     "exclusiveMaximum": _bounded(operator.lt),
-    "anyOf": lambda parts, value, schema: any(surely_fits(part, value) for part in parts),
+    "anyOf": lambda parts, value, schema: any(_fits(part, value) for part in parts),
+    "allOf": lambda parts, value, schema: all(_fits(part, value) for part in parts),
+    "oneOf": lambda parts, value, schema: sum(_fits(part, value) for part in parts) == 1,
+    "not": lambda part, value, schema: not _fits(part, value),
+    "if": _follows,
+    "then": lambda part, value, schema: True,
+    "else": lambda part, value, schema: True,
 }
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "$schema", "$id", "$comment"}

@@ -110,8 +110,8 @@ class Found:
     """Whether the words claim anything; "May" alone only supports."""
 
 
-_WORD = r"[^\W\u2e80-\U0010ffff]"
-_LETTER = r"[^\W\d_\u2e80-\U0010ffff]"
+_WORD = r"(?:(?=[\0-\u2e7f])\w)"
+_LETTER = r"(?:(?=[\0-\u2e7f])[^\W\d_])"
 _PHONE = (
     r"(?:\+|(?<!\d)00(?=[1-9]))\d{1,3}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?!\d)"
     r"|\(\d{2,5}\)[ ]?\d{2,5}(?:[ -]\d{2,5}){1,3}(?!\d)"
@@ -130,7 +130,7 @@ _START = re.compile(
   | (?P<words>(?i:{NUMBER_WORDS}))
   | (?P<part>(?i:\b(?:half|(?:a|one)[ ](?:half|third|quarter|fifth|tenth))(?=[ ](?:an?|of)\b)))
   | (?P<ordinal>(?i:\b(?:[a-z]+ty-)?(?:{"|".join(ORDINAL_WORDS)})\b))
-  | (?P<token>(?<!{_WORD})[^\W\d\u2e80-\U0010ffff]{_WORD}*?\d{_WORD}*(?:\.\d+)*)
+  | (?P<token>(?<!{_WORD})(?=[\0-\u2e7f])[^\W\d]{_WORD}*?\d{_WORD}*(?:\.\d+)*)
     """,
     re.VERBOSE,
 )
@@ -154,7 +154,7 @@ _ABOUT = re.compile(
     re.IGNORECASE,
 )
 _VERSION_BEFORE = re.compile(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
-_RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}[{_LETTER[1:-1]}'’]*|[^\W\d_]+)")
+_RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
 _BEFORE_RUN = re.compile(
     r"[ ]of[ ](?:(?:the|these|those|its|our|my|your)[ ])?"
     r"|[ ](?:more|other|different|additional|extra|full|whole|further)(?=[ ])"

@@ -50,7 +50,7 @@ for _name, _unit in _SIGNS.items():
 _ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "gr", "a", "us", "mo", "st"))
 """Signs that are words or letters of their own behind a blank: "7 in stock", "gate 5 B"."""
 _SYMBOLS = r"[$¢£¤¥฿\u20a0-\u20cf]"
-_LETTER = r"[^\W\d_\u2e80-\U0010ffff]"
+_LETTER = r"(?:(?=[\0-\u2e7f])[^\W\d_])"
 _UNIT = re.compile(
     rf"(?P<gap>[ \t]|-)?(?:(?P<phrase>(?i:{'|'.join(pattern for pattern, _ in _PHRASES)}))(?!{_LETTER})"
     rf"|(?P<unit>dB\(A\)|N·m|[%‰°º¢℃℉″Ω×]{_LETTER}{{0,1}}(?!{_LETTER})|{_LETTER}+(?:\^?[23])?)(?![\w^]))"

@@ -393,7 +393,8 @@ def _placed(statistics: Statistics, texts: _Texts) -> _Placed:
             current = (statistics.rows[at] == records["row"]) & (
                 statistics.contents[at] == records["content"]
             )
-        stale.append(np.unique(records["row"][~current]))
+        if not current.all():
+            stale.append(np.unique(records["row"][~current]))
         kinds = records["kind"]
         whole[at[current & (kinds == _COMPLETE)]] = True
         itself[at[current & (kinds != _LINE)]] = True

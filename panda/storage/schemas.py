@@ -1,17 +1,18 @@
 """The JSON Schemas of the store's files: which schema a file has, and what is wrong with a value."""
 
 import json
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from panda.documents.json_schema import surely_fits
 from panda.documents.problems import Problem
 from panda.errors import FileFormatError
 from panda.storage import layout
 
-if TYPE_CHECKING:  # imported with the first check: completion in a shell must not wait for it
-    from jsonschema import Draft202012Validator
+if TYPE_CHECKING:  # takes a while to import
     from jsonschema.exceptions import ValidationError
 
 _BY_NAME = {
@@ -65,11 +66,10 @@ def schema_name(path: str) -> str | None:
 
 
 @cache
-def _validator(schema: str) -> "Draft202012Validator":
-    from jsonschema import Draft202012Validator
-
+def _load_schema(schema: str) -> Mapping[str, Any]:
     text = (files("panda.storage") / "schemas" / f"{schema}.json").read_text(encoding="utf-8")
-    return Draft202012Validator(json.loads(text))
+    value: Mapping[str, Any] = json.loads(text)
+    return value
 
 
 def json_problems(name: str, value: object, *, path: str, line: int | None = None) -> list[Problem]:
@@ -88,14 +88,20 @@ def json_problems(name: str, value: object, *, path: str, line: int | None = Non
     schema = schema_name(name)
     if schema is None:
         return []
-    found = _faults(schema, json.dumps(value))
+    found = _faults(_load_schema(schema), value)
     return [Problem(path, message, line=line, key=key or None) for key, message in found]
 
 
-@lru_cache(maxsize=128)
-def _faults(schema: str, text: str) -> list[tuple[str, str]]:
-    """Key and message of each fault; remembered, since a turn reads its files again and again."""
-    errors = sorted(_validator(schema).iter_errors(json.loads(text)), key=_key)
+def _faults(schema: Mapping[str, Any], value: object) -> list[tuple[str, str]]:
+    """Key and message of each fault."""
+    if surely_fits(schema, value):
+        return []
+    written = json.loads(json.dumps(value))  # what is about to be written may hold tuples
+    if surely_fits(schema, written):
+        return []
+    from jsonschema import Draft202012Validator
+
+    errors = sorted(Draft202012Validator(schema).iter_errors(written), key=_key)
     return [(_key(error), _message(error)) for error in errors]
 
 
