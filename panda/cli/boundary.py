@@ -33,11 +33,6 @@ def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str
     """
     Run one command line.
 
-    Args:
-        program: All commands.
-        arguments: The words after `panda`.
-        environ: Environment variables.
-
     Returns:
         The exit code; everything has been printed.
     """

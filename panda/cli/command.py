@@ -26,14 +26,11 @@ _RULES = "__option_rules__"
 class OptionRule:
     """An option that says nothing beside another one, or without it."""
 
-    option: str
-    """Parameter of the option that would be ignored."""
-    other: str
-    """Parameter of the other one."""
+    option: str  # parameter of the option that would be ignored
+    other: str  # parameter of the other one
     values: tuple[object, ...] | None
     """Values of the other one beside which the option counts; None: it counts without the other."""
-    fix: str
-    """What to do, where leaving the option out does not say it."""
+    fix: str  # what to do, where leaving the option out does not say it
 
 
 def excludes(option: str, *others: str, fix: str = "") -> Callable[[_Command], _Command]:
@@ -41,7 +38,6 @@ def excludes(option: str, *others: str, fix: str = "") -> Callable[[_Command], _
     Mark a command: where one option is given, others would be ignored.
 
     Args:
-        option: A parameter of the command.
         others: Parameters that go not with it.
         fix: What to do instead; "" says to leave one of the two out.
     """
@@ -53,10 +49,7 @@ def requires(option: str, other: str, *values: object, fix: str = "") -> Callabl
     Mark a command: an option counts only where another one has one of these values, given or by default.
 
     Args:
-        option: A parameter of the command.
-        other: Another one.
         values: What makes the option count.
-        fix: As for excludes.
     """
     return _marking([OptionRule(option, other, values, fix)])
 
@@ -75,7 +68,6 @@ def check_options(command: Callable[..., Any], context: typer.Context) -> None:
 
     Args:
         command: A function marked by *excludes* and *requires*.
-        context: Of its run.
     """
     shown = {parameter.name: _shown(parameter) for parameter in context.command.params}
     values: Mapping[str, Any] = context.params
@@ -106,56 +98,48 @@ def _shown(parameter: Any) -> str:
     return str(parameter.metavar or parameter.name.upper())
 
 
+_Completion = Callable[..., Any] | None
+
+
+def option(
+    help_: str,
+    metavar: str | None = None,
+    *names: str,
+    complete: _Completion = None,
+    **more: Any,
+) -> Any:
+    """An option: its help, what stands for its value, further names, what a shell offers for it."""
+    return typer.Option(*names, help=help_, metavar=metavar, autocompletion=complete, **more)
+
+
+def flag(help_: str, *names: str, **more: Any) -> Any:
+    """An option that is given or not."""
+    return typer.Option(*names, help=help_, **more)
+
+
+def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: Any) -> Any:
+    """An argument: its help, what stands for it, what a shell offers for it."""
+    return typer.Argument(help=help_, metavar=metavar, autocompletion=complete, **more)
+
+
+_ROOT = option("The store.  [env: PANDA_ROOT; default: ./panda-system-docs]", "DIR", show_default=False)
+_USER = option(
+    "Whose turns.  [env: PANDA_USER; default: default]", "ID", complete=complete_users, show_default=False
+)
+_WAIT = option(
+    "Wait this long for a lock.  [env: PANDA_WAIT_SECONDS; default: 600]", "SECONDS", show_default=False
+)
+_TRUST = flag("Let the project's files and the store's links reach out, in this run.", "--trust")
+_VERBOSE = flag("Say more on stderr.", "--verbose", "-v", count=True, show_default=False)
 _OPTIONS: Mapping[str, tuple[object, object]] = {
-    "root": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="The store.  [env: PANDA_ROOT; default: ./panda-system-docs]",
-                metavar="DIR",
-                show_default=False,
-            ),
-        ],
-        None,
-    ),
-    "user": (
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Whose turns.  [env: PANDA_USER; default: default]",
-                metavar="ID",
-                show_default=False,
-                autocompletion=complete_users,
-            ),
-        ],
-        None,
-    ),
-    "wait": (
-        Annotated[
-            float | None,
-            typer.Option(
-                help="Wait this long for a lock.  [env: PANDA_WAIT_SECONDS; default: 600]",
-                metavar="SECONDS",
-                show_default=False,
-            ),
-        ],
-        None,
-    ),
-    "trust": (
-        Annotated[
-            bool,
-            typer.Option(
-                "--trust", help="Let the project's files and the store's links reach out, in this run."
-            ),
-        ],
-        False,
-    ),
-    "json": (Annotated[bool, typer.Option("--json", help="Print one JSON object.")], False),
-    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")], False),
+    "root": (Annotated[str | None, _ROOT], None),
+    "user": (Annotated[str | None, _USER], None),
+    "wait": (Annotated[float | None, _WAIT], None),
+    "trust": (Annotated[bool, _TRUST], False),
+    "json": (Annotated[bool, flag("Print one JSON object.", "--json")], False),
+    "quiet": (Annotated[bool, flag("Nothing on stderr but errors.", "--quiet", "-q")], False),
     "verbose": (
-        Annotated[
-            int, typer.Option("--verbose", "-v", count=True, help="Say more on stderr.", show_default=False)
-        ],
+        Annotated[int, flag("Say more on stderr.", "--verbose", "-v", count=True, show_default=False)],
         0,
     ),
 }
@@ -169,9 +153,7 @@ class Surroundings:
     """What the process gives to every command; travels as the context's object."""
 
     environ: Mapping[str, str]
-    """Environment variables."""
     cwd: Path
-    """The current directory."""
 
 
 def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-import typer
-
+from panda.cli.command import argument, flag, option
 from panda.cli.contract import Document, Invocation, Reporter, Result
 from panda.cli.text import clipped, read_argument
 from panda.compression.cache import CompressionCache
@@ -43,7 +42,6 @@ def read_document(file: str, stdin: BinaryIO) -> str:
 
     Raises:
         UsageError: It is not UTF-8.
-        StoreError: It cannot be read.
     """
     return read_argument("-", stdin) if file == "-" else read_text(Path(file))
 
@@ -272,23 +270,17 @@ def _rewriter(
 
 def compress(
     invocation: Invocation,
-    file: Annotated[str, typer.Argument(help="The document; - reads standard input.", metavar="FILE|-")],
-    budget: Annotated[int, typer.Option(help="Most tokens (cl100k_base) it may have.", min=1, metavar="N")],
-    query: Annotated[
-        str | None, typer.Option(help="What the document is wanted for.", metavar="TEXT")
-    ] = None,
+    file: Annotated[str, argument("The document; - reads standard input.", "FILE|-")],
+    budget: Annotated[int, option("Most tokens (cl100k_base) it may have.", "N", min=1)],
+    query: Annotated[str | None, option("What the document is wanted for.", "TEXT")] = None,
     content_type: Annotated[
-        str | None,
-        typer.Option("--type", help=f"{', '.join(CONTENT_TYPES)}; detected if left out.", metavar="TYPE"),
+        str | None, option(f"{', '.join(CONTENT_TYPES)}; detected if left out.", "TYPE", "--type")
     ] = None,
     keep: Annotated[
-        list[str] | None,
-        typer.Option(help="Drop nothing in which this regular expression occurs.", metavar="PATTERN"),
+        list[str] | None, option("Drop nothing in which this regular expression occurs.", "PATTERN")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write there, not to stdout.", metavar="OUT")
-    ] = None,
-    explain_it: Annotated[bool, typer.Option("--explain", help="Say on stderr what was left out.")] = False,
+    out: Annotated[Path | None, option("Write there, not to stdout.", "OUT", "--out", "-o")] = None,
+    explain_it: Annotated[bool, flag("Say on stderr what was left out.", "--explain")] = False,
 ) -> Result:
     """
     Bring a document down to a number of tokens. Nothing is invented; […] marks what was left out.

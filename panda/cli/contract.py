@@ -23,13 +23,9 @@ class Reporter:
     """Writes to stderr alone. A closed stderr is nobody's problem: what is written there is lost."""
 
     stream: TextIO
-    """stderr."""
-    quiet: bool
-    """Errors only."""
-    verbosity: int
-    """How often -v was given."""
-    color: bool
-    """Whether colours may be used."""
+    quiet: bool  # errors only
+    verbosity: int  # how often -v was given
+    color: bool  # whether colours may be used
 
     def warn(self, text: str) -> None:
         """Tell of something that did not stop the command."""
@@ -60,10 +56,6 @@ class Reporter:
         """
         Show a progress bar while the block runs, on a terminal only.
 
-        Args:
-            label: What is being done.
-            total: How many things there are.
-
         Yields:
             A function to call after each thing.
         """
@@ -93,18 +85,15 @@ _NAMED = ("--user", "PANDA_USER")
 class Markdown:
     """An answer in Markdown: rendered on a terminal, the text itself when piped; no control character."""
 
-    text: str
-    """From anywhere."""
+    text: str  # from anywhere
 
 
 @dataclass(frozen=True)
 class Document:
     """A file or a part of one: rendered on a terminal, and byte for byte as it is when piped."""
 
-    content: bytes
-    """As it goes into a pipe."""
-    markdown: bool = True
-    """Whether it is Markdown; anything else is shown as it stands."""
+    content: bytes  # as it goes into a pipe
+    markdown: bool = True  # whether it is Markdown; anything else is shown as it stands
 
     @property
     def text(self) -> str:
@@ -117,17 +106,14 @@ class Table:
     """Rows for people: aligned on a terminal, tab-separated below a line of heads when piped."""
 
     columns: Sequence[str]
-    """The heads."""
-    rows: Sequence[Sequence[object]]
-    """The cells, each row as long as *columns*; None is shown as nothing."""
+    rows: Sequence[Sequence[object]]  # the cells, each row as long as *columns*; None is shown as nothing
 
 
 @dataclass(frozen=True)
 class Stream:
     """Rows that come one after the other, printed as they come, separated by tabs."""
 
-    rows: Iterable[Sequence[object]]
-    """The cells of each row; may have no end."""
+    rows: Iterable[Sequence[object]]  # the cells of each row; may have no end
 
 
 @dataclass(frozen=True)
@@ -138,10 +124,8 @@ class Result:
     """The member `data` of the `--json` object: plain JSON values; None if there is nothing to tell."""
     body: str | Markdown | Document | Table | Stream = ""
     """The answer for stdout; an empty one prints nothing."""
-    exit_code: int = 0
-    """Design §6; left at 0, the error's own code counts."""
-    error: PandaError | None = None
-    """What went wrong, when there is something to show all the same."""
+    exit_code: int = 0  # design §6; left at 0, the error's own code counts
+    error: PandaError | None = None  # what went wrong, when there is something to show all the same
 
     @property
     def code(self) -> int:
@@ -153,20 +137,14 @@ class Result:
 class Invocation:
     """One run of one command, without its own arguments."""
 
-    command: str
-    """The words of the command, e.g. "models list"."""
-    settings: Settings
-    """The settings in force."""
-    reporter: Reporter
-    """Where progress, warnings and tables of work go: stderr."""
-    environ: Mapping[str, str]
-    """Environment variables, for the API keys that models.yaml names."""
-    stdin: BinaryIO
-    """Standard input, as bytes."""
+    command: str  # the words of the command, e.g. "models list".
+    settings: Settings  # the settings in force
+    reporter: Reporter  # where progress, warnings and tables of work go: stderr
+    environ: Mapping[str, str]  # environment variables, for the API keys that models.yaml names
+    stdin: BinaryIO  # standard input, as bytes
     layers: "Layers | None" = None
     """Models that a server keeps from one run to the next; None for a command by itself."""
-    new_user: bool = False
-    """Whether the user may be one of whom nothing is saved yet."""
+    new_user: bool = False  # whether the user may be one of whom nothing is saved yet
 
     def store(self, *, new_user: bool = False) -> Layout:
         """

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from panda.cli.command import argument, option
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import UsageError
 from panda.settings import Settings
@@ -18,12 +17,9 @@ if TYPE_CHECKING:  # imported when cases are asked: help must not wait for the r
 CASES_DIR = Path("tests") / "evals"
 _SPLITS = ("test", "fit", "all")
 
-_Recipes = Annotated[
-    list[str] | None, typer.Argument(help="Recipes; without any, all that cases ask.", metavar="RECIPE…")
-]
+_Recipes = Annotated[list[str] | None, argument("Recipes; without any, all that cases ask.", "RECIPE…")]
 _Cases = Annotated[
-    Path | None,
-    typer.Option(help="File or directory of labelled cases; ./tests/evals if left out.", metavar="FILE"),
+    Path | None, option("File or directory of labelled cases; ./tests/evals if left out.", "FILE")
 ]
 
 
@@ -31,10 +27,8 @@ def eval_recipes(
     invocation: Invocation,
     recipes: _Recipes = None,
     cases: _Cases = None,
-    write: Annotated[
-        Path | None, typer.Option(help="Write the numbers and every answer here.", metavar="FILE")
-    ] = None,
-    split: Annotated[str, typer.Option(help="test, fit or all.", metavar="SPLIT")] = "test",
+    write: Annotated[Path | None, option("Write the numbers and every answer here.", "FILE")] = None,
+    split: Annotated[str, option("test, fit or all.", "SPLIT")] = "test",
 ) -> Result:
     """
     Measure the choices of recipes on labelled cases: accuracy, calibration, milliseconds a choice.
@@ -56,11 +50,7 @@ def eval_recipes(
     return Result(data, Table(COLUMNS, report_rows(report)))
 
 
-def tune_recipes(
-    invocation: Invocation,
-    recipes: _Recipes = None,
-    cases: _Cases = None,
-) -> Result:
+def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases = None) -> Result:
     """
     Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.
 
@@ -121,10 +111,6 @@ def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["
     """
     An executor without a store, for measuring recipes: nothing is logged; its models are freed at the end.
 
-    Args:
-        settings: Settings in force.
-        environ: As for build.
-
     Raises:
         ModelFileError: models.yaml is broken.
     """
@@ -136,10 +122,5 @@ def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
     with open_layers(settings, environ) as layers:
         yield RecipeExecutor(
-            book,
-            layers,
-            layers.encoder(),
-            clock=settings.clock,
-            log=lambda record: None,
-            count=count_tokens,
+            book, layers, layers.encoder(), clock=settings.clock, log=lambda record: None, count=count_tokens
         )

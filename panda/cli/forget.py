@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
-import typer
-
+from panda.cli.command import argument, flag, option
 from panda.cli.completion import complete_told
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.memory import Given, find_triple
@@ -28,17 +27,13 @@ def forget(
     invocation: Invocation,
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="A key, a node such as visit:…, or a turn's number.",
-            metavar="KEY|NODE|TURN…",
-            autocompletion=complete_told,
+        argument(
+            "A key, a node such as visit:…, or a turn's number.", "KEY|NODE|TURN…", complete=complete_told
         ),
     ] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", help="Exactly this text; - reads it from stdin.", metavar="TEXT")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the places.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    text: Annotated[str | None, option("Exactly this text; - reads it from stdin.", "TEXT", "--text")] = None,
+    dry_run: Annotated[bool, flag("Only list the places.", "--dry-run")] = False,
+    yes: Annotated[bool, flag("Do not ask.", "--yes")] = False,
 ) -> Result:
     """
     Take out of everything what was told: memory, turns, sessions, logs, indexes, cached states.

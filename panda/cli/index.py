@@ -9,9 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from panda.cli.command import excludes, requires
+from panda.cli.command import argument, excludes, flag, option, requires
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped, one_line
 from panda.documents.problems import Problem
@@ -214,9 +212,7 @@ def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, 
     Fill in all vectors that are missing, with a bar; what was kept stays when that is interrupted.
 
     Args:
-        invocation: The run of the command.
         index: The index whose rows they are of.
-        users: Whose rows.
         full: Whether these are all users, and other vectors are dropped.
     """
     started = time.monotonic()
@@ -241,12 +237,10 @@ _SUMMARY_CHARS = 100
 @requires("max_seconds", "summaries", True)
 def rebuild(
     invocation: Invocation,
-    full: Annotated[bool, typer.Option("--full", help="Start from nothing; for all users.")] = False,
-    summaries: Annotated[bool, typer.Option("--summaries", help="First write missing summaries.")] = False,
-    limit: Annotated[int | None, typer.Option(help="Most summaries.", min=1, metavar="N")] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option(help="Begin no summary after so long.", min=0, metavar="S")
-    ] = None,
+    full: Annotated[bool, flag("Start from nothing; for all users.", "--full")] = False,
+    summaries: Annotated[bool, flag("First write missing summaries.", "--summaries")] = False,
+    limit: Annotated[int | None, option("Most summaries.", "N", min=1)] = None,
+    max_seconds: Annotated[float | None, option("Begin no summary after so long.", "S", min=0)] = None,
 ) -> Result:
     """
     Bring the index in line with the files.
@@ -281,14 +275,13 @@ def rebuild(
 @excludes("batch", "query", "session", "since", "explain", "user", fix="--batch goes with -k alone")
 def search(
     invocation: Invocation,
-    query: Annotated[str | None, typer.Argument(help="What to look for.", metavar="QUERY")] = None,
-    k: Annotated[int, typer.Option("-k", help="Most results.", min=1, max=POOL, metavar="K")] = 30,
-    session: Annotated[str | None, typer.Option(help="Only turns of this session.", metavar="ID")] = None,
-    since: Annotated[str | None, typer.Option(help="Only from this time on.", metavar="DATE")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say why each was found.")] = False,
+    query: Annotated[str | None, argument("What to look for.", "QUERY")] = None,
+    k: Annotated[int, option("Most results.", "K", "-k", min=1, max=POOL)] = 30,
+    session: Annotated[str | None, option("Only turns of this session.", "ID")] = None,
+    since: Annotated[str | None, option("Only from this time on.", "DATE")] = None,
+    explain: Annotated[bool, flag("Say why each was found.", "--explain")] = False,
     batch: Annotated[
-        Path | None,
-        typer.Option(help='JSON lines {"user", "question", "at"?} instead of QUERY.', metavar="FILE.jsonl"),
+        Path | None, option('JSON lines {"user", "question", "at"?} instead of QUERY.', "FILE.jsonl")
     ] = None,
 ) -> Result:
     """

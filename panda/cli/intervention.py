@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
-
+from panda.cli.command import argument, flag, option
 from panda.cli.completion import complete_interventions, complete_open_interventions
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped
@@ -24,8 +23,7 @@ _ID_HELP = "Id of the intervention, or its beginning."
 
 
 def list_all(
-    invocation: Invocation,
-    resolved: Annotated[bool, typer.Option("--all", help="Resolved ones too.")] = False,
+    invocation: Invocation, resolved: Annotated[bool, flag("Resolved ones too.", "--all")] = False
 ) -> Result:
     """
     List the open interventions of a user, newest last.
@@ -47,8 +45,7 @@ def list_all(
 
 
 def show(
-    invocation: Invocation,
-    id_: Annotated[str, typer.Argument(help=_ID_HELP, metavar="ID", autocompletion=complete_interventions)],
+    invocation: Invocation, id_: Annotated[str, argument(_ID_HELP, "ID", complete=complete_interventions)]
 ) -> Result:
     """
     Show an intervention: what was expected, what came, and what can be done.
@@ -62,10 +59,8 @@ def show(
 
 def resolve(
     invocation: Invocation,
-    id_: Annotated[
-        str, typer.Argument(help=_ID_HELP, metavar="ID", autocompletion=complete_open_interventions)
-    ],
-    note: Annotated[str, typer.Option(help="What was done about it.", metavar="TEXT")],
+    id_: Annotated[str, argument(_ID_HELP, "ID", complete=complete_open_interventions)],
+    note: Annotated[str, option("What was done about it.", "TEXT")],
 ) -> Result:
     """
     Mark an intervention as resolved. Its turn goes on with `panda turn --resume N`.

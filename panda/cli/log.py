@@ -7,9 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from panda.cli.command import requires
+from panda.cli.command import flag, option, requires
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.cli.contract import Invocation, Result, Stream, Table
 from panda.compression.events import CompressionMetrics, sum_compressions
@@ -27,20 +25,12 @@ _COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "m
 
 def log(
     invocation: Invocation,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", help="The newest so many; 0 for all.", min=0, metavar="N")
-    ] = 20,
+    follow: Annotated[bool, flag("Go on until Ctrl-C.", "--follow", "-f")] = False,
+    lines: Annotated[int, option("The newest so many; 0 for all.", "N", "--lines", "-n", min=0)] = 20,
     recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="Only this recipe, by name or file.", metavar="NAME", autocompletion=complete_recipes
-        ),
+        str | None, option("Only this recipe, by name or file.", "NAME", complete=complete_recipes)
     ] = None,
-    turn: Annotated[
-        int | None,
-        typer.Option(help="Only this turn.", min=1, metavar="N", autocompletion=complete_turns),
-    ] = None,
+    turn: Annotated[int | None, option("Only this turn.", "N", complete=complete_turns, min=1)] = None,
 ) -> Result:
     """
     Show the recipes that ran for a user, newest last: when, how long, how many tokens.
@@ -138,13 +128,9 @@ _BAR_CHARS = 40
 @requires("plot", "by", *BY)
 def stats(
     invocation: Invocation,
-    by: Annotated[
-        str, typer.Option(help="recipe, layer, phase, day or compression.", metavar="WHAT")
-    ] = "recipe",
-    since: Annotated[
-        str | None, typer.Option(help="Only what ran from this day or time on.", metavar="TIME")
-    ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw latency and tokens as bars.")] = False,
+    by: Annotated[str, option("recipe, layer, phase, day or compression.", "WHAT")] = "recipe",
+    since: Annotated[str | None, option("Only what ran from this day or time on.", "TIME")] = None,
+    plot: Annotated[bool, flag("Draw latency and tokens as bars.", "--plot")] = False,
 ) -> Result:
     """
     Add up what the log says of a user: executions, validity, confidence against verdicts, latency, tokens.

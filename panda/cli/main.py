@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from panda import __version__
 from panda.cli.boundary import Terminated, run
-from panda.cli.command import build_command
+from panda.cli.command import build_command, flag
 from panda.settings import process_environment
 
 
@@ -24,12 +24,9 @@ from panda.settings import process_environment
 class Entry:
     """One command of the table."""
 
-    words: str
-    """What the user types, e.g. "models list"."""
-    target: str
-    """Where its function is, "module:function"."""
-    help: str
-    """One line for `panda --help`."""
+    words: str  # what the user types, e.g. "models list".
+    target: str  # where its function is, "module:function"
+    help: str  # one line for `panda --help`
 
 
 class LazyCommand(TyperCommand):
@@ -58,7 +55,6 @@ def fill_group(group: TyperGroup, entries: tuple[Entry, ...], group_help: Mappin
     Put a table's commands into a group, those of two words into groups of their own.
 
     Args:
-        group: The group of the whole program.
         entries: The commands, in the order in which --help shows them.
         group_help: First word to help line, for every first word of two.
     """
@@ -182,8 +178,7 @@ def _show_version(asked: bool) -> None:
 
 def _program(
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_show_version),
+        bool, flag("Print the version and stop.", "--version", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
     pass

@@ -67,12 +67,9 @@ _RUN = "Takes a query through all phases and gives the answer with its sources, 
 class CommandTools:
     """Tools over the commands of one user."""
 
-    invocation: Invocation
-    """The run of `panda mcp`."""
-    source: FactSource
-    """The facts of synthesize_scope."""
-    model_lock: threading.Lock
-    """Held by whoever asks a model: one at a time."""
+    invocation: Invocation  # the run of `panda mcp`
+    source: FactSource  # the facts of synthesize_scope
+    model_lock: threading.Lock  # held by whoever asks a model: one at a time
 
     def listed(self) -> Sequence[ServedTool]:
         """All tools."""
@@ -168,12 +165,7 @@ _MOST_DIGITS = 12
 
 
 class UserResources:
-    """
-    The resources of one user.
-
-    Args:
-        invocation: The run of `panda mcp`.
-    """
+    """The resources of one user."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
@@ -203,7 +195,6 @@ class UserResources:
 
         Raises:
             NotFoundError: There is none of that address.
-            StoreError: It cannot be read.
         """
         if uri == _TURNS:
             rows = list_rows(self._store(), session=None, limit=None)

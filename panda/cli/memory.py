@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
-
-from panda.cli.command import excludes
+from panda.cli.command import argument, excludes, flag, option
 from panda.cli.completion import complete_memory_keys
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped, read_argument
@@ -42,15 +40,10 @@ class Given:
     """The options of a statement as given; None where one is not."""
 
     kind: str | None = None
-    """preference or fact."""
-    scope: str | None = None
-    """local, team, company or public."""
-    entity: str | None = None
-    """Whom or what it is about."""
-    type: str | None = None
-    """Type of the value."""
-    valid_until: str | None = None
-    """The last instant at which it holds."""
+    scope: str | None = None  # local, team, company or public
+    entity: str | None = None  # whom or what it is about
+    type: str | None = None  # type of the value
+    valid_until: str | None = None  # the last instant at which it holds
 
 
 def find_triple(key: str, given: Given, user: str, where: str = "KEY") -> tuple[str, str, str]:
@@ -61,7 +54,6 @@ def find_triple(key: str, given: Given, user: str, where: str = "KEY") -> tuple[
         key: A relation, or `entity#relation`.
         given: Its scope and entity, if given.
         user: Whose memory; the entity if no other is named.
-        where: For errors.
 
     Raises:
         UsageError: A blank key or entity, one of panda's own, or no scope.
@@ -95,10 +87,7 @@ def make_statement(
     What the user says, as memory takes it.
 
     Args:
-        key: As for find_triple.
-        value: Typed.
         given: The options.
-        user: Whose memory.
         where: Line of a file, for errors; None names the option.
 
     Raises:
@@ -185,7 +174,6 @@ def read_statements(text: str, given: Given, user: str) -> list[Statement]:
         text: An object a line: key and value, and what the options of `panda memory set` are called. The
             value is a JSON value or a typed one, `{"type": "ref", "v": "…"}`.
         given: The options, for lines that do not say otherwise.
-        user: Whose memory.
 
     Raises:
         UsageError: A line that says something impossible; names it.
@@ -206,9 +194,9 @@ def _read_line(raw: Any, given: Given, user: str, where: str) -> Statement:
     if unknown:
         raise UsageError(f"unknown field {unknown[0]!r}", where=where, fix=f"fields are {', '.join(_FIELDS)}")
     options = {name: raw.get(name) or getattr(given, name) for name in _FIELDS[2:]}
-    for name, option in options.items():
-        if option is not None and not isinstance(option, str):
-            raise UsageError(f"{name} is no text: {option!r}", where=where)
+    for name, given_text in options.items():
+        if given_text is not None and not isinstance(given_text, str):
+            raise UsageError(f"{name} is no text: {given_text!r}", where=where)
     return make_statement(
         raw["key"], _json_value(raw["value"], options["type"], where), Given(**options), user, where=where
     )
@@ -346,17 +334,10 @@ def finding_row(one: Finding) -> tuple[object, ...]:
 _READER_WAIT_SECONDS = 2.0
 _AT_ONCE = 20
 
-_KindOption = Annotated[str | None, typer.Option(help="preference or fact.", metavar="KIND")]
-Scope = Annotated[str | None, typer.Option(help="local, team, company or public.", metavar="SCOPE")]
-Entity = Annotated[
-    str | None, typer.Option(help="Whom or what it is about; the user if left out.", metavar="NAME")
-]
-Key = Annotated[
-    str,
-    typer.Argument(
-        help="A key such as budget, or entity#key.", metavar="KEY", autocompletion=complete_memory_keys
-    ),
-]
+_KindOption = Annotated[str | None, option("preference or fact.", "KIND")]
+Scope = Annotated[str | None, option("local, team, company or public.", "SCOPE")]
+Entity = Annotated[str | None, option("Whom or what it is about; the user if left out.", "NAME")]
+Key = Annotated[str, argument("A key such as budget, or entity#key.", "KEY", complete=complete_memory_keys)]
 
 
 def memory_of(invocation: Invocation, store: Layout | None = None) -> Memory:
@@ -389,10 +370,7 @@ def read_memory(invocation: Invocation) -> Projection:
 
 
 def list_all(
-    invocation: Invocation,
-    kind: _KindOption = None,
-    scope: Scope = None,
-    entity: Entity = None,
+    invocation: Invocation, kind: _KindOption = None, scope: Scope = None, entity: Entity = None
 ) -> Result:
     """
     List what is remembered: values, how far they are to be believed, since when.
@@ -437,29 +415,20 @@ def set_value(
     invocation: Invocation,
     key: Annotated[
         str,
-        typer.Argument(
-            help="A key such as budget, or entity#key; - reads JSON lines from standard input.",
-            metavar="KEY|-",
-            autocompletion=complete_memory_keys,
+        argument(
+            "A key such as budget, or entity#key; - reads JSON lines from standard input.",
+            "KEY|-",
+            complete=complete_memory_keys,
         ),
     ],
-    value: Annotated[
-        list[str] | None, typer.Argument(help="The value; several make a list.", metavar="VALUE…")
-    ] = None,
+    value: Annotated[list[str] | None, argument("The value; several make a list.", "VALUE…")] = None,
     kind: _KindOption = None,
     scope: Scope = None,
     entity: Entity = None,
     type_: Annotated[
-        str | None,
-        typer.Option(
-            "--type",
-            help="string, text, number, boolean, datetime, ref, null or list.",
-            metavar="TYPE",
-        ),
+        str | None, option("string, text, number, boolean, datetime, ref, null or list.", "TYPE", "--type")
     ] = None,
-    valid_until: Annotated[
-        str | None, typer.Option(help="The last instant at which it holds.", metavar="TIME")
-    ] = None,
+    valid_until: Annotated[str | None, option("The last instant at which it holds.", "TIME")] = None,
 ) -> Result:
     """
     Remember a value. An earlier value that you gave is retracted first.
@@ -532,9 +501,9 @@ def merge(
     invocation: Invocation,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="memory.jsonl and conflicts.jsonl of another machine, or a document of facts.",
-            metavar="FILE…",
+        argument(
+            "memory.jsonl and conflicts.jsonl of another machine, or a document of facts.",
+            "FILE…",
             exists=False,
         ),
     ],
@@ -578,20 +547,12 @@ def conflicts(invocation: Invocation) -> Result:
 def resolve_conflict(
     invocation: Invocation,
     conflict: Annotated[
-        str,
-        typer.Argument(
-            help="Id of a contradiction or its beginning, or a key: all of that key.", metavar="CONFLICT"
-        ),
+        str, argument("Id of a contradiction or its beginning, or a key: all of that key.", "CONFLICT")
     ],
-    winner: Annotated[
-        str | None, typer.Option(help="Id of the fact that is right, or its beginning.", metavar="ID")
-    ] = None,
-    value: Annotated[
-        list[str] | None, typer.Option(help="What is right instead; several make a list.", metavar="V")
-    ] = None,
+    winner: Annotated[str | None, option("Id of the fact that is right, or its beginning.", "ID")] = None,
+    value: Annotated[list[str] | None, option("What is right instead; several make a list.", "V")] = None,
     type_: Annotated[
-        str | None,
-        typer.Option("--type", help="Type of the value; that of the winner if left out.", metavar="TYPE"),
+        str | None, option("Type of the value; that of the winner if left out.", "TYPE", "--type")
     ] = None,
 ) -> Result:
     """
@@ -622,9 +583,7 @@ def _value(words: Sequence[str], type_: str | None, one: Contradiction) -> FactV
 
 def lint(
     invocation: Invocation,
-    within: Annotated[
-        float, typer.Option(help="What expires within so many days is soon expiring.", min=0, metavar="DAYS")
-    ] = 7,
+    within: Annotated[float, option("What expires within so many days is soon expiring.", "DAYS", min=0)] = 7,
 ) -> Result:
     """
     Check the memory: contradictions, what has expired or soon will, what a retraction left alone, references
@@ -648,7 +607,7 @@ _COLUMNS = ("status", "key", "value", "turn", "batches", "until")
 
 def reflect(
     invocation: Invocation,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it; write nothing.")] = False,
+    dry_run: Annotated[bool, flag("Only show it; write nothing.", "--dry-run")] = False,
 ) -> Result:
     """
     Propose facts about the user from what they said in their last ten approved turns.

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated
 
-import typer
-
+from panda.cli.command import argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.cli.contract import Document, Invocation, Result, Table
 from panda.compression.tokens import count_tokens
@@ -26,10 +25,7 @@ _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "ri
 
 
 _Name = Annotated[
-    str,
-    typer.Argument(
-        help="A recipe, such as pipeline/phase1_reflection.", metavar="NAME", autocompletion=complete_recipes
-    ),
+    str, argument("A recipe, such as pipeline/phase1_reflection.", "NAME", complete=complete_recipes)
 ]
 
 
@@ -89,13 +85,7 @@ def render(
     invocation: Invocation,
     name: _Name,
     turn: Annotated[
-        int | None,
-        typer.Option(
-            help="Take the documents from this saved turn.",
-            min=1,
-            metavar="N",
-            autocompletion=complete_turns,
-        ),
+        int | None, option("Take the documents from this saved turn.", "N", complete=complete_turns, min=1)
     ] = None,
 ) -> Result:
     """
@@ -197,7 +187,7 @@ def _preview_data(recipe: Recipe, preview: Preview, turn: int | None) -> dict[st
     }
 
 
-_Hash = Annotated[str, typer.Argument(help="The beginning of a version's hash.", metavar="HASH")]
+_Hash = Annotated[str, argument("The beginning of a version's hash.", "HASH")]
 
 
 def history(invocation: Invocation, name: _Name) -> Result:
@@ -256,22 +246,15 @@ def rollback(invocation: Invocation, name: _Name, version: _Hash) -> Result:
 
 def compare(
     invocation: Invocation,
-    before: Annotated[
-        str, typer.Argument(help="NAME@HASH, or NAME for the version in force.", metavar="OLD")
-    ],
-    after: Annotated[str, typer.Argument(help="The same.", metavar="NEW")],
+    before: Annotated[str, argument("NAME@HASH, or NAME for the version in force.", "OLD")],
+    after: Annotated[str, argument("The same.", "NEW")],
     on: Annotated[
         list[str],
-        typer.Option(
-            "--on",
-            help="Turns to run: numbers, ranges, directories.",
-            metavar="SELECTION",
-            autocompletion=complete_turns,
-        ),
+        option("Turns to run: numbers, ranges, directories.", "SELECTION", "--on", complete=complete_turns),
     ],
-    workers: Annotated[int, typer.Option(help="Processes that run turns.", min=1, metavar="N")] = 1,
+    workers: Annotated[int, option("Processes that run turns.", "N", min=1)] = 1,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Let turns pass that one version could not run.")
+        bool, flag("Let turns pass that one version could not run.", "--allow-missing")
     ] = False,
 ) -> Result:
     """

@@ -32,8 +32,6 @@ def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
 
     Args:
         text: Markdown from anywhere; control characters in it are written out.
-        stream: The terminal.
-        color: Whether colours may be used.
     """
     shown = _FRONT_MATTER.sub(r"```yaml\n\1```\n", visible(text))
     return _rendered(Markdown(shown, hyperlinks=False), stream=stream, color=color)
@@ -46,10 +44,7 @@ def table_text(
     A table as it looks on a terminal.
 
     Args:
-        columns: The heads.
         rows: The cells; numbers are set to the right.
-        stream: The terminal.
-        color: Whether colours may be used.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for position, head in enumerate(columns):

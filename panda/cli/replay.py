@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from panda.cli.command import requires
+from panda.cli.command import argument, flag, option, requires
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped
@@ -34,34 +32,25 @@ def replay(
     invocation: Invocation,
     selection: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Numbers, ranges such as 813-820, or directories of turns.",
-            metavar="SELECTION…",
-            autocompletion=complete_turns,
+        argument(
+            "Numbers, ranges such as 813-820, or directories of turns.", "SELECTION…", complete=complete_turns
         ),
     ] = None,
     mode: Annotated[
         str,
-        typer.Option(
-            help="verify: judge what was saved; simulate: run with the recorded answers; rerun: run live.",
-            metavar="MODE",
+        option(
+            "verify: judge what was saved; simulate: run with the recorded answers; rerun: run live.", "MODE"
         ),
     ] = "simulate",
     session: Annotated[
-        str | None,
-        typer.Option(help="Only turns of this session.", metavar="ID", autocompletion=complete_sessions),
+        str | None, option("Only turns of this session.", "ID", complete=complete_sessions)
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only turns from this time on.", metavar="TIME")] = None,
-    status: Annotated[str | None, typer.Option(help="Only turns of this status.", metavar="STATUS")] = None,
+    since: Annotated[str | None, option("Only turns from this time on.", "TIME")] = None,
+    status: Annotated[str | None, option("Only turns of this status.", "STATUS")] = None,
     on_miss: Annotated[
-        str,
-        typer.Option(
-            help="simulate: report a call without a recording, or run it live.", metavar="report|run"
-        ),
+        str, option("simulate: report a call without a recording, or run it live.", "report|run")
     ] = "report",
-    workers: Annotated[
-        int, typer.Option(help="Processes that run turns; each loads its own models.", min=1, metavar="N")
-    ] = 1,
+    workers: Annotated[int, option("Processes that run turns; each loads its own models.", "N", min=1)] = 1,
 ) -> Result:
     """
     Judge saved turns again, or run them again, and compare every document; exit 3 if anything is found.
@@ -107,11 +96,8 @@ def run_turns(
     Run a selection of saved turns into a new run directory, telling of each that is not as it should be.
 
     Args:
-        invocation: Settings, models and stderr.
         selection: As select_turns takes it.
         store: Where the run is kept.
-        mode: verify, simulate or rerun.
-        workers: Processes.
         live: Whether simulate asks the model for what no recording answers.
         session: Only turns of this session.
         since: Only turns from this time on.
@@ -222,26 +208,22 @@ _RUN = {"metavar": "RUN", "autocompletion": complete_runs}
 def diff(
     invocation: Invocation,
     before: Annotated[
-        str, typer.Argument(help="A run's id or directory, last, or saved for the turns as saved.", **_RUN)
+        str, argument("A run's id or directory, last, or saved for the turns as saved.", **_RUN)
     ],
-    after: Annotated[str, typer.Argument(help="Another one.", **_RUN)],
-    max_flips: Annotated[int, typer.Option(help="Decisions that may flip.", min=0, metavar="N")] = 0,
-    max_answers: Annotated[int, typer.Option(help="Answers that may change.", min=0, metavar="N")] = 0,
+    after: Annotated[str, argument("Another one.", **_RUN)],
+    max_flips: Annotated[int, option("Decisions that may flip.", "N", min=0)] = 0,
+    max_answers: Annotated[int, option("Answers that may change.", "N", min=0)] = 0,
     max_tokens: Annotated[
-        float | None, typer.Option(help="Most growth of tokens.", metavar="PERCENT", show_default=False)
+        float | None, option("Most growth of tokens.", "PERCENT", show_default=False)
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(help="Most growth of seconds.", metavar="PERCENT", show_default=False)
+        float | None, option("Most growth of seconds.", "PERCENT", show_default=False)
     ] = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Let turns pass that only one run holds or has ended.")
+        bool, flag("Let turns pass that only one run holds or has ended.", "--allow-missing")
     ] = False,
-    junit: Annotated[
-        Path | None, typer.Option(help="Write JUnit XML here; makes missing folders.", metavar="FILE")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(help="Write one self-contained page; the same.", metavar="FILE")
-    ] = None,
+    junit: Annotated[Path | None, option("Write JUnit XML here; makes missing folders.", "FILE")] = None,
+    html: Annotated[Path | None, option("Write one self-contained page; the same.", "FILE")] = None,
 ) -> Result:
     """
     Compare two runs: decisions flipped, answers changed, tokens and seconds; exit 3 past what is allowed.
@@ -274,10 +256,7 @@ def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[s
     What a comparison ends with.
 
     Args:
-        found: The differences.
         regressions: What is more than was allowed, a sentence each.
-        where: The two sides, for the error.
-        runs: Their names.
     """
     rows: list[tuple[object, ...]] = [
         (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after))

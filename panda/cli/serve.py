@@ -6,9 +6,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from panda.cli.command import excludes, requires
+from panda.cli.command import excludes, flag, option, requires
 from panda.cli.contract import Invocation, Result, Stream, Table
 from panda.documents.memory_file import render_value
 from panda.memory.fact import SCOPES, Fact
@@ -28,26 +26,20 @@ def synthesize_scope(
     invocation: Invocation,
     scope: Annotated[
         str,
-        typer.Option(
-            help=f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}, matched exactly.",
-            metavar="SCOPE",
-            autocompletion=lambda: list(SCOPES),
+        option(
+            f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}, matched exactly.",
+            "SCOPE",
+            complete=lambda: list(SCOPES),
         ),
     ],
-    entity: Annotated[
-        str | None, typer.Option(help="Only this one, as user:default.", metavar="NAME")
-    ] = None,
-    relation: Annotated[str | None, typer.Option(help="Only this one, as budget.", metavar="NAME")] = None,
-    min_confidence: Annotated[
-        float | None, typer.Option(help="Leave out what is less certain, 0 to 1.", metavar="C")
-    ] = None,
+    entity: Annotated[str | None, option("Only this one, as user:default.", "NAME")] = None,
+    relation: Annotated[str | None, option("Only this one, as budget.", "NAME")] = None,
+    min_confidence: Annotated[float | None, option("Leave out what is less certain, 0 to 1.", "C")] = None,
     include_expired: Annotated[
-        bool, typer.Option("--include-expired", help="Count facts past their valid_until too.")
+        bool, flag("Count facts past their valid_until too.", "--include-expired")
     ] = False,
-    as_of: Annotated[
-        str | None, typer.Option(help="Judge by this instant what has expired.", metavar="TIME")
-    ] = None,
-    facts: Annotated[Path | None, typer.Option(help=FACTS_HELP, metavar="FILE.json")] = None,
+    as_of: Annotated[str | None, option("Judge by this instant what has expired.", "TIME")] = None,
+    facts: Annotated[Path | None, option(FACTS_HELP, "FILE.json")] = None,
 ) -> Result:
     """
     Show what is known now within a scope: for each entity and relation the most credible value, and where
@@ -69,7 +61,6 @@ def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
     Where the facts come from.
 
     Args:
-        invocation: The run of a command.
         facts: The file that `--facts` names; None for the memory of the user.
 
     Raises:
@@ -109,11 +100,9 @@ HOST_HELP = "Name or address to listen on; other than this machine's own only wi
 @excludes("facts", "user", fix="leave it out: the facts are those of the file")
 def serve(
     invocation: Invocation,
-    host: Annotated[str, typer.Option(help=HOST_HELP, metavar="HOST")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="Port to listen on; 0 for any free one.", min=0, max=65535, metavar="N")
-    ] = 8765,
-    facts: Annotated[Path | None, typer.Option(help=FACTS_HELP, metavar="FILE.json")] = None,
+    host: Annotated[str, option(HOST_HELP, "HOST")] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen on; 0 for any free one.", "N", min=0, max=65535)] = 8765,
+    facts: Annotated[Path | None, option(FACTS_HELP, "FILE.json")] = None,
 ) -> Result:
     """
     Answer POST /v1/synthesis and GET /healthz over HTTP until Ctrl-C; the address goes to stdout.
@@ -151,12 +140,10 @@ _STOP_SECONDS = 2  # clients keep a stream open, which would never end by itself
 @requires("port", "http", True)
 def mcp(
     invocation: Invocation,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not on stdin and stdout.")] = False,
-    host: Annotated[str, typer.Option(help=f"With --http. {HOST_HELP}", metavar="HOST")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="With --http; 0 for any free one.", min=0, max=65535, metavar="N")
-    ] = 8766,
-    facts: Annotated[Path | None, typer.Option(help=FACTS_HELP, metavar="FILE.json")] = None,
+    http: Annotated[bool, flag("Serve over HTTP, not on stdin and stdout.", "--http")] = False,
+    host: Annotated[str, option(f"With --http. {HOST_HELP}", "HOST")] = "127.0.0.1",
+    port: Annotated[int, option("With --http; 0 for any free one.", "N", min=0, max=65535)] = 8766,
+    facts: Annotated[Path | None, option(FACTS_HELP, "FILE.json")] = None,
 ) -> Result:
     """
     Serve tools and resources over the Model Context Protocol: synthesize_scope, search_turns, gather_context,

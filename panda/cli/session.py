@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
+from panda.cli.command import argument, flag
 from panda.cli.completion import complete_sessions
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped
@@ -30,9 +29,7 @@ from panda.storage.names import check_id
 
 _ABOUT_CHARS = 60
 _COLUMNS = ("session", "turns", "head", "last active", "status", "about")
-_Session = Annotated[
-    str, typer.Argument(help="Session id.", metavar="SESSION", autocompletion=complete_sessions)
-]
+_Session = Annotated[str, argument("Session id.", "SESSION", complete=complete_sessions)]
 
 
 def list_all(invocation: Invocation) -> Result:
@@ -84,7 +81,7 @@ def show(invocation: Invocation, session: _Session) -> Result:
 def close(
     invocation: Invocation,
     session: _Session,
-    reopen: Annotated[bool, typer.Option("--reopen", help="Open it again.")] = False,
+    reopen: Annotated[bool, flag("Open it again.", "--reopen")] = False,
 ) -> Result:
     """
     Close a session: no turn can be asked in it any more, until it is opened again.
@@ -111,8 +108,7 @@ def close(
 def verify(
     invocation: Invocation,
     session: Annotated[
-        str | None,
-        typer.Argument(help="Session id; none: all.", metavar="SESSION", autocompletion=complete_sessions),
+        str | None, argument("Session id; none: all.", "SESSION", complete=complete_sessions)
     ] = None,
 ) -> Result:
     """

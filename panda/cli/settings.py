@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from panda.cli.command import flag
 from panda.cli.contract import Invocation, Result, Table
 from panda.documents.times import render_time
 from panda.errors import UsageError
@@ -60,8 +59,8 @@ def _cell(value: object) -> object:
 
 def trust(
     invocation: Invocation,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be trusted.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Trust nothing here any more.")] = False,
+    dry_run: Annotated[bool, flag("Only show what would be trusted.", "--dry-run")] = False,
+    revoke: Annotated[bool, flag("Trust nothing here any more.", "--revoke")] = False,
 ) -> Result:
     """
     Let this project's panda.toml and models.yaml, and the links of its store, reach out as they do now.

@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from panda.cli.command import argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.contract import Invocation, Result
 from panda.cli.index import fill_imported
@@ -30,7 +29,7 @@ from panda.trust import fix_of, guard_links, is_trusted, require_trust, untruste
 
 def init(
     invocation: Invocation,
-    demo: Annotated[bool, typer.Option("--demo", help="Add the user demo and its turns.")] = False,
+    demo: Annotated[bool, flag("Add the user demo and its turns.", "--demo")] = False,
 ) -> Result:
     """
     Create a store.
@@ -51,8 +50,7 @@ def init(
 
 
 def import_file(
-    invocation: Invocation,
-    file: Annotated[str, typer.Argument(help="JSON lines; - for stdin.", metavar="FILE.jsonl")],
+    invocation: Invocation, file: Annotated[str, argument("JSON lines; - for stdin.", "FILE.jsonl")]
 ) -> Result:
     """
     Save turns from a file of JSON lines.
@@ -79,10 +77,10 @@ def validate(
     invocation: Invocation,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="A store, turn (also by its number), directory or file; none: everything in force.",
-            metavar="PATH|TURN",
-            autocompletion=complete_turns,
+        argument(
+            "A store, turn (also by its number), directory or file; none: everything in force.",
+            "PATH|TURN",
+            complete=complete_turns,
         ),
     ] = None,
 ) -> Result:

@@ -61,7 +61,6 @@ def render_json(
         exit_code: Of the process; `ok` says whether it is 0.
         command: The words of the command; None if none was recognised.
         data: What the command found; None if it did not get that far.
-        error: What went wrong.
 
     Source:
         Design §6.

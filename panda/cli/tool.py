@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-import typer
-
+from panda.cli.command import argument, flag, option
 from panda.cli.completion import complete_tools
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError, UsageError
@@ -38,10 +37,10 @@ def list_tools(invocation: Invocation) -> Result:
 
 def run(
     invocation: Invocation,
-    name: Annotated[str, typer.Argument(help="A tool.", metavar="NAME", autocompletion=complete_tools)],
-    args: Annotated[str, typer.Option(help="Its arguments, a JSON object.", metavar="JSON")] = "{}",
-    query: Annotated[str, typer.Option(help="What a user would have said.", metavar="TEXT")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what a file would become.")] = False,
+    name: Annotated[str, argument("A tool.", "NAME", complete=complete_tools)],
+    args: Annotated[str, option("Its arguments, a JSON object.", "JSON")] = "{}",
+    query: Annotated[str, option("What a user would have said.", "TEXT")] = "",
+    dry_run: Annotated[bool, flag("Only show what a file would become.", "--dry-run")] = False,
 ) -> Result:
     """
     Run one tool by hand, outside of any turn.

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-import typer
-
-from panda.cli.command import excludes
+from panda.cli.command import argument, excludes, flag, option
 from panda.cli.completion import (
     complete_sessions,
     complete_turns,
@@ -44,28 +42,19 @@ _RESUMED = "leave it out: a turn that goes on has its own"
 @excludes("resume", "query", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
 def turn(
     invocation: Invocation,
-    query: Annotated[
-        str | None, typer.Argument(help="The query; - reads it from standard input.", metavar="QUERY|-")
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option(help="Session of the turn.", metavar="ID", autocompletion=complete_sessions)
-    ] = None,
-    mode: Annotated[str, typer.Option(help="chat, or code to work on the project.", metavar="MODE")] = "chat",
-    seed: Annotated[int | None, typer.Option(help="Seed of every model call.", metavar="N")] = None,
+    query: Annotated[str | None, argument("The query; - reads it from standard input.", "QUERY|-")] = None,
+    session: Annotated[str | None, option("Session of the turn.", "ID", complete=complete_sessions)] = None,
+    mode: Annotated[str, option("chat, or code to work on the project.", "MODE")] = "chat",
+    seed: Annotated[int | None, option("Seed of every model call.", "N")] = None,
     resume: Annotated[
         int | None,
-        typer.Option(
-            help="Go on with a turn that stopped.",
-            min=1,
-            metavar="TURN",
-            autocompletion=complete_unfinished_turns,
-        ),
+        option("Go on with a turn that stopped.", "TURN", complete=complete_unfinished_turns, min=1),
     ] = None,
     image: Annotated[
-        Path | None, typer.Option(help="An image that the layer EYES describes: PNG or JPEG.", metavar="FILE")
+        Path | None, option("An image that the layer EYES describes: PNG or JPEG.", "FILE")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what would be done; in code mode, show the diff.")
+        bool, flag("Only tell what would be done; in code mode, show the diff.", "--dry-run")
     ] = False,
 ) -> Result:
     """
@@ -223,24 +212,16 @@ def gather(
     invocation: Invocation,
     turn: Annotated[
         int | None,
-        typer.Argument(
-            help="A turn whose context is not gathered yet.",
-            min=1,
-            metavar="TURN",
-            autocompletion=complete_ungathered_turns,
+        argument(
+            "A turn whose context is not gathered yet.", "TURN", complete=complete_ungathered_turns, min=1
         ),
     ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="Begin a new turn with this query; - reads it.", metavar="TEXT|-")
-    ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print the retrieval plan and stop.")] = False,
-    draft: Annotated[bool, typer.Option("--draft", help="Print §2 without committing it.")] = False,
-    session: Annotated[
-        str | None,
-        typer.Option(help="Session of a new turn.", metavar="ID", autocompletion=complete_sessions),
-    ] = None,
-    mode: Annotated[str, typer.Option(help="chat or code, for a new turn.", metavar="MODE")] = "chat",
-    seed: Annotated[int | None, typer.Option(help="Seed of every model call.", metavar="N")] = None,
+    query: Annotated[str | None, option("Begin a new turn with this query; - reads it.", "TEXT|-")] = None,
+    plan: Annotated[bool, flag("Print the retrieval plan and stop.", "--plan")] = False,
+    draft: Annotated[bool, flag("Print §2 without committing it.", "--draft")] = False,
+    session: Annotated[str | None, option("Session of a new turn.", "ID", complete=complete_sessions)] = None,
+    mode: Annotated[str, option("chat or code, for a new turn.", "MODE")] = "chat",
+    seed: Annotated[int | None, option("Seed of every model call.", "N")] = None,
 ) -> Result:
     """
     Gather the context of a turn and stop; `panda turn --resume TURN` goes on.
@@ -330,10 +311,8 @@ _QUERY_CHARS = 60
 
 def list_turns(
     invocation: Invocation,
-    session: Annotated[
-        str | None, typer.Option(help="Only this session.", metavar="ID", autocompletion=complete_sessions)
-    ] = None,
-    limit: Annotated[int, typer.Option(help="The newest so many; 0 for all.", min=0)] = 20,
+    session: Annotated[str | None, option("Only this session.", "ID", complete=complete_sessions)] = None,
+    limit: Annotated[int, option("The newest so many; 0 for all.", min=0)] = 20,
 ) -> Result:
     """
     List the saved turns of a user, newest last.
@@ -360,17 +339,11 @@ def list_turns(
 
 def show(
     invocation: Invocation,
-    turn: Annotated[
-        int,
-        typer.Argument(help="Number of the turn.", min=1, metavar="TURN", autocompletion=complete_turns),
-    ],
+    turn: Annotated[int, argument("Number of the turn.", "TURN", complete=complete_turns, min=1)],
     section: Annotated[
-        int | None,
-        typer.Option(help="Only this section of context.md.", min=0, max=len(SECTIONS) - 1, metavar="N"),
+        int | None, option("Only this section of context.md.", "N", min=0, max=len(SECTIONS) - 1)
     ] = None,
-    file: Annotated[
-        str, typer.Option(help="Another file of the turn, e.g. response.md.", metavar="NAME")
-    ] = CONTEXT_MD,
+    file: Annotated[str, option("Another file of the turn, e.g. response.md.", "NAME")] = CONTEXT_MD,
 ) -> Result:
     """
     Show a turn: rendered on a terminal, exactly as it is on disk when piped.

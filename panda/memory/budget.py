@@ -30,14 +30,10 @@ _SUMMARY_TYPE = "default"
 class LoadedDocument:
     """One node with the lines of it that may be shown."""
 
-    node: Node
-    """As loaded, expired and cut lines included."""
-    items: tuple[Item, ...]
-    """Lines in their order: not expired, no questions, within budget."""
-    tokens: int
-    """Budget tokens of all lines that could be shown."""
-    kept_tokens: int
-    """Budget tokens of those that are."""
+    node: Node  # as loaded, expired and cut lines included
+    items: tuple[Item, ...]  # lines in their order: not expired, no questions, within budget
+    tokens: int  # budget tokens of all lines that could be shown
+    kept_tokens: int  # budget tokens of those that are
 
     @property
     def is_cut(self) -> bool:
@@ -51,7 +47,6 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     and what a turn quoted that states nothing itself.
 
     Args:
-        reader: Loads them.
         node_ids: Ids of nodes that must exist.
 
     Returns:

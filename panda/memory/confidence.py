@@ -35,10 +35,8 @@ TURN_STARTS: dict[str, float] = {"approved": 0.90, "imported": 0.70, "clarify": 
 class Decay:
     """How one type of content fades."""
 
-    per_day: float
-    """Rate of the exponential, per day."""
-    floor: float
-    """Value that is approached but not passed."""
+    per_day: float  # rate of the exponential, per day
+    floor: float  # value that is approached but not passed
 
 
 DECAYS: dict[str, Decay] = {

@@ -20,14 +20,10 @@ _ID_DIGITS = 12
 class Contradiction:
     """Two facts that compete for one scope, entity and relation and say different things."""
 
-    conflict_id: str
-    """The same on every machine that has both facts."""
-    triple: Triple
-    """Scope, entity, relation."""
-    winner: Assertion
-    """What holds as long as nobody settles it."""
-    rival: Assertion
-    """What contradicts it."""
+    conflict_id: str  # the same on every machine that has both facts
+    triple: Triple  # scope, entity, relation
+    winner: Assertion  # what holds as long as nobody settles it
+    rival: Assertion  # what contradicts it
 
 
 def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
@@ -35,7 +31,6 @@ def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
     All contradictions that stand, those of one triple together, the strongest rival first.
 
     Args:
-        log: The user's log.
         now: The instant that expiry is judged by.
     """
     return [one for triple in log.triples() for one in _of_triple(log, triple, now)]

@@ -69,24 +69,15 @@ _REQUIRED = ("id", "entity", "relation", "value", "source", "confidence", "scope
 class Fact:
     """Somebody said something at some time; never changed, only added to."""
 
-    id: str
-    """Unique among the facts."""
-    entity: str
-    """Normalised."""
-    relation: str
-    """Case-sensitive, never changed."""
+    id: str  # unique among the facts
+    entity: str  # normalised
+    relation: str  # case-sensitive, never changed
     value: FactValue
-    """What is said."""
     source: str | None
-    """Who says so."""
-    confidence: float
-    """0 to 1; 0 is a retraction."""
-    scope: str
-    """One of SCOPES."""
-    hlc: str | None
-    """Hybrid clock reading as written; None sorts lowest."""
-    valid_until: datetime | None
-    """The last instant at which it holds; None for ever."""
+    confidence: float  # 0 to 1; 0 is a retraction
+    scope: str  # one of SCOPES
+    hlc: str | None  # hybrid clock reading as written; None sorts lowest
+    valid_until: datetime | None  # the last instant at which it holds; None for ever
     reading: tuple[int, int] = field(init=False, compare=False, repr=False)
     """The clock reading as two integers."""
 
@@ -103,16 +94,11 @@ class Fact:
 class Conflict:
     """A record that two facts contradict each other, and how that was settled."""
 
-    conflict_id: str
-    """Unique among the conflicts."""
-    fact_a: str
-    """Id of a fact."""
-    fact_b: str
-    """Id of the other."""
-    status: str
-    """`resolved` if it is settled; anything else counts as open."""
-    resolution_fact: str | None
-    """Id of the fact that settles it; None if it is open."""
+    conflict_id: str  # unique among the conflicts
+    fact_a: str  # id of a fact
+    fact_b: str  # id of the other
+    status: str  # `resolved` if it is settled; anything else counts as open
+    resolution_fact: str | None  # id of the fact that settles it; None if it is open
 
     def to_json(self) -> dict[str, object]:
         """As a line of conflicts.jsonl."""
@@ -126,7 +112,6 @@ def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
     Args:
         raw: An object with the fields of Fact; `hlc` and `valid_until` may be missing, other keys
             are ignored.
-        where: File, with line, for errors.
         key: Where in the file the fact stands, as "facts[3].", for errors.
 
     Raises:
@@ -180,7 +165,6 @@ def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:
 
     Args:
         raw: An object with the fields of Conflict; other keys are ignored.
-        where: As for parse_fact.
         key: As for parse_fact, "conflicts[0].".
 
     Raises:
@@ -211,7 +195,6 @@ def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conf
     Args:
         raw: The document; `conflicts` may be missing, other keys are ignored. Its list of facts is emptied
             while it is read, so that a large one is not held twice.
-        where: File, for errors.
 
     Raises:
         FileFormatError: Not such a document; names the element and its key.
@@ -239,7 +222,6 @@ def check_ids(facts: Iterable[tuple[Fact, str]], *, where: str) -> None:
 
     Args:
         facts: Each fact with its place, as "facts[3].".
-        where: File, for the error.
     """
     known: dict[str, Fact] = {}
     for fact, key in facts:
@@ -267,7 +249,6 @@ def read_share(value: object, what: str) -> float:
     A number from 0 to 1.
 
     Args:
-        value: From JSON.
         what: Its name, for the error.
 
     Raises:
@@ -306,16 +287,11 @@ _OWN_SOURCES = frozenset({"turn", "user", "file"})
 class Assertion:
     """One line of memory.jsonl; confidence 0 retracts what was said before of the same thing."""
 
-    fact: Fact
-    """What is said, by whom, in which scope."""
-    kind: SaidKind
-    """Which file shows it."""
-    source_turn: int | None
-    """Turn in which it was said."""
-    asserted_at: datetime
-    """Instant of writing."""
-    content_type: str | None
-    """How it ages."""
+    fact: Fact  # what is said, by whom, in which scope
+    kind: SaidKind  # which file shows it
+    source_turn: int | None  # turn in which it was said
+    asserted_at: datetime  # instant of writing
+    content_type: str | None  # how it ages
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -362,7 +338,6 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
     Args:
         raw: A line of memory.jsonl. What only panda adds to a fact may be missing: kind, source_turn,
             asserted_at (then it is the time of the clock reading) and content_type.
-        where: File with line, for errors.
 
     Raises:
         FileFormatError: It is no assertion; names the key.
@@ -400,28 +375,18 @@ def _line_error(message: str, where: str, key: str) -> FileFormatError:
 class Statement:
     """What is to be asserted, before it has an id and a clock reading."""
 
-    kind: SaidKind
-    """Which file shows it."""
-    entity: str
-    """Normalised."""
+    kind: SaidKind  # which file shows it
+    entity: str  # normalised
     relation: str
-    """Key."""
     value: FactValue
-    """What is said."""
-    source: str
-    """Who says so, as "turn:812", "user:ann" or "file:preferences.md"."""
-    confidence: float
-    """0 retracts."""
-    scope: str = "local"
-    """local, team, company or public."""
-    valid_until: datetime | None = None
-    """The last instant at which it holds; None for ever."""
-    source_turn: int | None = None
-    """Turn in which it was said."""
+    source: str  # who says so, as "turn:812", "user:ann" or "file:preferences.md"
+    confidence: float  # 0 retracts
+    scope: str = "local"  # local, team, company or public
+    valid_until: datetime | None = None  # the last instant at which it holds; None for ever
+    source_turn: int | None = None  # turn in which it was said
     asserted_at: datetime | None = None
     """When it was said, if that is known to be another time than that of writing."""
-    content_type: str | None = None
-    """How it ages; None as its kind does."""
+    content_type: str | None = None  # how it ages; None as its kind does
 
     @property
     def triple(self) -> tuple[str, str, str]:

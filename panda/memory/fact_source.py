@@ -19,7 +19,6 @@ def read_facts_file(path: Path) -> Scoped:
     The facts and conflicts of a JSON file `{"facts": […], "conflicts": […]}`; a pipe will do.
 
     Raises:
-        StoreError: It cannot be read.
         FileFormatError: It is not such a file; names the element and its key.
     """
     return parse_scope_facts(parse_json(read_text(path, pipe=True), where=str(path)), where=str(path))
@@ -30,7 +29,6 @@ class FactSource:
     Facts that many requests share.
 
     Args:
-        read: Reads them.
         paths: The files that it reads; what they hold is kept until one of them changes.
     """
 
@@ -45,7 +43,6 @@ class FactSource:
         The facts and conflicts as they are now.
 
         Raises:
-            StoreError: They cannot be read.
             FileFormatError: They are not what they must be.
         """
         with self._lock:

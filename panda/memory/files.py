@@ -28,14 +28,10 @@ _LEAST = 0.01
 class Standing:
     """What the log says of one key."""
 
-    triple: tuple[str, str, str]
-    """Scope, entity, relation."""
-    live: tuple[Assertion, ...]
-    """What competes now, the winner first; empty if nothing lives."""
-    past: tuple[Assertion, ...]
-    """The same with what has expired."""
-    said: Sequence[Assertion]
-    """All that was ever said of it."""
+    triple: tuple[str, str, str]  # scope, entity, relation
+    live: tuple[Assertion, ...]  # what competes now, the winner first; empty if nothing lives
+    past: tuple[Assertion, ...]  # the same with what has expired
+    said: Sequence[Assertion]  # all that was ever said of it
 
     @property
     def winner(self) -> Assertion | None:
@@ -57,15 +53,10 @@ class Comparison:
     """One key of one memory file, compared with the log."""
 
     kind: Kind
-    """Which file."""
-    key: str
-    """The key as the log has it."""
-    entry: MemoryEntry | None
-    """What the file says; None if it does not have the key."""
-    standing: Standing | None
-    """What the log says; None if it never spoke of it."""
-    verdict: Verdict
-    """What follows."""
+    key: str  # the key as the log has it
+    entry: MemoryEntry | None  # what the file says; None if it does not have the key
+    standing: Standing | None  # what the log says; None if it never spoke of it
+    verdict: Verdict  # what follows
 
     @property
     def is_relabelled(self) -> bool:
@@ -99,7 +90,6 @@ def compare(
     What became of each key of a memory file.
 
     Args:
-        kind: Which file.
         entries: What it says, by key as the log has it; None if there is no file, which is not to say that
             all was deleted.
         standings: What the log says, by key, of all keys that this file shows.
@@ -174,10 +164,8 @@ _NO_FILE = "none"
 class Shown:
     """A mark: up to where the memory files showed the log, and what they were."""
 
-    extent: Extent
-    """How much of log and conflict records they showed."""
-    digests: Mapping[str, str]
-    """Kind to a digest of its file."""
+    extent: Extent  # how much of log and conflict records they showed
+    digests: Mapping[str, str]  # kind to a digest of its file
 
     def to_json(self) -> dict[str, object]:
         """As memory.shown.json holds it."""
@@ -189,13 +177,7 @@ class Shown:
 
 
 class Projection:
-    """
-    Log and memory files of one user, read together; nothing is written.
-
-    Args:
-        layout: Where the store is.
-        user: Whose memory.
-    """
+    """Log and memory files of one user, read together; nothing is written."""
 
     def __init__(self, layout: Layout, user: str) -> None:
         self.user = user
@@ -216,7 +198,6 @@ class Projection:
         other order, so what looks unshown can be shown already, but never the other way round.
 
         Raises:
-            StoreError: A file cannot be read.
             FileFormatError: The log is corrupt, or a memory file is not UTF-8.
         """
         self.mark = self._read_mark()

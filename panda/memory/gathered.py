@@ -30,42 +30,30 @@ _HOURS_A_DAY = 24
 class GatheredItem:
     """One line of §2."""
 
-    text: str
-    """The line; what it claims stands in its nodes."""
-    node_ids: tuple[str, ...]
-    """Nodes it comes from; empty for what the query itself says."""
+    text: str  # the line; what it claims stands in its nodes
+    node_ids: tuple[str, ...]  # nodes it comes from; empty for what the query itself says
 
 
 @dataclass(frozen=True)
 class DraftSection:
     """What 2.2 wants in one part of §2."""
 
-    title: str
-    """As drafted; whether it is a canonical one is checked later."""
+    title: str  # as drafted; whether it is a canonical one is checked later
     items: tuple[GatheredItem, ...]
-    """Its lines."""
-    confidence_avg: float | None = None
-    """What the draft claims; code computes its own."""
+    confidence_avg: float | None = None  # what the draft claims; code computes its own
 
 
 @dataclass(frozen=True)
 class GatheredSection:
     """One titled part of §2."""
 
-    title: str
-    """One of TITLES, or Constraints."""
-    source_type: str | tuple[str, ...]
-    """Kind of its nodes; several only for Constraints."""
+    title: str  # one of TITLES, or Constraints
+    source_type: str | tuple[str, ...]  # kind of its nodes; several only for Constraints
     items: tuple[GatheredItem, ...]
-    """Its lines."""
-    confidence_avg: float | None
-    """Mean confidence of its nodes, newer ones counting more; None without nodes."""
-    node_ids: tuple[str, ...]
-    """All nodes, each once; a line's [n] counts in this list from 1."""
-    provenance: tuple[str, ...]
-    """Where they are, in the order of node_ids; for the query "§0.raw_query"."""
-    source: Literal["always_include"] | None = None
-    """Set when a rule and not a choice put it here."""
+    confidence_avg: float | None  # mean confidence of its nodes, newer ones counting more; None without nodes
+    node_ids: tuple[str, ...]  # all nodes, each once; a line's [n] counts in this list from 1
+    provenance: tuple[str, ...]  # where they are, in the order of node_ids; for the query "§0.raw_query"
+    source: Literal["always_include"] | None = None  # set when a rule and not a choice put it here
 
 
 def draft_of_lines(lines: Sequence[tuple[Node, Item]]) -> list[DraftSection]:
@@ -199,7 +187,6 @@ def render_gathered(
     §2 as it stands in context.md: a title, a `_meta` block and the lines of each part.
 
     Args:
-        sections: The parts.
         nodes: The loaded nodes, for the age of what was found on the web; None shows none.
         now: The instant that ages are counted to.
     """
@@ -228,7 +215,6 @@ def render_line(
     A line of §2 as it stands in context.md: with the marks of its nodes, the turn's number, the page's age.
 
     Args:
-        item: The line.
         section: Its part; a mark counts in its nodes from 1.
         nodes: The loaded nodes.
         now: The instant that ages are counted to; None shows none.
@@ -244,10 +230,6 @@ def render_line(
 def freshness(node: Node, now: datetime) -> str:
     """
     How old research or a visited page is, and whether it should be fetched again; "" for other nodes.
-
-    Args:
-        node: A loaded node.
-        now: The present.
 
     Source:
         S1 §10 "Freshness check"; S0 §5.2.
@@ -306,16 +288,11 @@ _WITHOUT_NODES = {"Source References", "Context Assessment"}
 class ReadSection:
     """One titled part of §2 as it stands on disk."""
 
-    section: GatheredSection
-    """As values, titles and types in S0's names."""
-    is_old: bool
-    """Whether it is of S1's form, which names no nodes."""
-    lines: tuple[str, ...]
-    """The lines as they stand there, in the order of the section's items."""
-    is_cut: bool
-    """Whether something was cut from its lines."""
-    faults: tuple[str, ...]
-    """What of `_meta` has an impossible form."""
+    section: GatheredSection  # as values, titles and types in S0's names
+    is_old: bool  # whether it is of S1's form, which names no nodes
+    lines: tuple[str, ...]  # the lines as they stand there, in the order of the section's items
+    is_cut: bool  # whether something was cut from its lines
+    faults: tuple[str, ...]  # what of `_meta` has an impossible form
 
 
 @dataclass

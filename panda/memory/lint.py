@@ -19,16 +19,11 @@ Rule = Literal["contradiction", "expired", "expiring", "orphaned", "dangling"]
 class Finding:
     """One thing that a person should look at."""
 
-    rule: Rule
-    """What kind of thing."""
-    scope: str
-    """Scope of the fact; "" for a conflict record."""
-    key: str
-    """Key of the fact, or id of the record."""
-    facts: tuple[str, ...]
-    """Ids of the facts concerned."""
+    rule: Rule  # what kind of thing
+    scope: str  # scope of the fact; "" for a conflict record
+    key: str  # key of the fact, or id of the record
+    facts: tuple[str, ...]  # ids of the facts concerned
     message: str
-    """One line."""
 
 
 def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float) -> list[Finding]:
@@ -37,9 +32,7 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
     to nothing.
 
     Args:
-        log: The user's log.
         user: Whose it is.
-        now: The present.
         within_days: What expires within so many days from now is soon expiring.
 
     Returns:

@@ -20,10 +20,8 @@ Triple = tuple[str, str, str]
 class Extent:
     """How much of both files: what was there at some moment."""
 
-    assertions: int
-    """Bytes of memory.jsonl."""
-    conflicts: int
-    """Bytes of conflicts.jsonl."""
+    assertions: int  # bytes of memory.jsonl
+    conflicts: int  # bytes of conflicts.jsonl
 
 
 @dataclass
@@ -47,13 +45,7 @@ class _Records:
 
 
 class MemoryLog:
-    """
-    What one user's log says. `refresh` reads what was added; nothing is written.
-
-    Args:
-        layout: Where the store is.
-        user: Whose memory.
-    """
+    """What one user's log says. `refresh` reads what was added; nothing is written."""
 
     def __init__(self, layout: Layout, user: str) -> None:
         self._paths = (layout.memory_log(user), layout.conflicts_log(user))
@@ -69,7 +61,6 @@ class MemoryLog:
         Take in what was added since the last call.
 
         Raises:
-            StoreError: A file cannot be read.
             FileFormatError: A line is no assertion or conflict record, or an id is taken; names the line.
         """
         try:
@@ -176,7 +167,6 @@ class MemoryLog:
         What competes for one scope, entity and relation.
 
         Args:
-            triple: Scope, entity, relation.
             now: The instant that expiry is judged by.
             include_expired: Whether what has expired competes too.
             more: Assertions that are about to be added.

@@ -35,10 +35,6 @@ class Memory:
     edited by hand since, and either happens as a whole or not at all.
 
     Args:
-        layout: Where the store is.
-        user: Whose memory.
-        clock: Gives the instant of writing.
-        wait_seconds: How long to wait for the lock.
         on_wait: Told once who holds it, if waiting is needed.
     """
 
@@ -67,7 +63,6 @@ class Memory:
         Raises:
             LockHeldError: Another process kept the lock.
             FileFormatError: The log or a memory file is corrupt.
-            StoreError: A file cannot be read or written.
         """
         with held_lock(
             self._layout.memory_lock(self.user),
@@ -105,7 +100,6 @@ class Memory:
 
         Raises:
             FileFormatError: A memory file cannot be changed; nothing was written.
-            StoreError: A file cannot be written.
 
         Source:
             Scope synthesis, "Contradiction".
@@ -179,7 +173,6 @@ class Memory:
 
         Args:
             new: Assertions, in order.
-            settled: Conflict records.
             also: Keys whose lines must be looked at besides.
 
         Raises:
@@ -227,7 +220,6 @@ class Memory:
 
         Raises:
             FileFormatError: The log or a memory file is corrupt.
-            StoreError: A file cannot be read.
         """
         self._state.refresh()
         return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
@@ -305,11 +297,7 @@ def apply_staged(
     Write staged values of a turn to the user's log and memory files.
 
     Args:
-        layout: Where the store is.
-        user: Whose memory.
         staged: What the turn staged.
-        clock: Gives the instant of writing.
-        wait_seconds: How long to wait for the user's memory lock.
 
     Returns:
         What was appended: for each value a retraction of the user's own earlier, different one, if there is
@@ -319,7 +307,6 @@ def apply_staged(
     Raises:
         LockHeldError: Another process kept the lock.
         FileFormatError: The log or a memory file is corrupt; nothing was written.
-        StoreError: A file cannot be written.
 
     Source:
         Design §3, S2 "Contradiction".
@@ -337,18 +324,11 @@ def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) 
     Make assertions of what a user edited by hand, before a turn begins. What is corrupt is left for the phase
     that reads it to tell.
 
-    Args:
-        layout: Where the store is.
-        user: Whose memory.
-        clock: Gives the instant of writing.
-        wait_seconds: How long to wait for the user's memory lock.
-
     Returns:
         The memory as it is then, while the lock was held; None if it is corrupt.
 
     Raises:
         LockHeldError: Another process kept the lock.
-        StoreError: A file cannot be written.
     """
     memory = Projection(layout, user)
     if not layout.user(user).is_dir():
@@ -367,7 +347,6 @@ def listed(values: Value | None, staged: Value, action: Action) -> Value:
     Args:
         values: What holds: a list, one value, or None for nothing.
         staged: What is added or removed.
-        action: adds or removes.
 
     >>> listed(("nuts",), ("Nuts", "kiwi"), "adds"), listed("nuts", ("nuts",), "removes")
     (('nuts', 'kiwi'), ())
@@ -416,35 +395,20 @@ class Remembered:
     """One key and what holds of it."""
 
     kind: Kind
-    """preference or fact."""
-    scope: str
-    """local, team, company or public."""
-    entity: str
-    """Normalised."""
-    relation: str
-    """As written."""
-    key: str
-    """As the memory file has it."""
-    value: FactValue
-    """What holds."""
-    start: float | None
-    """Confidence when it was said; None if a memory file gives none."""
-    content_type: str
-    """How it ages."""
-    at: datetime | None
-    """When it was said; None if unknown."""
+    scope: str  # local, team, company or public
+    entity: str  # normalised
+    relation: str  # as written
+    key: str  # as the memory file has it
+    value: FactValue  # what holds
+    start: float | None  # confidence when it was said; None if a memory file gives none
+    content_type: str  # how it ages
+    at: datetime | None  # when it was said; None if unknown
     source: str | None
-    """Who says so."""
-    source_turn: int | None
-    """Turn in which it was said."""
-    expired: bool
-    """Whether it held until some instant that is past."""
-    fact: Fact | None
-    """The fact in the log; None if it is typed by hand and not taken in yet."""
-    alternative: Fact | None
-    """The best live fact that says otherwise; None if nothing contradicts."""
-    corrects: str = ""
-    """What the user had said before, if this is a statement that replaced it."""
+    source_turn: int | None  # turn in which it was said
+    expired: bool  # whether it held until some instant that is past
+    fact: Fact | None  # the fact in the log; None if it is typed by hand and not taken in yet
+    alternative: Fact | None  # the best live fact that says otherwise; None if nothing contradicts
+    corrects: str = ""  # what the user had said before, if this is a statement that replaced it
 
     @property
     def text(self) -> str:
@@ -468,7 +432,6 @@ class Remembered:
         Confidence now; 0 once it has expired.
 
         Args:
-            now: The present.
             missing: What counts if none is given.
         """
         start = missing if self.start is None else self.start
@@ -481,7 +444,6 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
 
     Args:
         state: Log and memory files, refreshed.
-        now: The present.
 
     Returns:
         What preferences.md shows, then what facts.md shows, each in the order of its file; then the other

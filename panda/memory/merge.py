@@ -15,12 +15,9 @@ from panda.storage.files import parse_json, read_text
 class Merge:
     """What came of a merge."""
 
-    assertions: tuple[Assertion, ...]
-    """What was new, by clock reading."""
-    conflicts: tuple[Conflict, ...]
-    """Conflict records that were new."""
-    known: int
-    """Facts and records that were here already."""
+    assertions: tuple[Assertion, ...]  # what was new, by clock reading
+    conflicts: tuple[Conflict, ...]  # conflict records that were new
+    known: int  # facts and records that were here already
 
 
 def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:

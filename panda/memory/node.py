@@ -33,28 +33,18 @@ _ROW_FIELDS = frozenset({"products", "offers", "tables"})
 class Item:
     """One quotable line of a node."""
 
-    text: str
-    """One line, quotable as it stands."""
-    content_type: str
-    """How it ages: a key of confidence.DECAYS."""
-    confidence: float
-    """As of now, after decay; below .30 it is expired."""
-    at: datetime | None
-    """When it was said or seen; None if unknown."""
-    list_id: str | None = None
-    """The list or table of its node that it belongs to; None if it belongs to none."""
-    heads: str | None = None
-    """The list or table that it introduces; None if it introduces none."""
+    text: str  # one line, quotable as it stands
+    content_type: str  # how it ages: a key of confidence.DECAYS
+    confidence: float  # as of now, after decay; below .30 it is expired
+    at: datetime | None  # when it was said or seen; None if unknown
+    list_id: str | None = None  # the list or table of its node that it belongs to; None if it belongs to none
+    heads: str | None = None  # the list or table that it introduces; None if it introduces none
     heading: str = ""
     """What it stands under within its node: the headings, and the line that introduces its list."""
-    form: Form = "sentence"
-    """What it is in its document."""
-    number: int | None = None
-    """Its number in a numbered list."""
-    line: int | None = None
-    """Line of the text of its node where it begins, from 1; None if that has no lines."""
-    carried: str = ""
-    """What its text has in front, "Ingredients: ", and its document has not there."""
+    form: Form = "sentence"  # what it is in its document
+    number: int | None = None  # its number in a numbered list
+    line: int | None = None  # line of the text of its node where it begins, from 1; None if that has no lines
+    carried: str = ""  # what its text has in front, "Ingredients: ", and its document has not there
     origin: str | None = None
     """The node that says it, where this line only repeats that: then this line is no evidence."""
 
@@ -66,7 +56,6 @@ def wanted_list(line: Item, lines: Sequence[Item], title: str, query: str, *, al
     Args:
         line: A line that is quoted.
         lines: All of its node.
-        title: Title of the node.
         query: What the user means.
         all_: Whether the whole of a list is wanted.
 
@@ -95,7 +84,6 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
     What was said in a turn: the sentences that the user told, and of the answer what no other node says.
 
     Args:
-        turn: A saved turn.
         now: The instant that confidence is computed for.
 
     Returns:
@@ -158,7 +146,6 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     each other are one line that names them all.
 
     Args:
-        research: A research file.
         now: The instant that confidence is computed for.
     """
     at = research.created_at
@@ -194,7 +181,6 @@ def visit_items(visit: Visit, now: datetime) -> tuple[Item, ...]:
     table; one a line of the page's zones, but for menus and what is likely about something else.
 
     Args:
-        visit: A visited page.
         now: The instant that confidence is computed for.
     """
     start = MISSING if visit.extraction_quality is None else visit.extraction_quality
@@ -278,7 +264,6 @@ def knowledge_items(
 
     Args:
         passages: Passages of a knowledge document, all or those of a section.
-        title: Title of the document.
         start: Confidence of the document when it was written.
         at: When it was written; None if unknown.
         now: The instant that confidence is computed for.
@@ -311,30 +296,19 @@ SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "vi
 class Node:
     """One loaded piece of memory."""
 
-    id: str
-    """As "turn:811" or "memory:budget"."""
-    source_type: SourceType
-    """Kind of source, in S0's names."""
-    title: str
-    """Short name for readers."""
-    provenance: str
-    """File it comes from, relative to the user's directory, with / between parts."""
-    at: datetime | None
-    """When it was said or seen; None if unknown."""
-    items: tuple[Item, ...]
-    """Its quotable lines, expired ones included."""
+    id: str  # as "turn:811" or "memory:budget"
+    source_type: SourceType  # kind of source, in S0's names
+    title: str  # short name for readers
+    provenance: str  # file it comes from, relative to the user's directory, with / between parts
+    at: datetime | None  # when it was said or seen; None if unknown
+    items: tuple[Item, ...]  # its quotable lines, expired ones included
     links: tuple[str, ...] = ()
     """Ids of nodes it leads to: a turn's research, the visits of research, the notes that a note links to."""
-    expires_at: datetime | None = None
-    """When its maker wanted it refreshed; None if never said."""
-    warnings: tuple[str, ...] = ()
-    """What was assumed while loading, as a missing confidence."""
-    changed_at: datetime | None = None
-    """Of a note, when its file was last written."""
-    url: str | None = None
-    """Of a visit, its page."""
-    source_turn: int | None = None
-    """Turn in which a preference or fact was said."""
+    expires_at: datetime | None = None  # when its maker wanted it refreshed; None if never said
+    warnings: tuple[str, ...] = ()  # what was assumed while loading, as a missing confidence
+    changed_at: datetime | None = None  # of a note, when its file was last written
+    url: str | None = None  # of a visit, its page
+    source_turn: int | None = None  # turn in which a preference or fact was said
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -364,7 +338,6 @@ def line_text(above: str, text: str) -> str:
 
     Args:
         above: Its title and headings, as line_title gives them; may be empty.
-        text: The line.
 
     >>> line_text("Bees. Spring", "They fly in May.")
     'Bees. Spring. They fly in May.'
@@ -382,7 +355,6 @@ def line_title(node: Node, item: Item) -> str:
 
     Args:
         node: The node; what was said in turns and is remembered stands for itself.
-        item: One of its lines.
     """
     parts = [item.heading]
     if node.id.startswith(_NOTE):

@@ -30,7 +30,6 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     One note.
 
     Args:
-        knowledge: The user's knowledge directory.
         name: Path below it as escape_path writes it, as "Research/troll_farms.md", with "#anchor" for a
             section.
         now: The instant that confidences are computed for.
@@ -38,7 +37,6 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     Raises:
         NotFoundError: It has no such section, or leads out of the directory.
         FileFormatError: Its front matter is broken.
-        StoreError: It cannot be read.
 
     Source:
         Design §3 "knowledge", §4 "Node ids".

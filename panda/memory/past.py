@@ -21,10 +21,6 @@ class Moment:
     """
     What a turn may read of its user's files: what was there when it began, however long it takes and however
     often it is taken up again. Before a turn begins everything counts, as it is.
-
-    Args:
-        layout: Where the store is.
-        user: Whose files.
     """
 
     def __init__(self, layout: Layout, user: str) -> None:
@@ -52,10 +48,8 @@ class Moment:
         Stand still at the beginning of a turn.
 
         Args:
-            turn: Its number.
             snapshot: What it recorded; None for a turn of before: then lower numbers and earlier instants
                 count.
-            at: When it began.
             memory: The memory as it was, read; None reads it when it is first asked for.
             sets_back: Whether memory that is read later is set back; False leaves it as it is.
         """
@@ -81,7 +75,6 @@ class Moment:
         Log and memory files, read.
 
         Raises:
-            StoreError: A file cannot be read.
             FileFormatError: The log or a memory file is corrupt.
         """
         if not self._is_still:
@@ -138,12 +131,6 @@ def known_then(log: MemoryLog, turn: int, at: datetime, snapshot: Snapshot | Non
     """
     The assertions that were there when a turn began.
 
-    Args:
-        log: The log, read.
-        turn: The turn's number.
-        at: When it began.
-        snapshot: What it recorded; None for a turn of before.
-
     Returns:
         Those up to the last that was recorded; what others' hands have put between them since is judged by
         its time. Without a record, or if the last one was forgotten: those of lower turns that were asserted
@@ -174,13 +161,8 @@ def set_memory_back(
     Args:
         layout: The store; nothing is written to it.
         past: The other one.
-        user: Whose memory.
-        turn: Number of the turn.
-        at: When it began.
-        snapshot: What it recorded; None for a turn of before.
 
     Raises:
-        StoreError: A file cannot be read or written.
         FileFormatError: The log or a memory file is corrupt.
     """
     state = Projection(layout, user)

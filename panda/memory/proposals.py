@@ -26,17 +26,11 @@ class Proposal:
     """One line of proposed_facts.jsonl."""
 
     relation: str
-    """Key."""
-    value: str
-    """In the user's words."""
-    text: str
-    """The sentence."""
-    source_turn: int
-    """Turn in which it was said."""
-    proposed_at: datetime
-    """When it was first proposed."""
-    batches: tuple[tuple[int, ...], ...]
-    """The turns of every batch that agreed."""
+    value: str  # in the user's words
+    text: str  # the sentence
+    source_turn: int  # turn in which it was said
+    proposed_at: datetime  # when it was first proposed
+    batches: tuple[tuple[int, ...], ...]  # the turns of every batch that agreed
     status: Status = "proposed"
     """kept: memory holds it; dropped: nobody agreed in time, or memory has its own word on it."""
 
@@ -76,7 +70,6 @@ def load_proposals(path: Path) -> list[Proposal]:
     The lines of proposed_facts.jsonl, in order; [] if there is no such file.
 
     Raises:
-        StoreError: It cannot be read.
         FileFormatError: A line does not fit the schema; names it.
     """
     if not path.is_file():
@@ -89,12 +82,7 @@ def load_proposals(path: Path) -> list[Proposal]:
 
 
 def save_proposals(path: Path, proposals: Sequence[Proposal]) -> None:
-    """
-    Replaces proposed_facts.jsonl.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Replaces proposed_facts.jsonl."""
     write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in proposals))
 
 
@@ -117,7 +105,6 @@ def settle(
         known: What was proposed before.
         found: What this batch proposes.
         batch: Its turns. It counts for a proposal only if it has a turn that no batch before had.
-        now: The present.
         is_settled: Whether memory has a word of its own on a proposal: holds it, or was told to forget it.
 
     Returns:
@@ -156,7 +143,6 @@ def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], 
 
     Args:
         assertions: All that was ever said, retractions included.
-        user: Whose memory.
     """
     own = [one for one in assertions if one.fact.entity == f"user:{user}"]
     keys = {one.fact.relation for one in own}

@@ -42,8 +42,6 @@ class NodeReader:
     Loads nodes of one user.
 
     Args:
-        layout: Where the store is.
-        user: Whose memory.
         clock: Gives the instant that confidences are computed for.
         moment: What counts of turns and memory; None for all, as it is.
         index: Knows which turns hold a research or visit; None looks into all of them.
@@ -302,10 +300,6 @@ class PastNodes:
     The nodes of a user as they were when a turn began; memory that has changed since is set back.
 
     Args:
-        layout: The store.
-        user: Whose memory.
-        turn: Number of the turn.
-        at: When it began.
         snapshot: What it recorded of what was there; None for a turn of before.
     """
 
@@ -325,7 +319,6 @@ class PastNodes:
         Raises:
             MemoryNodeError: There was none, or it is corrupt.
             FileFormatError: The log or a memory file is corrupt.
-            StoreError: A file cannot be read or written.
         """
         try:
             node = self._now.load(node_id)

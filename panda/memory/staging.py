@@ -21,24 +21,15 @@ Value = str | bool | int | float | None | tuple["Value", ...]
 class StagedValue:
     """A value that a turn wants remembered; nothing is written before the turn is approved."""
 
-    kind: SaidKind
-    """Which file shows it."""
-    entity: str
-    """Normalised, as "user:ann"."""
-    relation: str
-    """Key, as "budget"."""
-    value: Value
-    """A scalar or a tuple of scalars."""
-    content_type: str
-    """How it ages."""
-    source_turn: int
-    """Turn in which it was said."""
-    text: str
-    """The user's own words."""
-    action: Action = "sets"
-    """What it does to what was said before."""
-    told: bool = False
-    """Whether code noted it, so that it counts however the turn ends."""
+    kind: SaidKind  # which file shows it
+    entity: str  # normalised, as "user:ann"
+    relation: str  # key, as "budget"
+    value: Value  # a scalar or a tuple of scalars
+    content_type: str  # how it ages
+    source_turn: int  # turn in which it was said
+    text: str  # the user's own words
+    action: Action = "sets"  # what it does to what was said before
+    told: bool = False  # whether code noted it, so that it counts however the turn ends
 
     def to_json(self) -> dict[str, object]:
         """As in staged_memory.json."""
@@ -139,15 +130,9 @@ def stage_value(
     A value to be remembered, checked and normalised; writes nothing.
 
     Args:
-        user: Who says it.
-        kind: preference or fact.
         relation: Key; white space around it is dropped.
         value: What is said, verbatim.
-        text: The user's words.
-        source_turn: The turn.
         entity: Whom or what it is about; None for the user.
-        action: What it does to what was said before.
-        told: Whether code noted it.
 
     Raises:
         UsageError: A blank relation, entity or value.

@@ -18,18 +18,12 @@ from panda.memory.value import canonical_json, entity_name, read_time
 class SynthesisRequest:
     """What is asked of a scope."""
 
-    scope: str
-    """local, team, company or public; matched exactly."""
-    entity: str | None = None
-    """Only this entity, normalised; None for all."""
-    relation: str | None = None
-    """Only this relation; None for all."""
-    min_confidence: float | None = None
-    """Least confidence of an entry's winner; None for any."""
-    include_expired: bool = False
-    """Whether facts past their end compete too."""
-    as_of: datetime | None = None
-    """The instant that expiry is judged by; None for the present."""
+    scope: str  # local, team, company or public; matched exactly
+    entity: str | None = None  # only this entity, normalised; None for all
+    relation: str | None = None  # only this relation; None for all
+    min_confidence: float | None = None  # least confidence of an entry's winner; None for any
+    include_expired: bool = False  # whether facts past their end compete too
+    as_of: datetime | None = None  # the instant that expiry is judged by; None for the present
 
 
 REQUEST_SCHEMA: Mapping[str, Any] = {
@@ -225,14 +219,10 @@ _BEFORE_ALL = (-2, 0)
 class Entry:
     """What is known of one entity and relation."""
 
-    entity: str
-    """Normalised."""
-    relation: str
-    """As written."""
-    winner: Fact
-    """The most credible fact."""
-    alternative: Fact | None
-    """The most credible one that says otherwise; None if nothing does."""
+    entity: str  # normalised
+    relation: str  # as written
+    winner: Fact  # the most credible fact
+    alternative: Fact | None  # the most credible one that says otherwise; None if nothing does
 
     @property
     def contradicted(self) -> bool:
@@ -260,16 +250,11 @@ class Entry:
 class Envelope:
     """The answer to a request."""
 
-    summary: tuple[Entry, ...]
-    """By confidence, then clock, highest first; then by entity and relation."""
-    synthesized_at: datetime
-    """The instant that expiry was judged by."""
-    scope: str
-    """The scope asked for."""
-    fact_count: int
-    """Facts that competed for the entries, those of filtered ones included."""
-    filtered_count: int
-    """Entries left out because their winner is below the least confidence."""
+    summary: tuple[Entry, ...]  # by confidence, then clock, highest first; then by entity and relation
+    synthesized_at: datetime  # the instant that expiry was judged by
+    scope: str  # the scope asked for
+    fact_count: int  # facts that competed for the entries, those of filtered ones included
+    filtered_count: int  # entries left out because their winner is below the least confidence
 
     @property
     def contradiction_count(self) -> int:
@@ -297,7 +282,6 @@ def synthesize(
     Args:
         facts: All facts, of any scope, in any order; a fact that is there twice counts once. Ids are unique.
         conflicts: All conflict records, in any order.
-        request: What is asked.
         now: The clock; the request's own instant goes before it.
 
     Returns:
@@ -329,8 +313,6 @@ def find_contenders(
     The live facts of a scope that compete for each entity and relation.
 
     Args:
-        facts: As for synthesize.
-        conflicts: As for synthesize.
         request: What is asked; its `min_confidence` and `as_of` are not looked at.
         now: The instant that expiry is judged by.
 

@@ -74,7 +74,6 @@ def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Prob
     say what whoever typed them may think.
 
     Args:
-        root: The store.
         places: What to check, as for check_store; empty for all users.
         now: The instant that expiry is judged by.
     """
@@ -110,10 +109,7 @@ def check_notes(layout: Layout, user: str, places: Sequence[Path], now: datetime
     the other notes that cannot be quoted.
 
     Args:
-        layout: The store.
-        user: Whose notes.
         places: Absolute paths to check; empty for all notes.
-        now: The present.
     """
     knowledge = layout.knowledge(user)
     unlisted: list[OSError] = []

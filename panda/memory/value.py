@@ -19,12 +19,9 @@ Scalar = str | bool | int | float | None
 class FactValue:
     """What a fact says, with its type. `parse_value` makes it."""
 
-    type: str
-    """One of VALUE_TYPES."""
-    v: Scalar | tuple[Scalar, ...]
-    """The value as it was given; None for null."""
-    key: Hashable
-    """Equal for equal values, whatever their notation."""
+    type: str  # one of VALUE_TYPES
+    v: Scalar | tuple[Scalar, ...]  # the value as it was given; None for null
+    key: Hashable  # equal for equal values, whatever their notation
 
     def to_json(self) -> dict[str, object]:
         """As `{"type", "v"}`; null has no `v`."""

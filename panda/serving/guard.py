@@ -28,18 +28,13 @@ OPEN_PATHS = frozenset({"/healthz"})
 class Limits:
     """What a server puts up with."""
 
-    body_bytes: int = 1_048_576
-    """Largest body of a request."""
-    receive_seconds: float = 10.0
-    """How long a request may take to arrive."""
-    answer_seconds: float = 30.0
-    """How long an answer may take to be made."""
+    body_bytes: int = 1_048_576  # largest body of a request
+    receive_seconds: float = 10.0  # how long a request may take to arrive
+    answer_seconds: float = 30.0  # how long an answer may take to be made
     silence_seconds: float = 10.0
     """How long a connection may take to begin a request, each one, or to take what it is sent."""
-    strangers: int = 256
-    """How many connections there may be that have not yet sent a request that may pass."""
-    stop_seconds: int = 10
-    """How long requests at hand may go on once the server is to stop."""
+    strangers: int = 256  # how many connections there may be that have not yet sent a request that may pass
+    stop_seconds: int = 10  # how long requests at hand may go on once the server is to stop
 
 
 @dataclass(frozen=True)
@@ -47,17 +42,11 @@ class Refusal:
     """An answer that says what is wrong with a request."""
 
     status: int
-    """HTTP status."""
-    type: str
-    """Name of the error's kind."""
+    type: str  # name of the error's kind
     message: str
-    """One line."""
-    where: str | None = None
-    """Header or field."""
-    fix: str | None = None
-    """What the client can do."""
-    headers: Headers = ()
-    """Further headers."""
+    where: str | None = None  # header or field
+    fix: str | None = None  # what the client can do
+    headers: Headers = ()  # further headers
 
     @classmethod
     def of(cls, status: int, error: PandaError) -> "Refusal":

@@ -73,7 +73,6 @@ def listen(host: str, port: int) -> socket.socket:
     A listening socket.
 
     Args:
-        host: Name or address.
         port: 0 for any free one.
 
     Raises:
@@ -109,7 +108,6 @@ def check_token(host: str, token: str | None) -> None:
     Raises UsageError if others than this machine could reach a host and there is no token.
 
     Args:
-        host: Name or address to listen on.
         token: Of PANDA_TOKEN.
     """
     if token is None and not (host == "localhost" or is_loopback(host)):
@@ -134,7 +132,6 @@ def serve_http(
 
     Args:
         application: Answers the requests that its guard lets through.
-        host: Name or address to listen on.
         port: 0 for any free one.
         token: What clients must send; None for none.
         limits: Body and time.

@@ -30,40 +30,29 @@ _T = TypeVar("_T")
 class Outcome:
     """What a tool gave."""
 
-    data: Mapping[str, object] | None
-    """Plain JSON values; with an error, what there is all the same."""
+    data: Mapping[str, object] | None  # plain JSON values; with an error, what there is all the same
     error: PandaError | None = None
-    """What went wrong."""
 
 
 @dataclass(frozen=True)
 class ServedTool:
     """A tool that clients can call."""
 
-    name: str
-    """As clients call it."""
-    description: str
-    """What it does, for whoever chooses among tools."""
-    input_schema: Mapping[str, Any]
-    """JSON Schema of its arguments; the tool checks them itself."""
-    run: Callable[[Mapping[str, Any], Report], Outcome]
-    """Runs in a thread of its own; may raise a PandaError."""
-    read_only: bool = True
-    """Whether it leaves the store as it is."""
+    name: str  # as clients call it
+    description: str  # what it does, for whoever chooses among tools
+    input_schema: Mapping[str, Any]  # JSON Schema of its arguments; the tool checks them itself
+    run: Callable[[Mapping[str, Any], Report], Outcome]  # runs in a thread of its own; may raise a PandaError
+    read_only: bool = True  # whether it leaves the store as it is
 
 
 @dataclass(frozen=True)
 class ServedText:
     """A resource that clients can read, or a template for the addresses of such."""
 
-    uri: str
-    """Its address, or the pattern of addresses."""
+    uri: str  # its address, or the pattern of addresses
     name: str
-    """Short name."""
     description: str
-    """One line."""
-    mime_type: str
-    """Kind of text."""
+    mime_type: str  # kind of text
 
 
 class Resources(Protocol):

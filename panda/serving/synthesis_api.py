@@ -121,7 +121,6 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
     The document.
 
     Args:
-        version: Of panda.
         body_bytes: Largest body of a request.
         token: Whether requests need one.
 
@@ -208,7 +207,6 @@ class SynthesisApi:
     The HTTP application that answers requests for a synthesis.
 
     Args:
-        source: The facts.
         clock: Gives the present, read once a request.
         limits: How long an answer may take.
         token: Whether requests need one; the guard sees to it, this only says so.

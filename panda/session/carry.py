@@ -15,7 +15,6 @@ def clip(text: str, chars: int) -> str:
     The text as one line, cut after a word where it is longer, with a mark.
 
     Args:
-        text: Any text.
         chars: Most characters of the result, mark included.
 
     >>> clip("one two three", 100), clip("one two three four", 14)
@@ -49,11 +48,8 @@ class Routing:
     """How phase 0 and 3 took a turn."""
 
     intent: str | None = None
-    """Intent."""
     query_type: str | None = None
-    """Query type."""
-    next_step: str | None = None
-    """What the plan decided."""
+    next_step: str | None = None  # what the plan decided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,77 +57,50 @@ class RecentTurn:
     """One of the last turns, nearly whole."""
 
     turn: int
-    """Turn number."""
     user: str
-    """The raw query."""
-    assistant: str
-    """The reply, clipped only where it is extremely long."""
-    assistant_summary: str
-    """What prompts show of the reply."""
-    summary_kind: SummaryKind
-    """How assistant_summary came about."""
-    timestamp: str
-    """When the turn was claimed."""
-    routing: Routing = field(default_factory=Routing)
-    """How it was taken."""
-    entities_mentioned: tuple[str, ...] = ()
-    """Refs that the reply lists or names, in its order."""
-    asked_about: tuple[str, ...] = ()
-    """Refs that the query means or names."""
-    outcome: Outcome = "approved"
-    """How it ended."""
+    assistant: str  # the reply, clipped only where it is extremely long
+    assistant_summary: str  # what prompts show of the reply
+    summary_kind: SummaryKind  # how assistant_summary came about
+    timestamp: str  # when the turn was claimed
+    routing: Routing = field(default_factory=Routing)  # how it was taken
+    entities_mentioned: tuple[str, ...] = ()  # refs that the reply lists or names, in its order
+    asked_about: tuple[str, ...] = ()  # refs that the query means or names
+    outcome: Outcome = "approved"  # how it ended
 
 
 @dataclass(frozen=True, kw_only=True)
 class History:
     """What happened before the recent turns."""
 
-    text: str = ""
-    """Prose, at most 1,200 characters."""
-    kind: SummaryKind = "verbatim"
-    """How it came about."""
-    through_turn: int | None = None
-    """The newest turn that it covers."""
-    unmerged: tuple[int, ...] = ()
-    """Older turns that it does not cover yet, because compressing them failed."""
+    text: str = ""  # prose, at most 1,200 characters
+    kind: SummaryKind = "verbatim"  # how it came about
+    through_turn: int | None = None  # the newest turn that it covers
+    unmerged: tuple[int, ...] = ()  # older turns that it does not cover yet, because compressing them failed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Engagement:
     """What the session is about."""
 
-    text: str = ""
-    """One sentence."""
-    kind: SummaryKind = "verbatim"
-    """How it came about."""
-    turn: int | None = None
-    """The turn that it was made in."""
+    text: str = ""  # one sentence
+    kind: SummaryKind = "verbatim"  # how it came about
+    turn: int | None = None  # the turn that it was made in
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord:
     """One tool step of a turn, in short."""
 
-    step: int
-    """Number of the step, from 1."""
+    step: int  # number of the step, from 1
     tool: str
-    """The tool."""
-    step_type: StepType
-    """What kind of work it was."""
-    subdomain: str
-    """What it worked on, as "memory"."""
-    outcome: str
-    """One line: what it gave, or why it failed."""
-    record_count: int
-    """How many records or statements it gave."""
-    entities: tuple[str, ...] = ()
-    """Labels of what it was about."""
-    note: str | None = None
-    """What it left for later steps and turns."""
-    conclusion: str | None = None
-    """What an analysis concluded."""
-    result: str = ""
-    """File of the full result, relative to the user's directory."""
+    step_type: StepType  # what kind of work it was
+    subdomain: str  # what it worked on, as "memory"
+    outcome: str  # one line: what it gave, or why it failed
+    record_count: int  # how many records or statements it gave
+    entities: tuple[str, ...] = ()  # labels of what it was about
+    note: str | None = None  # what it left for later steps and turns
+    conclusion: str | None = None  # what an analysis concluded
+    result: str = ""  # file of the full result, relative to the user's directory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,107 +108,65 @@ class TurnSummary:
     """What a turn did. A reduced one keeps its line alone."""
 
     turn: int
-    """Turn number."""
-    detail: Literal["full", "line"] = "full"
-    """Whether it is reduced."""
-    outcome: Outcome = "approved"
-    """How it ended."""
-    decision: str | None = None
-    """What the plan decided."""
-    goal: str | None = None
-    """What the plan wanted."""
+    detail: Literal["full", "line"] = "full"  # whether it is reduced
+    outcome: Outcome = "approved"  # how it ended
+    decision: str | None = None  # what the plan decided
+    goal: str | None = None  # what the plan wanted
     steps: tuple[StepRecord, ...] = ()
-    """The tool steps."""
-    steps_completed: int = 0
-    """Steps that succeeded."""
-    steps_total: int = 0
-    """Steps that were tried."""
-    entities_created: tuple[str, ...] = ()
-    """What came into being."""
-    entities_updated: tuple[str, ...] = ()
-    """What was changed."""
-    entities_deleted: tuple[str, ...] = ()
-    """What is gone."""
-    artifacts_generated: tuple[str, ...] = ()
-    """Keys of generated content."""
-    artifacts_saved: tuple[str, ...] = ()
-    """Files that were written."""
-    entity_curation: str | None = None
-    """The curation in one line."""
-    analysis_conclusions: tuple[str, ...] = ()
-    """Conclusions of its steps."""
+    steps_completed: int = 0  # steps that succeeded
+    steps_total: int = 0  # steps that were tried
+    entities_created: tuple[str, ...] = ()  # what came into being
+    entities_updated: tuple[str, ...] = ()  # what was changed
+    entities_deleted: tuple[str, ...] = ()  # what is gone
+    artifacts_generated: tuple[str, ...] = ()  # keys of generated content
+    artifacts_saved: tuple[str, ...] = ()  # files that were written
+    entity_curation: str | None = None  # the curation in one line
+    analysis_conclusions: tuple[str, ...] = ()  # conclusions of its steps
     errors: tuple[str, ...] = ()
-    """What went wrong."""
-    blocked_reason: str | None = None
-    """Why it could not be done."""
-    flow: FlowPhase | None = None
-    """Phase of the conversation."""
-    turn_summary: str = ""
-    """One or two sentences."""
-    summary_kind: SummaryKind = "verbatim"
-    """How turn_summary came about."""
+    blocked_reason: str | None = None  # why it could not be done
+    flow: FlowPhase | None = None  # phase of the conversation
+    turn_summary: str = ""  # one or two sentences
+    summary_kind: SummaryKind = "verbatim"  # how turn_summary came about
 
 
 @dataclass(frozen=True, kw_only=True)
 class CachedStep:
     """A reference to a tool result that need not be asked for again."""
 
-    turn: int
-    """Turn that made it."""
+    turn: int  # turn that made it
     step: int
-    """Its step."""
     tool: str
-    """The tool."""
-    call: str
-    """Digest of tool and arguments."""
-    asked: str
-    """The arguments in short."""
+    call: str  # digest of tool and arguments
+    asked: str  # the arguments in short
     outcome: str
-    """One line."""
-    record_count: int
-    """How many records or statements it holds."""
-    detail: Literal["full", "summary"]
-    """How much of it prompts show."""
-    path: str
-    """File of the full result, relative to the user's directory."""
+    record_count: int  # how many records or statements it holds
+    detail: Literal["full", "summary"]  # how much of it prompts show
+    path: str  # file of the full result, relative to the user's directory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
     """Something that a step left for later turns."""
 
-    kind: Literal["note", "conclusion"]
-    """What it is."""
-    text: str
-    """What it says."""
-    turn: int
-    """Turn that left it."""
+    kind: Literal["note", "conclusion"]  # what it is
+    text: str  # what it says
+    turn: int  # turn that left it
     step: int
-    """Its step."""
-    expires_after_turn: int
-    """The last turn that sees it, if the session goes on without gaps; gaps move it."""
+    expires_after_turn: int  # the last turn that sees it, if the session goes on without gaps; gaps move it
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveEntry:
     """Generated or analysed content that is kept verbatim in a file."""
 
-    key: str
-    """t{turn}_s{step}_{type}_{n}."""
-    turn: int
-    """Turn that made it."""
+    key: str  # t{turn}_s{step}_{type}_{n}
+    turn: int  # turn that made it
     step: int
-    """Its step."""
-    type: str
-    """What it is."""
-    description: str
-    """What it is about."""
-    path: str
-    """File, relative to the user's directory."""
-    chars: int
-    """Its length."""
-    cut: bool = False
-    """Whether the file holds less than was made."""
+    type: str  # what it is
+    description: str  # what it is about
+    path: str  # file, relative to the user's directory
+    chars: int  # its length
+    cut: bool = False  # whether the file holds less than was made
 
     @property
     def is_draft(self) -> bool:
@@ -251,10 +178,8 @@ class ArchiveEntry:
 class Archive:
     """The index of kept content."""
 
-    entries: tuple[ArchiveEntry, ...] = ()
-    """Oldest first."""
-    evicted: int = 0
-    """How many older ones are no longer listed."""
+    entries: tuple[ArchiveEntry, ...] = ()  # oldest first
+    evicted: int = 0  # how many older ones are no longer listed
 
 
 State = Literal["active", "demoted", "dropped"]
@@ -267,28 +192,20 @@ PendingStatus = Literal["open", "answered", "dropped"]
 class Judged:
     """A decision on one entity."""
 
-    ref: str
-    """The entity."""
+    ref: str  # the entity
     reason: str
-    """Why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curation:
     """What phase 1 decided on the entities of the session."""
 
-    turn: int | None = None
-    """The turn that decided it."""
-    retained: tuple[Judged, ...] = ()
-    """Kept, or brought back."""
-    demoted: tuple[Judged, ...] = ()
-    """Not to be used, but still known."""
-    dropped: tuple[Judged, ...] = ()
-    """Gone for good."""
-    clear_all: bool = False
-    """Whether everything was dropped."""
-    reason: str | None = None
-    """Why everything was."""
+    turn: int | None = None  # the turn that decided it
+    retained: tuple[Judged, ...] = ()  # kept, or brought back
+    demoted: tuple[Judged, ...] = ()  # not to be used, but still known
+    dropped: tuple[Judged, ...] = ()  # gone for good
+    clear_all: bool = False  # whether everything was dropped
+    reason: str | None = None  # why everything was
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,59 +213,41 @@ class Decision:
     """One line of the decision log."""
 
     turn: int
-    """Turn."""
-    action: Literal["retain", "demote", "drop", "clear_all"]
-    """What was done."""
-    ref: str | None
-    """To which entity; None for all."""
+    action: Literal["retain", "demote", "drop", "clear_all"]  # what was done
+    ref: str | None  # to which entity; None for all
     reason: str
-    """Why."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entity:
     """Something that the session talks about."""
 
-    ref: str
-    """Short name in this session, as "item_2"."""
-    type: str
-    """What it is."""
-    label: str
-    """How people call it."""
-    target: str | None
-    """Node that holds it, if one does."""
-    state: State
-    """Whether it counts."""
-    turns: tuple[int, ...]
-    """The last turns that touched it."""
-    source: str | None
-    """Step or reply that it comes from, as "t3_s1" or "t3"."""
-    reason: str | None = None
-    """Why it has its state."""
-    retained: bool = False
-    """Whether it stays active however long ago it was touched."""
+    ref: str  # short name in this session, as "item_2"
+    type: str  # what it is
+    label: str  # how people call it
+    target: str | None  # node that holds it, if one does
+    state: State  # whether it counts
+    turns: tuple[int, ...]  # the last turns that touched it
+    source: str | None  # step or reply that it comes from, as "t3_s1" or "t3"
+    reason: str | None = None  # why it has its state
+    retained: bool = False  # whether it stays active however long ago it was touched
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """One item of a list."""
 
-    ref: str
-    """Its entity."""
-    text: str
-    """What the reply said of it, clipped."""
+    ref: str  # its entity
+    text: str  # what the reply said of it, clipped
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
     """The list that "the second one" counts: the last that a reply showed."""
 
-    turn: int | None = None
-    """Turn that showed it; None if there is none."""
-    about: str = ""
-    """What the user had asked, and how the reply began, clipped."""
-    items: tuple[Listed, ...] = ()
-    """In its order."""
+    turn: int | None = None  # turn that showed it; None if there is none
+    about: str = ""  # what the user had asked, and how the reply began, clipped
+    items: tuple[Listed, ...] = ()  # in its order
     is_list: bool = True
     """Whether it stood there as a list; else several things were named one after the other."""
 
@@ -362,72 +261,48 @@ class Listing:
 class Registry:
     """The entities of a session."""
 
-    records: tuple[Entity, ...] = ()
-    """Oldest first."""
-    evicted: int = 0
-    """How many were forgotten for want of room."""
-    listing: Listing = field(default_factory=Listing)
-    """What ordinals count."""
+    records: tuple[Entity, ...] = ()  # oldest first
+    evicted: int = 0  # how many were forgotten for want of room
+    listing: Listing = field(default_factory=Listing)  # what ordinals count
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
     """How the conversation goes."""
 
-    phase: FlowPhase = "exploring"
-    """Where it stands."""
-    tone: Tone = "neutral"
-    """How the user speaks."""
-    user_expressed: str | None = None
-    """What the user said of feelings or wishes, verbatim."""
+    phase: FlowPhase = "exploring"  # where it stands
+    tone: Tone = "neutral"  # how the user speaks
+    user_expressed: str | None = None  # what the user said of feelings or wishes, verbatim
     source: Literal["rule", "model"] = "rule"
-    """Who says so."""
-    greeted: bool = False
-    """Whether a reply has greeted."""
+    greeted: bool = False  # whether a reply has greeted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pending:
     """A question to the user."""
 
-    id: str
-    """q{turn}."""
-    asked_turn: int
-    """Turn that asked."""
-    asked_by: Literal[1, 2, 3]
-    """Phase that asked."""
-    type: PendingType
-    """What kind of question."""
-    message: str
-    """Verbatim, up to 2,000 characters."""
-    questions: tuple[str, ...] = ()
-    """The single questions in it."""
-    options: tuple[str, ...] = ()
-    """What can be chosen."""
-    plan: tuple[str, ...] = ()
-    """What would be done, step by step."""
-    status: PendingStatus = "open"
-    """What became of it."""
-    answer: str | None = None
-    """What the user answered."""
-    other_turns: int = 0
-    """Turns on other matters since."""
+    id: str  # q{turn}
+    asked_turn: int  # turn that asked
+    asked_by: Literal[1, 2, 3]  # phase that asked
+    type: PendingType  # what kind of question
+    message: str  # verbatim, up to 2,000 characters
+    questions: tuple[str, ...] = ()  # the single questions in it
+    options: tuple[str, ...] = ()  # what can be chosen
+    plan: tuple[str, ...] = ()  # what would be done, step by step
+    status: PendingStatus = "open"  # what became of it
+    answer: str | None = None  # what the user answered
+    other_turns: int = 0  # turns on other matters since
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constraint:
     """A limit that the user set, as data."""
 
-    key: str
-    """What it limits, as "budget_max" or "count:recipe"."""
+    key: str  # what it limits, as "budget_max" or "count:recipe"
     value: str | int | float
-    """The limit."""
     text: str
-    """The words."""
-    turn: int
-    """Turn that said it."""
-    active: bool = True
-    """Whether it still holds."""
+    turn: int  # turn that said it
+    active: bool = True  # whether it still holds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,16 +337,11 @@ EMPTY = Carry()
 class Field:
     """One field of the carry."""
 
-    what: str
-    """What it holds, for people."""
-    written_by: tuple[int, ...]
-    """Phases that decide it; phase 7 puts all of them into session.json."""
-    read_by: tuple[int, ...]
-    """Phases in whose prompts it stands, where it is not empty."""
-    limit: str
-    """How much of it is kept."""
-    files: tuple[str, ...]
-    """Files of a turn that it comes from."""
+    what: str  # what it holds, for people
+    written_by: tuple[int, ...]  # phases that decide it; phase 7 puts all of them into session.json
+    read_by: tuple[int, ...]  # phases in whose prompts it stands, where it is not empty
+    limit: str  # how much of it is kept
+    files: tuple[str, ...]  # files of a turn that it comes from
 
 
 FIELDS: Mapping[str, Field] = {

@@ -16,8 +16,6 @@ def curate(query: str, carry: Carry, mentioned: Sequence[str] = ()) -> Curation:
     What a query decides on the entities of its session.
 
     Args:
-        query: The raw query.
-        carry: What the session carries.
         mentioned: Refs that its references mean.
 
     Returns:
@@ -52,8 +50,6 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
         rules: What the rules decided; it is not out-voted.
         written: {ref, action, reason} as the model wrote them; refs that are not there are passed over. A
             demoted entity comes back only if the user names it.
-        carry: What the session carries.
-        query: The raw query.
     """
     known = {one.ref: one for one in carry.registry.records}
     decided = {one.ref for one in (*rules.retained, *rules.demoted, *rules.dropped)}

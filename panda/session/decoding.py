@@ -30,9 +30,7 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
     A dataclass out of plain JSON values.
 
     Args:
-        cls: The dataclass.
         value: As encode gives it; keys with a default may be missing.
-        where: File, for errors.
         key: Place in the file, for errors.
 
     Raises:

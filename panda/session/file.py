@@ -30,33 +30,22 @@ class SessionTurn:
     """One turn of a session."""
 
     turn: int
-    """Turn number."""
-    directory: str
-    """Name of its directory."""
+    directory: str  # name of its directory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
     """The value of session.json."""
 
-    schema: str = SESSION_SCHEMA
-    """Name and version of the format."""
+    schema: str = SESSION_SCHEMA  # name and version of the format
     session_id: str
-    """Session id."""
-    user_id: str
-    """Whose session."""
-    created_at: str
-    """When its first turn was claimed."""
-    last_active_at: str
-    """When its newest turn was claimed."""
-    head_turn: int
-    """Its newest turn."""
-    turns: tuple[SessionTurn, ...]
-    """Its turns, oldest first."""
-    turns_cut: int = 0
-    """How many older turns are not listed."""
-    carry: Carry
-    """What the next turn knows."""
+    user_id: str  # whose session
+    created_at: str  # when its first turn was claimed
+    last_active_at: str  # when its newest turn was claimed
+    head_turn: int  # its newest turn
+    turns: tuple[SessionTurn, ...]  # its turns, oldest first
+    turns_cut: int = 0  # how many older turns are not listed
+    carry: Carry  # what the next turn knows
 
 
 def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True) -> Session | None:
@@ -64,14 +53,10 @@ def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True
     A session as its file says it; None if there is no file.
 
     Args:
-        layout: The store.
-        user: User id.
-        session: Session id.
         sealed: Whether it must be as it was saved; not for a look at what was altered.
 
     Raises:
         FileFormatError: The file is damaged, was altered, or has a key that nothing knows.
-        StoreError: It cannot be read.
     """
     path = layout.session(user, session)
     if not path.exists():
@@ -102,9 +87,6 @@ def rebuild_session(
     A session made of its saved turns; nothing is written.
 
     Args:
-        layout: The store.
-        user: User id.
-        session: Session id.
         before_turn: Only turns with a lower number; None for all.
     """
     numbers = saved_turns(layout, user).get(session, [])
@@ -132,8 +114,6 @@ def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
 
     Args:
         session: As it was; None before its first turn.
-        files: The turn.
-        user: Whose session.
     """
     entry = SessionTurn(turn=files.turn, directory=turn_name(files.turn))
     earlier = session.turns if session else ()
@@ -155,16 +135,11 @@ def commit_turn(layout: Layout, user: str, before: Session | None, number: int) 
     Put a turn into its session: the rename of session.json is the moment from which it belongs there.
 
     Args:
-        layout: The store.
-        user: User id.
         before: The session as the turn found it; its lock is held. None before its first turn.
         number: A turn of which all files are written.
 
     Returns:
         The session with the turn.
-
-    Raises:
-        StoreError: It cannot be written.
     """
     after = extend(before, load_turn_files(layout.turn(user, number), number), user)
     write_session(layout, after)
@@ -176,7 +151,6 @@ def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> Non
     Write the files of sessions that an import has added turns to, each made of all its turns.
 
     Args:
-        layout: The store.
         sessions: User and session ids.
     """
     for user in sorted({user for user, _ in sessions}):
@@ -237,10 +211,7 @@ def close_session(layout: Layout, user: str, session: str, at: str, head_turn: i
     Mark a session as closed.
 
     Args:
-        layout: The store.
-        user: User id.
         session: A session with at least one turn; its lock is held.
-        at: The present instant.
         head_turn: Its newest turn.
     """
     value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
@@ -286,11 +257,6 @@ _SHOWN_CHARS = 120
 def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     """
     What differs between a session's file and its turns.
-
-    Args:
-        layout: The store; nothing is written.
-        user: User id.
-        session: Session id.
 
     Returns:
         One problem for each field that differs, and for each saved turn that the file does not know; [] if

@@ -51,7 +51,6 @@ def limits_of(query: str, known: Iterable[Constraint] = ()) -> tuple[Limit, ...]
     The limits that a query sets.
 
     Args:
-        query: The raw query.
         known: What holds so far: "4 not 6" changes the limit that is 6.
 
     >>> [(one.key, one.value) for one in limits_of("Find 3 recipes under $20 by 2026-05-01")]
@@ -80,9 +79,7 @@ def merge_limits(
     The constraints with what a turn said; what it says of a key holds instead of what was said before.
 
     Args:
-        known: As they were.
         said: As kept_limits gives them.
-        turn: The turn.
         cleared: Whether the user started over.
     """
     new = [Constraint(key=o["key"], value=o["value"], text=o["text"], turn=turn) for o in said]
@@ -102,7 +99,6 @@ def flow_of(previous: Carry, files: TurnFiles, curation: Curation, *, asks: str 
     How the conversation goes with a turn.
 
     Args:
-        previous: What the turn found.
         files: The turn, as far as it has come.
         curation: What its phase 1 decided.
         asks: The kind of question that it ended with; None if it ended otherwise or has not ended.
@@ -145,18 +141,13 @@ _LINE_CHARS, _GOAL_CHARS = 240, 200
 class SessionTexts:
     """What phase 7 wrote for the session, as summary.json holds it; None where nothing was asked for."""
 
-    assistant_summary: str | None = None
-    """The reply in short."""
-    assistant_summary_kind: SummaryKind | None = None
-    """How it came about."""
+    assistant_summary: str | None = None  # the reply in short
+    assistant_summary_kind: SummaryKind | None = None  # how it came about
     history: str | None = None
     """The history with what fell out of the recent turns; None with a turn to merge means that it failed."""
-    history_kind: SummaryKind | None = None
-    """How it came about."""
-    engagement: str | None = None
-    """What the session is about."""
-    engagement_kind: SummaryKind | None = None
-    """How it came about."""
+    history_kind: SummaryKind | None = None  # how it came about
+    engagement: str | None = None  # what the session is about
+    engagement_kind: SummaryKind | None = None  # how it came about
 
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
@@ -164,7 +155,6 @@ def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     What a turn did: as its summary.json says it, or made of its other files.
 
     Args:
-        previous: What the turn found.
         files: The turn. A summary.json of an older form gives outcome and text alone.
     """
     written: Mapping[str, Any] = files.summary or {}
@@ -282,7 +272,6 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
     What a session carries after a turn.
 
     Args:
-        previous: What the turn found.
         files: The turn, with its summary.json; an imported turn has a query and a reply alone.
     """
     curation = curation_of(files)
@@ -321,7 +310,6 @@ def carry_within(previous: Carry, files: TurnFiles) -> Carry:
     What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided.
 
     Args:
-        previous: What the turn found.
         files: The turn, as far as it has come.
     """
     curation = curation_of(files)

@@ -16,7 +16,6 @@ def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, s
     Everything that the next turn will know.
 
     Args:
-        carry: Of a session.
         exists: Whether there is a file, relative to the user's directory.
 
     Returns:

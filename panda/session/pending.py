@@ -21,7 +21,6 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str
 
     Args:
         pending: The question, if there is one.
-        query: The raw query.
         reading: What it means.
 
     Returns:
@@ -51,9 +50,7 @@ def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> 
     What a bare "yes" asks for: the question with the answer behind it; None if the query says it itself.
 
     Args:
-        carry: Knows the question.
         answer: As answer_of gives it.
-        query: The raw query.
     """
     pending = carry.pending_clarification
     if pending is None or not answer or not answer["agreed"] or len(query.split()) > _SHORT_WORDS:

@@ -16,18 +16,12 @@ _MOST_OPTIONS = 12
 class Reference:
     """Words of a query that stand for something."""
 
-    words: str
-    """As they stand."""
-    start: int
-    """Where they begin."""
-    refs: tuple[str, ...] = ()
-    """What they mean; empty if that is open, or nothing that is there fits."""
-    options: tuple[str, ...] = ()
-    """Entities that they may mean, the likeliest first."""
-    ordinal: bool = False
-    """Whether they count items of a list."""
-    choice: bool = False
-    """Whether they ask for one of those that they mean, as "which one"."""
+    words: str  # as they stand
+    start: int  # where they begin
+    refs: tuple[str, ...] = ()  # what they mean; empty if that is open, or nothing that is there fits
+    options: tuple[str, ...] = ()  # entities that they may mean, the likeliest first
+    ordinal: bool = False  # whether they count items of a list
+    choice: bool = False  # whether they ask for one of those that they mean, as "which one"
 
 
 def items_of(carry: Carry) -> tuple[list[Item], list[Item]]:
@@ -63,10 +57,6 @@ def mentions_of(query: str, carry: Carry) -> list[Mention]:
 def find_references(query: str, carry: Carry) -> list[Reference]:
     """
     The references of a query to what the session has talked about.
-
-    Args:
-        query: The raw query.
-        carry: What the session carries.
 
     Returns:
         Words and what they mean, in order. A name that stands in the query in full is no reference.
@@ -132,9 +122,7 @@ def replace_references(query: str, references: Sequence[Reference], carry: Carry
     The query with each resolved reference replaced by the names that it stands for.
 
     Args:
-        query: The raw query.
         references: As find_references gives them, perhaps with refs that a choice has added.
-        carry: Knows the names.
     """
     labels = {one.ref: one.label for one in carry.registry.records}
     for one in reversed(references):
@@ -153,8 +141,6 @@ def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str 
 
     Args:
         query: The raw query, as "And the last one?".
-        references: Its references.
-        carry: What the session carries.
 
     Returns:
         The last query that asked something of a thing, with the names of the new one; None if this query

@@ -44,9 +44,7 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
     The registry with a curation's decisions.
 
     Args:
-        registry: As it was.
         curation: Refs that it does not know are passed over.
-        turn: The turn that decides.
     """
     records = list(registry.records)
     if curation.clear_all:
@@ -94,8 +92,6 @@ def carry_registry(
     The registry after a turn, and the refs that its reply lists or names, in the reply's order.
 
     Args:
-        previous: What the turn found.
-        files: The turn.
         curation: What its phase 1 decided.
         reply: What it said, without marks.
     """

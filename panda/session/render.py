@@ -21,11 +21,8 @@ class _Part:
     """Some lines of one field."""
 
     field: str
-    """The field."""
-    title: str
-    """What stands above the lines."""
-    lines: Sequence[str]
-    """The lines, most important first."""
+    title: str  # what stands above the lines
+    lines: Sequence[str]  # the lines, most important first
 
 
 def render_carry(
@@ -41,7 +38,6 @@ def render_carry(
     The document `carry` of a phase.
 
     Args:
-        carry: What the turn knows of its session.
         phase: The phase that reads.
         count: Maps a text to budget tokens.
         load: Gives kept results and content.

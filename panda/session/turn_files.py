@@ -32,27 +32,17 @@ class TurnFiles:
     """What a turn's own files say."""
 
     turn: int
-    """Turn number."""
-    session_id: str
-    """Its session."""
-    at: str
-    """When it was claimed."""
+    session_id: str  # its session
+    at: str  # when it was claimed
     query: str
-    """The raw query."""
-    reply: str = ""
-    """§5 without marks and sources; "" if there is none."""
+    reply: str = ""  # §5 without marks and sources; "" if there is none
     statements: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The statements of the reply with the nodes they cite."""
     analysis: Json | None = None
-    """query_analysis.json."""
     reflection: Json | None = None
-    """reflection.json."""
     plan: Json | None = None
-    """plan.json."""
     steps: tuple[Json, ...] = ()
-    """steps/, in order."""
     summary: Json | None = None
-    """summary.json."""
     artifacts: Mapping[str, int] = field(default_factory=dict)
     """Length in characters of the files that steps made, by path relative to the turn's directory."""
 
@@ -78,7 +68,6 @@ def stored_reading(analysis: Json, query: str) -> Reading:
 
     Args:
         analysis: The file; in older stores without a reading, which then says no more than was known there.
-        query: The raw query.
     """
     found = analysis.get("reading")
     return parse_reading(found) if found else Reading(recap=plain_recap(query))
@@ -88,12 +77,7 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     """
     What a turn's files say.
 
-    Args:
-        paths: Its directory.
-        number: Its number.
-
     Raises:
-        StoreError: A file cannot be read.
         FileFormatError: A file is damaged.
     """
     place = paths / CONTEXT_MD
