@@ -8,7 +8,7 @@ from typing import Annotated
 from panda.cli.command import argument, flag, option
 from panda.cli.completion import complete_told
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.memory import Given, find_triple
+from panda.cli.memory import Given, find_subject
 from panda.cli.text import read_argument
 from panda.documents.memory_file import is_statement
 from panda.errors import CheckError, NotFoundError, UsageError
@@ -122,8 +122,8 @@ def _of_name(finder: Finder, layout: Layout, user: str, name: str) -> Request:
     if kind == "research":
         raise UsageError("a research is forgotten with its turn", where=name, fix="give the turn's number")
     key = rest if kind in ("memory", "fact") else name
-    about = find_triple(key, Given(), user)[1:]
-    facts = [one for one in state.log.assertions if one.triple[1:] == about]
+    about = find_subject(key, Given(), user)[1:]
+    facts = [one for one in state.log.assertions if one.subject[1:] == about]
     if not facts:
         raise NotFoundError(
             f"nothing was ever said under {key}", where=name, fix="see `panda memory list`, or use --text"

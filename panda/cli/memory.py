@@ -20,15 +20,22 @@ from panda.documents.times import parse_time, render_time
 from panda.errors import CheckError, FileFormatError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, SAID_BY_USER, level
 from panda.memory.conflicts import Contradiction, find_contradictions, resolve
-from panda.memory.fact import SCOPES, Assertion, Statement, read_scope
-from panda.memory.files import Projection
-from panda.memory.keys import file_value, is_system, memory_key, split_key, typed_value
+from panda.memory.fact import SCOPES, Assertion, Statement, Subject, read_scope
+from panda.memory.files import Projection, split_key
 from panda.memory.lint import Finding, lint_memory
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.merge import merge_files
 from panda.memory.proposals import Proposal
-from panda.memory.staging import Kind
-from panda.memory.value import VALUE_TYPES, FactValue, entity_name, parse_value
+from panda.memory.value import (
+    VALUE_TYPES,
+    FactValue,
+    Kind,
+    entity_name,
+    file_value,
+    is_system,
+    parse_value,
+    typed_value,
+)
 from panda.storage.files import parse_json
 from panda.storage.layout import Layout
 
@@ -46,7 +53,7 @@ class Given:
     valid_until: str | None = None  # the last instant at which it holds
 
 
-def find_triple(key: str, given: Given, user: str, where: str = "KEY") -> tuple[str, str, str]:
+def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subject:
     """
     Scope, entity and relation of a key.
 
@@ -69,7 +76,7 @@ def find_triple(key: str, given: Given, user: str, where: str = "KEY") -> tuple[
         raise UsageError(str(exc), where=where, fix=fix) from exc
     if not relation or is_system(relation) or is_system(entity):
         raise UsageError(f"{relation!r} is no key for a memory", where=where, fix="use a word such as budget")
-    return scope, entity, relation
+    return Subject(scope, entity, relation)
 
 
 def _kind(given: Given, key: str, user: str) -> Kind:
@@ -91,12 +98,12 @@ def make_statement(
         where: Line of a file, for errors; None names the option.
 
     Raises:
-        UsageError: As for find_triple; a preference of somebody else, or an end that is no date.
+        UsageError: As for find_subject; a preference of somebody else, or an end that is no date.
     """
     kind = _kind(given, key, user)
     if kind not in ("preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where=where or "--kind", fix="preference or fact")
-    scope, entity, relation = find_triple(key, given, user, where or "KEY")
+    scope, entity, relation = find_subject(key, given, user, where or "KEY")
     if kind == "preference" and entity != f"user:{user}":
         raise UsageError(
             f"a preference is the user's own, not one of {entity}",
@@ -244,7 +251,7 @@ def list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
         _time(one.at),
         one.source,
         one.kind,
-        one.scope,
+        one.subject.scope,
         _note(one),
     )
 
@@ -265,9 +272,7 @@ def remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
     return {
         "key": one.key,
         "kind": one.kind,
-        "scope": one.scope,
-        "entity": one.entity,
-        "relation": one.relation,
+        **one.subject._asdict(),
         "value": file_value(one.value),
         "type": one.value.type,
         "confidence": round(confidence, 4),
@@ -289,7 +294,7 @@ def remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
 
 def assertion_data(one: Assertion, user: str) -> dict[str, object]:
     """An assertion as plain JSON values: its line in the log, and its key."""
-    return {"key": memory_key(one.fact.entity, one.fact.relation, user), **one.to_json()}
+    return {"key": one.subject.key(user), **one.to_json()}
 
 
 def history_row(one: Assertion) -> tuple[object, ...]:
@@ -305,8 +310,8 @@ def conflict_row(one: Contradiction, user: str) -> tuple[object, ...]:
     winner, rival = one.winner.fact, one.rival.fact
     return (
         one.conflict_id,
-        one.triple[0],
-        memory_key(one.triple[1], one.triple[2], user),
+        one.subject[0],
+        one.subject.key(user),
         _shown(winner.value),
         f"{winner.confidence:.2f}",
         _shown(rival.value),
@@ -319,8 +324,8 @@ def conflict_data(one: Contradiction, user: str) -> dict[str, object]:
     """A contradiction as plain JSON values."""
     return {
         "conflict_id": one.conflict_id,
-        "key": memory_key(one.triple[1], one.triple[2], user),
-        "scope": one.triple[0],
+        "key": one.subject.key(user),
+        "scope": one.subject[0],
         "fact_a": one.winner.to_json(),
         "fact_b": one.rival.to_json(),
     }
@@ -358,10 +363,7 @@ def read_memory(invocation: Invocation) -> Projection:
     if layout.user(settings.user).is_dir() and not layout.read_only_mark.exists():
         memory = Memory(layout, settings.user, settings.clock, _READER_WAIT_SECONDS)
         with suppress(StoreError, LockHeldError):  # then they are shown without
-            said = {
-                memory_key(one.fact.entity, one.fact.relation, settings.user): one.fact.confidence > 0
-                for one in memory.take_in()
-            }
+            said = {one.subject.key(settings.user): one.fact.confidence > 0 for one in memory.take_in()}
             for key, typed in said.items():
                 invocation.reporter.step(f"taken in: {key}, {'typed' if typed else 'deleted'} by hand")
     state = Projection(layout, settings.user)
@@ -381,11 +383,13 @@ def list_all(
     now = settings.clock()
     if kind not in (None, "preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where="--kind", fix="preference or fact")
-    about = find_triple("any", Given(scope=scope, entity=entity), settings.user, "--scope")[1]
+    about = find_subject("any", Given(scope=scope, entity=entity), settings.user, "--scope").entity
     found = [
         one
         for one in load_remembered(read_memory(invocation), now)
-        if kind in (None, one.kind) and scope in (None, one.scope) and (entity is None or one.entity == about)
+        if kind in (None, one.kind)
+        and scope in (None, one.subject.scope)
+        and (entity is None or one.subject.entity == about)
     ]
     if not found:
         invocation.reporter.step(f"nothing is remembered of user {settings.user} in {settings.root}")
@@ -401,13 +405,15 @@ def get(invocation: Invocation, key: Key, scope: Scope = None, entity: Entity = 
     """
     settings = invocation.settings
     now = settings.clock()
-    triple = find_triple(key, Given(scope=scope, entity=entity), settings.user)
+    subject = find_subject(key, Given(scope=scope, entity=entity), settings.user)
     state = read_memory(invocation)
     for one in load_remembered(state, now):
-        if (one.scope, one.entity, one.relation) == triple and not one.expired:
+        if one.subject == subject and not one.expired:
             return Result(remembered_data(one, now), one.text)
     raise NotFoundError(
-        f"nothing is remembered under {key} in scope {triple[0]}", where=key, fix="see `panda memory list`"
+        f"nothing is remembered under {key} in scope {subject.scope}",
+        where=key,
+        fix="see `panda memory list`",
     )
 
 
@@ -470,10 +476,10 @@ def retract(invocation: Invocation, key: Key, scope: Scope = None, entity: Entit
     Example: panda memory retract budget
     """
     user = invocation.settings.user
-    triple = find_triple(key, Given(scope=scope, entity=entity), user)
+    subject = find_subject(key, Given(scope=scope, entity=entity), user)
     memory = memory_of(invocation)
     with memory.held():
-        retraction = memory.retract(triple, f"user:{user}")
+        retraction = memory.retract(subject, f"user:{user}")
     invocation.reporter.step(f"retracted: {key}")
     return Result({"user": user, "appended": [assertion_data(retraction, user)]})
 
@@ -485,11 +491,11 @@ def history(invocation: Invocation, key: Key, scope: Scope = None, entity: Entit
     Example: panda memory history budget
     """
     user = invocation.settings.user
-    triple = find_triple(key, Given(scope=scope, entity=entity), user)
-    found = read_memory(invocation).log.of(triple)
+    subject = find_subject(key, Given(scope=scope, entity=entity), user)
+    found = read_memory(invocation).log.of(subject)
     if not found:
         raise NotFoundError(
-            f"nothing was ever said under {key} in scope {triple[0]}",
+            f"nothing was ever said under {key} in scope {subject.scope}",
             where=key,
             fix="see `panda memory list`",
         )

@@ -202,15 +202,15 @@ def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:
     return Result(data, table, error=error if failed else None)
 
 
-_RUN = {"metavar": "RUN", "autocompletion": complete_runs}
-
-
 def diff(
     invocation: Invocation,
     before: Annotated[
-        str, argument("A run's id or directory, last, or saved for the turns as saved.", **_RUN)
+        str,
+        argument(
+            "A run's id or directory, last, or saved for the turns as saved.", "RUN", complete=complete_runs
+        ),
     ],
-    after: Annotated[str, argument("Another one.", **_RUN)],
+    after: Annotated[str, argument("Another one.", "RUN", complete=complete_runs)],
     max_flips: Annotated[int, option("Decisions that may flip.", "N", min=0)] = 0,
     max_answers: Annotated[int, option("Answers that may change.", "N", min=0)] = 0,
     max_tokens: Annotated[

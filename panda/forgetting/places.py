@@ -16,7 +16,6 @@ from panda.documents.context import parse_context, render_context
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import FileFormatError, PandaError, StoreError
 from panda.memory.fact import Assertion, id_of, parse_assertion
-from panda.memory.keys import memory_key
 from panda.recipes.journal import text_digest
 from panda.storage.files import read_bytes
 from panda.storage.index_scan import users_of
@@ -459,7 +458,7 @@ class Finder:
         said = [text for owner in sorted(own) for text in self._told(owner)]
         texts: dict[str, list[str]] = {}
         for one in facts:
-            key = memory_key(one.fact.entity, one.fact.relation, user)
+            key = one.subject.key(user)
             names = [f"{key}:", f"{one.fact.relation}:", f"memory:{key}", f"fact:{key}"]
             names += [f"{one.fact.relation.replace('_', ' ')}:"]
             for value in taken.get(one.fact.id) or _values(one) or self._worded(user, one, key):

@@ -210,9 +210,9 @@ class Removal:
         }
         showing = Showing(state)
         for one in state.log.assertions:
-            standing = state.standing(one.triple, self._clock()).winner
+            standing = state.standing(one.subject, self._clock()).winner
             if one.fact.id in emptied and standing is not None and standing.fact.id in emptied:
-                showing.show(one.triple, None)
+                showing.show(one.subject, None)
         texts = showing.texts()
         for kind in KINDS:
             text, path = texts[kind], state.paths[kind]

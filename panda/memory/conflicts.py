@@ -7,9 +7,8 @@ from datetime import datetime
 
 from panda.errors import NotFoundError, UsageError
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import Assertion, Conflict, Statement
-from panda.memory.keys import is_system, memory_key
-from panda.memory.log import MemoryLog, Triple
+from panda.memory.fact import Assertion, Conflict, Statement, Subject
+from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.memory.value import FactValue
 
@@ -21,28 +20,28 @@ class Contradiction:
     """Two facts that compete for one scope, entity and relation and say different things."""
 
     conflict_id: str  # the same on every machine that has both facts
-    triple: Triple  # scope, entity, relation
+    subject: Subject  # scope, entity, relation
     winner: Assertion  # what holds as long as nobody settles it
     rival: Assertion  # what contradicts it
 
 
 def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
     """
-    All contradictions that stand, those of one triple together, the strongest rival first.
+    All contradictions that stand, those of one subject together, the strongest rival first.
 
     Args:
         now: The instant that expiry is judged by.
     """
-    return [one for triple in log.triples() for one in _of_triple(log, triple, now)]
+    return [one for subject in log.subjects() for one in _of_subject(log, subject, now)]
 
 
-def _of_triple(log: MemoryLog, triple: Triple, now: datetime) -> Iterator[Contradiction]:
-    if is_system(triple[1]) or is_system(triple[2]):
+def _of_subject(log: MemoryLog, subject: Subject, now: datetime) -> Iterator[Contradiction]:
+    if subject.is_system:
         return
-    ranked = log.contenders(triple, now=now)
+    ranked = log.contenders(subject, now=now)
     for rival in ranked[1:]:
         if rival.fact.value.key != ranked[0].fact.value.key:
-            yield Contradiction(_conflict_id(log, ranked[0], rival), triple, ranked[0], rival)
+            yield Contradiction(_conflict_id(log, ranked[0], rival), subject, ranked[0], rival)
 
 
 def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
@@ -94,35 +93,26 @@ def resolve(
         first = found[0]
         facts = {one.fact.id: one for pair in found for one in (pair.winner, pair.rival)}
         if is_key:  # whoever says otherwise loses, those that agree with the winner too
-            facts |= {one.fact.id: one for one in log.contenders(first.triple, now=now)}
+            facts |= {one.fact.id: one for one in log.contenders(first.subject, now=now)}
         if value is not None:
             settled = value(first)
         else:
             settled = _winner(list(facts.values()), winner or "").fact.value
-        statement = _settling(memory, first, settled)
+        statement = Statement(
+            kind=first.winner.kind,
+            entity=f"panda:resolution:{first.conflict_id}",
+            relation=first.subject.relation,
+            value=settled,
+            source=f"user:{memory.user}",
+            confidence=SAID_BY_USER,
+            scope=first.subject.scope,
+            content_type=first.winner.content_type,
+        )
+        resolution = memory.asserted(statement)
         pairs = _pairs(found, list(facts.values()), settled)
-        records: list[Conflict] = []
-
-        def make_records(resolution: Assertion) -> Sequence[Conflict]:
-            for conflict_id, a, b in pairs:
-                records.append(Conflict(conflict_id, a, b, "resolved", resolution.fact.id))
-            return records
-
-        return memory.append(statement, make_records), records
-
-
-def _settling(memory: Memory, one: Contradiction, value: FactValue) -> Statement:
-    scope, _, relation = one.triple
-    return Statement(
-        kind=one.winner.kind,
-        entity=f"panda:resolution:{one.conflict_id}",
-        relation=relation,
-        value=value,
-        source=f"user:{memory.user}",
-        confidence=SAID_BY_USER,
-        scope=scope,
-        content_type=one.winner.content_type,
-    )
+        records = [Conflict(*pair, "resolved", resolution.fact.id) for pair in pairs]
+        memory.commit([resolution], records)
+        return resolution, records
 
 
 def _pairs(
@@ -142,13 +132,13 @@ def _named(found: Sequence[Contradiction], name: str, user: str) -> tuple[list[C
     """The contradictions that a name means, and whether it is a key."""
     by_id = [one for one in found if one.conflict_id.startswith(name)]
     exact = [one for one in by_id if one.conflict_id == name]
-    by_key = [one for one in found if memory_key(one.triple[1], one.triple[2], user) == name]
+    by_key = [one for one in found if one.subject.key(user) == name]
     chosen = exact or by_key or by_id
     if not chosen:
         raise NotFoundError(
             f"no contradiction is called {name!r}", where="CONFLICT", fix="see `panda memory conflicts`"
         )
-    if len({one.triple for one in chosen}) > 1 or (not by_key and len(chosen) > 1):
+    if len({one.subject for one in chosen}) > 1 or (not by_key and len(chosen) > 1):
         raise UsageError(
             f"{len(chosen)} contradictions begin with {name!r}", where="CONFLICT", fix="give the whole id"
         )

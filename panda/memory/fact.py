@@ -2,21 +2,48 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from sys import intern
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, get_args
 
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError
-from panda.memory.staging import SaidKind
-from panda.memory.value import FactValue, entity_name, parse_value, read_time
+from panda.memory.value import FactValue, SaidKind, entity_name, is_system, parse_value, read_time
+
+SCOPES = ("local", "team", "company", "public")
+"""Every scope; none contains another."""
+
+_OWN_SOURCES = frozenset({"turn", "user", "file"})
+
+
+class Subject(NamedTuple):
+    """What facts compete for: within a scope, one relation of one entity."""
+
+    scope: str
+    entity: str
+    relation: str
+
+    def key(self, user: str) -> str:
+        """
+        Key of a memory file: the relation, with the entity in front if it is not the user.
+
+        >>> Subject("local", "user:ann", "budget").key("ann"), Subject("local", "acme", "ceo").key("ann")
+        ('budget', 'acme#ceo')
+        """
+        return self.relation if self.entity == f"user:{user}" else f"{self.entity}#{self.relation}"
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is one of panda's own, which are never shown."""
+        return is_system(self.entity) or is_system(self.relation)
 
 
 def parse_hlc(text: str | None) -> tuple[int, int]:
     """
-    Milliseconds and counter, to be compared as two integers; a missing one sorts lowest.
+    Milliseconds and counter of a hybrid logical clock (S2), to be compared as two integers; a missing one
+    sorts lowest.
 
     Raises:
         ValueError: Not `milliseconds.counter`.
@@ -36,7 +63,7 @@ def parse_hlc(text: str | None) -> tuple[int, int]:
 
 def tick(last: str | None, now_ms: int) -> str:
     """
-    The next reading.
+    The next reading of the clock.
 
     Args:
         last: The highest reading so far; None if there is none.
@@ -51,18 +78,8 @@ def tick(last: str | None, now_ms: int) -> str:
     """
     milliseconds, counter = parse_hlc(last)
     if now_ms > milliseconds:
-        milliseconds, counter = now_ms, 0
-    elif counter >= 999:
-        milliseconds, counter = milliseconds + 1, 0
-    else:
-        counter += 1
-    return f"{milliseconds}.{counter:03d}"
-
-
-SCOPES = ("local", "team", "company", "public")
-"""Every scope; none contains another."""
-
-_REQUIRED = ("id", "entity", "relation", "value", "source", "confidence", "scope")
+        return f"{now_ms}.000"
+    return f"{milliseconds + 1}.000" if counter >= 999 else f"{milliseconds}.{counter + 1:03d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,7 @@ class Fact:
     entity: str  # normalised
     relation: str  # case-sensitive, never changed
     value: FactValue
-    source: str | None
+    source: str | None  # who says so
     confidence: float  # 0 to 1; 0 is a retraction
     scope: str  # one of SCOPES
     hlc: str | None  # hybrid clock reading as written; None sorts lowest
@@ -85,9 +102,9 @@ class Fact:
         object.__setattr__(self, "reading", parse_hlc(self.hlc))
 
     @property
-    def triple(self) -> tuple[str, str]:
-        """Entity and relation: within a scope, what facts compete for."""
-        return self.entity, self.relation
+    def subject(self) -> Subject:
+        """What it competes for."""
+        return Subject(self.scope, self.entity, self.relation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,131 +119,88 @@ class Conflict:
 
     def to_json(self) -> dict[str, object]:
         """As a line of conflicts.jsonl."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return asdict(self)
 
 
-def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
-    """
-    A fact of JSON.
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """One line of memory.jsonl; confidence 0 retracts what was said before of the same thing."""
 
-    Args:
-        raw: An object with the fields of Fact; `hlc` and `valid_until` may be missing, other keys
-            are ignored.
-        key: Where in the file the fact stands, as "facts[3].", for errors.
+    fact: Fact  # what is said, by whom, in which scope
+    kind: SaidKind  # which file shows it
+    source_turn: int | None  # turn in which it was said
+    asserted_at: datetime  # instant of writing
+    content_type: str | None  # how it ages
 
-    Raises:
-        FileFormatError: Not a fact; names the key.
-    """
-    if not isinstance(raw, Mapping):
-        raise _error(f"a fact is an object, not {type(raw).__name__}", where, key.removesuffix("."))
-    name = "id"
-    try:
-        for name in _REQUIRED:
-            if name not in raw:
-                raise ValueError(f"{name} is missing")
-        name = "id"
-        fact_id = _named(raw["id"], "the id")
-        name = "entity"
-        entity = entity_name(_string(raw["entity"], "the entity"))
-        name = "relation"
-        relation = _named(raw["relation"], "the relation")
-        name = "value"
-        value = parse_value(raw["value"])
-        name = "source"
-        source = None if raw["source"] is None else _string(raw["source"], "the source")
-        name = "confidence"
-        confidence = read_share(raw["confidence"], "the confidence")
-        name = "scope"
-        scope = read_scope(raw["scope"])
-        name = "valid_until"
-        until = raw.get("valid_until")
-        valid_until = None if until is None else read_time(_string(until, "the end of validity"))
-        name = "hlc"
-        hlc = raw.get("hlc")
-        hlc = None if hlc is None else _string(hlc, "the hybrid clock reading")
-        return Fact(
-            id=fact_id,
-            entity=intern(entity),
-            relation=intern(relation),
-            value=value,
-            source=source and intern(source),
-            confidence=confidence,
-            scope=scope,
-            hlc=hlc,
-            valid_until=valid_until,
-        )
-    except ValueError as exc:
-        raise _error(str(exc), where, key + name) from exc
+    @property
+    def subject(self) -> Subject:
+        """What it competes for."""
+        return self.fact.subject
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the user said it, as against a tool or another person."""
+        return self.fact.source is None or self.fact.source.partition(":")[0] in _OWN_SOURCES
+
+    def to_json(self) -> dict[str, object]:
+        """As a line of memory.jsonl."""
+        fact = self.fact
+        said = {name: getattr(fact, name) for name in _FACT}
+        noted = {"kind": self.kind, "source_turn": self.source_turn}
+        times = {"valid_until": _render(fact.valid_until), "asserted_at": _render(self.asserted_at)}
+        value = {"value": fact.value.to_json(), "content_type": self.content_type}
+        line = said | noted | times | value
+        return {name: line[name] for name in (*_FACT, *_NOTED)}
 
 
-def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:
-    """
-    A conflict record of JSON.
-
-    Args:
-        raw: An object with the fields of Conflict; other keys are ignored.
-        key: As for parse_fact, "conflicts[0].".
-
-    Raises:
-        FileFormatError: Not a conflict record; names the key.
-    """
-    if not isinstance(raw, Mapping):
-        raise _error(f"a conflict is an object, not {type(raw).__name__}", where, key.removesuffix("."))
-    name = "conflict_id"
-    texts: dict[str, str] = {}
-    try:
-        for name in ("conflict_id", "fact_a", "fact_b", "status"):
-            if name not in raw:
-                raise ValueError(f"{name} is missing")
-            texts[name] = _named(raw[name], name)
-        name = "resolution_fact"
-        settled = raw.get(name)
-        if settled is not None or texts["status"] == "resolved":
-            settled = _named(settled, "the resolution fact of a resolved conflict")
-    except ValueError as exc:
-        raise _error(str(exc), where, key + name) from exc
-    return Conflict(**texts, resolution_fact=settled)
+def _render(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
+    if not moment.microsecond:
+        return render_time(moment)
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conflict]]:
-    """
-    The facts and conflicts of a document `{"facts": […], "conflicts": […]}`; takes the document apart.
+@dataclass(frozen=True)
+class Statement:
+    """What is to be asserted, before it has an id and a clock reading."""
 
-    Args:
-        raw: The document; `conflicts` may be missing, other keys are ignored. Its list of facts is emptied
-            while it is read, so that a large one is not held twice.
+    kind: SaidKind  # which file shows it
+    entity: str  # normalised
+    relation: str
+    value: FactValue
+    source: str  # who says so, as "turn:812", "user:ann" or "file:preferences.md"
+    confidence: float  # 0 retracts
+    scope: str = "local"  # local, team, company or public
+    valid_until: datetime | None = None  # the last instant at which it holds; None for ever
+    source_turn: int | None = None  # turn in which it was said
+    asserted_at: datetime | None = None  # when it was said, if that is not the time of writing
+    content_type: str | None = None  # how it ages; None as its kind does
 
-    Raises:
-        FileFormatError: Not such a document; names the element and its key.
-    """
-    if not isinstance(raw, Mapping) or not isinstance(raw.get("facts"), list):
-        raise _error("there is no list of facts", where, "facts")
-    conflicts = raw.get("conflicts", [])
-    if not isinstance(conflicts, list):
-        raise _error("the conflicts are no list", where, "conflicts")
-    found: list[Any] = raw["facts"]
-    facts: list[Fact] = []
-    for index, one in enumerate(found):
-        facts.append(parse_fact(one, where=where, key=f"facts[{index}]."))
-        found[index] = None
-    check_ids(((fact, f"facts[{index}].") for index, fact in enumerate(facts)), where=where)
-    settled = [
-        parse_conflict(one, where=where, key=f"conflicts[{index}].") for index, one in enumerate(conflicts)
-    ]
-    return facts, settled
+    @property
+    def subject(self) -> Subject:
+        """What it competes for."""
+        return Subject(self.scope, self.entity, self.relation)
+
+    def asserted(self, hlc: str, now: datetime) -> Assertion:
+        """
+        The assertion that it becomes.
+
+        Args:
+            hlc: Its clock reading; no other assertion of this log has it.
+            now: The instant of writing.
+        """
+        said = (self.entity, self.relation, self.value, self.source, self.confidence, self.scope)
+        fact = Fact("", *said, hlc, self.valid_until)
+        ages = self.content_type or ("preference" if self.kind == "preference" else "general_fact")
+        at = (self.asserted_at or now).replace(microsecond=0)
+        return Assertion(replace(fact, id=id_of(fact)), self.kind, self.source_turn, at, ages)
 
 
-def check_ids(facts: Iterable[tuple[Fact, str]], *, where: str) -> None:
-    """
-    Raises FileFormatError if two facts of one id differ; the same fact twice is the same fact.
-
-    Args:
-        facts: Each fact with its place, as "facts[3].".
-    """
-    known: dict[str, Fact] = {}
-    for fact, key in facts:
-        if known.setdefault(fact.id, fact) != fact:
-            raise _error(f"another fact has the id {fact.id!r} and says something else", where, f"{key}id")
+def id_of(fact: Fact) -> str:
+    """The id of a fact that is asserted here: a digest of what it says, its source and its clock reading."""
+    parts = [*fact.subject, fact.value.to_json(), fact.confidence, fact.hlc, fact.source]
+    return f"fact-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
 def read_scope(value: object) -> str:
@@ -249,6 +223,7 @@ def read_share(value: object, what: str) -> float:
     A number from 0 to 1.
 
     Args:
+        value: From JSON.
         what: Its name, for the error.
 
     Raises:
@@ -264,71 +239,106 @@ def read_share(value: object, what: str) -> float:
     return float(value)
 
 
-def _string(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} is no text: {str(value)[:60]}")
+def _text(what: str, *, blank: bool = False, none: bool = False) -> Callable[[Any], Any]:
+    """Reads a text that may be blank or missing only where that is said."""
+
+    def read(value: object) -> str | None:
+        if value is None and none:
+            return None
+        if not isinstance(value, str):
+            raise ValueError(f"{what} is no text: {str(value)[:60]}")
+        if not (blank or value.strip()):
+            raise ValueError(f"{what} is blank")
+        return value
+
+    return read
+
+
+def _read_end(value: object) -> datetime | None:
+    return None if value is None else read_time(_text("the end of validity", blank=True)(value))
+
+
+def _read_kind(value: object) -> object:
+    if value not in get_args(SaidKind):
+        raise ValueError(f"{value!r} is no kind: {', '.join(get_args(SaidKind))}")
     return value
 
 
-def _named(value: object, what: str) -> str:
-    if not _string(value, what).strip():
-        raise ValueError(f"{what} is blank")
-    return str(value)
+def _read_turn(value: object) -> object:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise ValueError(f"{value!r} is no turn number")
+    return value
 
 
-def _error(message: str, where: str, key: str) -> FileFormatError:
-    return FileFormatError(message, where=f"{where} ({key})" if key else where)
+def _read_instant(value: object) -> datetime | None:
+    return None if value is None else parse_time(_text("the date", blank=True)(value))
 
 
-_OWN_SOURCES = frozenset({"turn", "user", "file"})
+def _read_hlc(value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(f"the hybrid clock reading is no text: {str(value)[:60]}")
+    parse_hlc(value)
+    return value
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """One line of memory.jsonl; confidence 0 retracts what was said before of the same thing."""
-
-    fact: Fact  # what is said, by whom, in which scope
-    kind: SaidKind  # which file shows it
-    source_turn: int | None  # turn in which it was said
-    asserted_at: datetime  # instant of writing
-    content_type: str | None  # how it ages
-
-    @property
-    def triple(self) -> tuple[str, str, str]:
-        """What it competes for: scope, entity, relation."""
-        return self.fact.scope, self.fact.entity, self.fact.relation
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the user said it, as against a tool or another person."""
-        return self.fact.source is None or self.fact.source.partition(":")[0] in _OWN_SOURCES
-
-    def to_json(self) -> dict[str, object]:
-        """As a line of memory.jsonl."""
-        fact = self.fact
-        return {
-            "id": fact.id,
-            "entity": fact.entity,
-            "relation": fact.relation,
-            "value": fact.value.to_json(),
-            "source": fact.source,
-            "confidence": fact.confidence,
-            "scope": fact.scope,
-            "hlc": fact.hlc,
-            "valid_until": _render(fact.valid_until),
-            "kind": self.kind,
-            "source_turn": self.source_turn,
-            "asserted_at": _render(self.asserted_at),
-            "content_type": self.content_type,
-        }
+_ENTITY, _RELATION = _text("the entity"), _text("the relation")
+_SOURCE = _text("the source", blank=True)
+_FACT: Mapping[str, Callable[[Any], Any]] = {
+    "id": _text("the id"),
+    "entity": lambda value: intern(entity_name(_ENTITY(value))),
+    "relation": lambda value: intern(_RELATION(value)),
+    "value": parse_value,
+    "source": lambda value: None if value is None else intern(_SOURCE(value)),
+    "confidence": lambda value: read_share(value, "the confidence"),
+    "scope": read_scope,
+    "hlc": _read_hlc,
+    "valid_until": _read_end,
+}
+"""How the fields of a fact are read, in the order of a line of memory.jsonl."""
+_NOTED: Mapping[str, Callable[[Any], Any]] = {
+    "kind": _read_kind,
+    "source_turn": _read_turn,
+    "asserted_at": _read_instant,
+    "content_type": _text("the content type", blank=True, none=True),
+}
+_CONFLICT = {name: _text(name) for name in ("conflict_id", "fact_a", "fact_b", "status")}
+_DEFAULTS: Mapping[str, object] = {
+    **dict.fromkeys(("hlc", "valid_until", "source_turn", "asserted_at")),
+    "kind": "fact",
+    "content_type": "general_fact",
+}
 
 
-def _render(moment: datetime | None) -> str | None:
-    if moment is None:
-        return None
-    if not moment.microsecond:
-        return render_time(moment)
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+def _read(raw: Any, readers: Mapping[str, Callable[[Any], Any]], what: str, where: str, key: str) -> Any:
+    """The fields of an object; an error names the first that is missing or wrong."""
+    if not isinstance(raw, Mapping):
+        raise _error(f"a {what} is an object, not {type(raw).__name__}", where, key.removesuffix("."))
+    found: dict[str, Any] = {}
+    name = ""
+    try:
+        for name, read in readers.items():
+            if name not in raw and name not in _DEFAULTS:
+                raise ValueError(f"{name} is missing")
+            found[name] = read(raw[name] if name in raw else _DEFAULTS[name])
+    except ValueError as exc:
+        raise _error(str(exc), where, key + name) from exc
+    return found
+
+
+def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
+    """
+    A fact of JSON.
+
+    Args:
+        raw: An object with the fields of Fact; `hlc` and `valid_until` may be missing, other keys
+            are ignored.
+        where: File, with line, for errors.
+        key: Where in the file the fact stands, as "facts[3].", for errors.
+
+    Raises:
+        FileFormatError: Not a fact; names the key.
+    """
+    return Fact(**_read(raw, _FACT, "fact", where, key))
 
 
 def parse_assertion(raw: object, *, where: str) -> Assertion:
@@ -342,92 +352,77 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
     Raises:
         FileFormatError: It is no assertion; names the key.
     """
-    fact = parse_fact(raw, where=where)
-    assert isinstance(raw, Mapping)  # parse_fact looks
-    kind: Any = raw.get("kind", "fact")
-    turn, content_type = raw.get("source_turn"), raw.get("content_type", "general_fact")
-    if kind not in get_args(SaidKind):
-        raise _line_error(f"{kind!r} is no kind: {', '.join(get_args(SaidKind))}", where, "kind")
-    if turn is not None and (isinstance(turn, bool) or not isinstance(turn, int)):
-        raise _line_error(f"{turn!r} is no turn number", where, "source_turn")
-    if content_type is not None and not isinstance(content_type, str):
-        raise _line_error(f"{content_type!r} is no content type", where, "content_type")
-    return Assertion(fact, cast(SaidKind, kind), turn, _asserted_at(raw, fact, where), content_type)
-
-
-def _asserted_at(raw: Mapping[str, Any], fact: Fact, where: str) -> datetime:
-    text = raw.get("asserted_at")
+    fact, noted = parse_fact(raw, where=where), _read(raw, _NOTED, "fact", where, "")
     try:
-        if text is None:
-            return datetime.fromtimestamp(max(0, fact.reading[0]) / 1000, UTC).replace(microsecond=0)
-        if not isinstance(text, str):
-            raise ValueError(f"{text!r} is no date")
-        return parse_time(text)
+        if noted["asserted_at"] is None:
+            seconds = max(0, fact.reading[0]) / 1000
+            noted["asserted_at"] = datetime.fromtimestamp(seconds, UTC).replace(microsecond=0)
     except (ValueError, OverflowError, OSError) as exc:
-        raise _line_error(str(exc), where, "asserted_at" if text is not None else "hlc") from exc
+        raise _error(str(exc), where, "hlc") from exc
+    return Assertion(fact, **noted)
 
 
-def _line_error(message: str, where: str, key: str) -> FileFormatError:
-    return FileFormatError(message, where=f"{where} ({key})")
+def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:
+    """
+    A conflict record of JSON.
+
+    Args:
+        raw: An object with the fields of Conflict; other keys are ignored.
+        key: As for parse_fact, "conflicts[0].".
+
+    Raises:
+        FileFormatError: Not a conflict record; names the key.
+    """
+    found = _read(raw, _CONFLICT, "conflict", where, key)
+    assert isinstance(raw, Mapping)  # _read looks
+    settled = raw.get("resolution_fact")
+    if settled is not None or found["status"] == "resolved":
+        read = _text("the resolution fact of a resolved conflict")
+        settled = _read({"resolution_fact": settled}, {"resolution_fact": read}, "", where, key)
+        return Conflict(**found, **settled)
+    return Conflict(**found, resolution_fact=None)
 
 
-@dataclass(frozen=True)
-class Statement:
-    """What is to be asserted, before it has an id and a clock reading."""
+def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conflict]]:
+    """
+    The facts and conflicts of a document `{"facts": […], "conflicts": […]}`; takes the document apart.
 
-    kind: SaidKind  # which file shows it
-    entity: str  # normalised
-    relation: str
-    value: FactValue
-    source: str  # who says so, as "turn:812", "user:ann" or "file:preferences.md"
-    confidence: float  # 0 retracts
-    scope: str = "local"  # local, team, company or public
-    valid_until: datetime | None = None  # the last instant at which it holds; None for ever
-    source_turn: int | None = None  # turn in which it was said
-    asserted_at: datetime | None = None
-    """When it was said, if that is known to be another time than that of writing."""
-    content_type: str | None = None  # how it ages; None as its kind does
+    Args:
+        raw: The document; `conflicts` may be missing, other keys are ignored. Its list of facts is emptied
+            while it is read, so that a large one is not held twice.
+        where: File, for errors.
 
-    @property
-    def triple(self) -> tuple[str, str, str]:
-        """What it competes for: scope, entity, relation."""
-        return self.scope, self.entity, self.relation
-
-    def asserted(self, hlc: str, now: datetime) -> Assertion:
-        """
-        The assertion that it becomes.
-
-        Args:
-            hlc: Its clock reading; no other assertion of this log has it.
-            now: The instant of writing.
-        """
-        fact = Fact(
-            id="",
-            entity=self.entity,
-            relation=self.relation,
-            value=self.value,
-            source=self.source,
-            confidence=self.confidence,
-            scope=self.scope,
-            hlc=hlc,
-            valid_until=self.valid_until,
-        )
-        default = "preference" if self.kind == "preference" else "general_fact"
-        at = (self.asserted_at or now).replace(microsecond=0)
-        return Assertion(
-            replace(fact, id=id_of(fact)), self.kind, self.source_turn, at, self.content_type or default
-        )
+    Raises:
+        FileFormatError: Not such a document; names the element and its key. Or two facts of one id differ;
+            the same fact twice is the same fact.
+    """
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("facts"), list):
+        raise _error("there is no list of facts", where, "facts")
+    conflicts = raw.get("conflicts", [])
+    if not isinstance(conflicts, list):
+        raise _error("the conflicts are no list", where, "conflicts")
+    found: list[Any] = raw["facts"]
+    facts: list[Fact] = []
+    for index, one in enumerate(found):
+        facts.append(parse_fact(one, where=where, key=f"facts[{index}]."))
+        found[index] = None
+    check_ids(((fact, f"facts[{index}].") for index, fact in enumerate(facts)), where=where)
+    keyed = ((f"conflicts[{index}].", one) for index, one in enumerate(conflicts))
+    return facts, [parse_conflict(one, where=where, key=key) for key, one in keyed]
 
 
-def id_of(fact: Fact) -> str:
-    """The id of a fact that is asserted here: a digest of what it says, its source and its clock reading."""
-    parts = [
-        fact.scope,
-        fact.entity,
-        fact.relation,
-        fact.value.to_json(),
-        fact.confidence,
-        fact.hlc,
-        fact.source,
-    ]
-    return f"fact-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
+def check_ids(facts: Iterable[tuple[Fact, str]], *, where: str) -> None:
+    """
+    Raises FileFormatError if two facts of one id differ; the same fact twice is the same fact.
+
+    Args:
+        facts: Each fact with its place, as "facts[3].".
+    """
+    known: dict[str, Fact] = {}
+    for fact, key in facts:
+        if known.setdefault(fact.id, fact) != fact:
+            raise _error(f"another fact has the id {fact.id!r} and says something else", where, f"{key}id")
+
+
+def _error(message: str, where: str, key: str) -> FileFormatError:
+    return FileFormatError(message, where=f"{where} ({key})" if key else where)

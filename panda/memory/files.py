@@ -4,31 +4,79 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from panda.documents.memory_edit import MemoryText
-from panda.documents.memory_file import MemoryEntry, find_entry, parse_memory_file
+from panda.documents.memory_file import MemoryEntry, find_entry, parse_memory_file, render_value
+from panda.documents.yaml_entries import as_read
 from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
-from panda.memory.fact import Assertion
-from panda.memory.keys import canonical_key, file_value, is_system, memory_key, says, shown_in
-from panda.memory.log import Extent, MemoryLog, Triple
-from panda.memory.staging import Kind
+from panda.memory.fact import Assertion, Subject
+from panda.memory.log import Extent, MemoryLog
+from panda.memory.value import FactValue, Kind, SaidKind, entity_name, file_value, typed_value
 from panda.storage.files import read_json, read_text
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
 
+KINDS: tuple[Kind, ...] = ("preference", "fact")
+_TITLES = {"preference": "Preferences", "fact": "Facts"}
 _LEAST = 0.01
+_NO_FILE = "none"
+
+
+def split_key(key: str, kind: Kind, user: str) -> tuple[str, str]:
+    """
+    Entity and relation of a key that somebody typed.
+
+    >>> split_key("Acme Corp#ceo", "fact", "ann"), split_key("c#", "fact", "ann")
+    (('acme-corp', 'ceo'), ('user:ann', 'c#'))
+    >>> split_key("a#b", "preference", "ann")
+    ('user:ann', 'a#b')
+    """
+    entity, _, relation = key.partition("#")
+    if kind == "preference" or not entity.strip() or not relation.strip():
+        return f"user:{user}", key
+    return entity_name(entity), relation
+
+
+def canonical_key(key: str, kind: Kind, user: str) -> str | None:
+    """
+    The key that panda writes where somebody typed a key; None for one that no memory can have.
+
+    >>> canonical_key("Acme Corp#ceo", "fact", "ann"), canonical_key(" ", "fact", "ann")
+    ('acme-corp#ceo', None)
+    """
+    subject = Subject("local", *split_key(key, kind, user))
+    return subject.key(user) if subject.relation.strip() and not subject.is_system else None
+
+
+def shown_in(kind: SaidKind, entity: str, user: str) -> Kind:
+    """Which file shows an assertion: preferences.md holds the user's own preferences only."""
+    return "preference" if kind == "preference" and entity == f"user:{user}" else "fact"
+
+
+def says(raw: object, value: FactValue) -> bool:
+    """
+    Whether what a memory file holds is what it shows for a value.
+
+    >>> from panda.memory.value import parse_value
+    >>> says("1e+300", parse_value({"type": "number", "v": 1e300}))
+    True
+    >>> says(1, parse_value({"type": "boolean", "v": True}))
+    False
+    """
+    typed = render_value(raw) if isinstance(raw, Mapping) else raw
+    return typed_value(typed).key == typed_value(as_read(file_value(value))).key
 
 
 @dataclass(frozen=True)
 class Standing:
     """What the log says of one key."""
 
-    triple: tuple[str, str, str]  # scope, entity, relation
+    subject: Subject
     live: tuple[Assertion, ...]  # what competes now, the winner first; empty if nothing lives
     past: tuple[Assertion, ...]  # the same with what has expired
     said: Sequence[Assertion]  # all that was ever said of it
@@ -53,28 +101,34 @@ class Comparison:
     """One key of one memory file, compared with the log."""
 
     kind: Kind
-    key: str  # the key as the log has it
+    key: str  # as the log has it
     entry: MemoryEntry | None  # what the file says; None if it does not have the key
     standing: Standing | None  # what the log says; None if it never spoke of it
-    verdict: Verdict  # what follows
+    verdict: Verdict
+
+    @property
+    def winner(self) -> Assertion | None:
+        """What holds as the log says."""
+        return self.standing.winner if self.standing else None
 
     @property
     def is_relabelled(self) -> bool:
         """Whether the value was typed over, and what stands beside it is still that of the former one."""
-        winner = self.standing.winner if self.standing else None
-        return (
-            self.verdict == "typed"
-            and self.entry is not None
-            and not self.entry.is_bare
-            and winner is not None
-            and self.entry.updated_at is not None
-            and (self.entry.source_turn, self.entry.updated_at) == (winner.source_turn, winner.asserted_at)
-        )
+        entry, winner = self.entry, self.winner
+        if self.verdict != "typed" or entry is None or entry.is_bare or winner is None:
+            return False
+        noted = (entry.source_turn, entry.updated_at)
+        return entry.updated_at is not None and noted == (winner.source_turn, winner.asserted_at)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether what stands beside the value was not written for it."""
+        return self.entry is None or self.entry.is_bare or self.is_relabelled
 
     @property
     def typed_confidence(self) -> float:
         """What a value typed by hand begins with: what stands beside it, if it was written for this value."""
-        if self.entry is None or self.entry.is_bare or self.is_relabelled:
+        if self.entry is None or self.is_new:
             return TYPED_BY_HAND
         given = self.entry.confidence
         return MISSING if given is None else max(given, _LEAST)  # 0 would retract it
@@ -119,14 +173,17 @@ def _verdict(
     is_file: bool,
 ) -> Verdict:
     if _shows(entry, standing):
-        return "same" if not went_on or _dated(entry, standing) else "stale"
-    if entry is not None and standing is not None and _was(entry, standing):
+        winner = standing.winner if standing else None
+        dated = entry is None or winner is None or entry.updated_at in (None, winner.asserted_at)
+        return "same" if dated or not went_on else "stale"
+    won_before_it_expired = entry and standing and standing.past and _says(entry, standing.past[0])
+    if won_before_it_expired or (went_on and _shows(entry, before)):
         return "stale"
-    if went_on and (_shows(entry, before) or _was_said(entry, standing or before)):
-        return "stale"
-    if entry is not None:
-        return "typed"
-    return "stale" if went_on or not is_file else "deleted"
+    if entry is None:
+        return "stale" if went_on or not is_file else "deleted"
+    known = standing or before
+    said = [one for one in known.said if entry.updated_at == one.asserted_at] if known else []
+    return "stale" if went_on and any(_says(entry, one) for one in said) else "typed"
 
 
 def _shows(entry: MemoryEntry | None, standing: Standing | None) -> bool:
@@ -134,30 +191,11 @@ def _shows(entry: MemoryEntry | None, standing: Standing | None) -> bool:
     winner = standing.winner if standing else None
     if winner is None or entry is None:
         return entry is None and (winner is None or (standing is not None and standing.expired))
-    return says(entry.value, winner.fact.value)
+    return _says(entry, winner)
 
 
-def _was_said(entry: MemoryEntry | None, standing: Standing | None) -> bool:
-    """Whether an entry shows something that the log holds with the same date."""
-    return entry is not None and any(
-        entry.updated_at == one.asserted_at and says(entry.value, one.fact.value)
-        for one in (standing.said if standing else ())
-    )
-
-
-def _dated(entry: MemoryEntry | None, standing: Standing | None) -> bool:
-    """Whether an entry that shows the right value has its date, too, or none at all."""
-    winner = standing.winner if standing else None
-    return entry is None or winner is None or entry.updated_at in (None, winner.asserted_at)
-
-
-def _was(entry: MemoryEntry, standing: Standing) -> bool:
-    """Whether an entry shows what won before it expired."""
-    return bool(standing.past) and says(entry.value, standing.past[0].fact.value)
-
-
-KINDS: tuple[Kind, ...] = ("preference", "fact")
-_NO_FILE = "none"
+def _says(entry: MemoryEntry, one: Assertion) -> bool:
+    return says(entry.value, one.fact.value)
 
 
 @dataclass(frozen=True)
@@ -165,15 +203,7 @@ class Shown:
     """A mark: up to where the memory files showed the log, and what they were."""
 
     extent: Extent  # how much of log and conflict records they showed
-    digests: Mapping[str, str]  # kind to a digest of its file
-
-    def to_json(self) -> dict[str, object]:
-        """As memory.shown.json holds it."""
-        return {
-            "assertions": self.extent.assertions,
-            "conflicts": self.extent.conflicts,
-            "digests": dict(self.digests),
-        }
+    digests: Mapping[Kind, str]  # kind to a digest of its file
 
 
 class Projection:
@@ -182,10 +212,7 @@ class Projection:
     def __init__(self, layout: Layout, user: str) -> None:
         self.user = user
         self.log = MemoryLog(layout, user)
-        self.paths: Mapping[Kind, Path] = {
-            "preference": layout.preferences(user),
-            "fact": layout.facts(user),
-        }
+        self.paths: Mapping[Kind, Path] = {"preference": layout.preferences(user), "fact": layout.facts(user)}
         self.texts: dict[Kind, str | None] = {}
         """The files as they are; None for one that is not there."""
         self.mark: Shown | None = None
@@ -214,26 +241,27 @@ class Projection:
             return Shown(Extent(int(raw["assertions"]), int(raw["conflicts"])), dict(raw["digests"]))
         return Shown(Extent(0, 0), {})  # a crash tore it: take nothing for shown
 
+    def _mark_of_now(self) -> Shown:
+        digests = {
+            kind: _NO_FILE if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
+            for kind, text in self.texts.items()
+        }
+        return Shown(self.log.extent, digests)
+
     def write_mark(self) -> None:
         """Note that the files, as they are in `texts`, show the log as it was read."""
-        mark = Shown(self.log.extent, self._digests())
+        mark = self._mark_of_now()
         if mark != self.mark:
-            text = json.dumps(mark.to_json()) + "\n"
+            text = json.dumps({**asdict(mark.extent), "digests": mark.digests}) + "\n"
             check_links(self._mark_path)
             with suppress(OSError):  # not synced: without it the log counts as further than the files
                 self._mark_path.write_text(text, encoding="utf-8")
             self.mark = mark
 
-    def _digests(self) -> dict[str, str]:
-        return {
-            kind: _NO_FILE if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]
-            for kind, text in self.texts.items()
-        }
-
     @property
     def is_settled(self) -> bool:
         """Whether nothing happened to files and log since the mark."""
-        return self.mark is not None and self.mark == Shown(self.log.extent, self._digests())
+        return self.mark == self._mark_of_now()
 
     def entries(self, kind: Kind) -> dict[str, MemoryEntry] | None:
         """
@@ -257,66 +285,51 @@ class Projection:
         Raises:
             DocumentError: It is corrupt.
         """
-        text, where = self.texts[kind] or "", str(self.paths[kind])
-        found = find_entry(text, key, where=where)
+        found = find_entry(self.texts[kind] or "", key, where=str(self.paths[kind]))
         if found is None and "#" in key:  # perhaps its entity is typed in another way
             return (self.entries(kind) or {}).get(key)
         return found
 
-    def standing(self, triple: Triple, now: datetime, extent: Extent | None = None) -> Standing:
-        """What the log says of one scope, entity and relation."""
-        past = tuple(self.log.contenders(triple, now=now, include_expired=True, extent=extent))
+    def standing(self, subject: Subject, now: datetime, extent: Extent | None = None) -> Standing:
+        """What the log says of a subject."""
+        past = tuple(self.log.contenders(subject, now=now, include_expired=True, extent=extent))
         live = (one for one in past if one.fact.valid_until is None or one.fact.valid_until >= now)
-        return Standing(triple, tuple(live), past, self.log.of(triple))
+        return Standing(subject, tuple(live), past, self.log.of(subject))
 
     def compare(self, now: datetime) -> list[Comparison]:
         """
-        Every key of both files and of the log.
+        Every key of both files and of the log. A fact typed under a key that is a preference too is left out:
+        the preference holds.
 
         Raises:
             DocumentError: A memory file is corrupt.
         """
         entries = {kind: self.entries(kind) for kind in KINDS}
-        standings = self._by_key(
-            [self.standing(triple, now) for triple in self.log.triples("local")], only_winners=True
-        )
+        standings = self._by_key([self.standing(one, now) for one in self.log.subjects("local")])
         extent = self.mark.extent if self.mark else self.log.extent
-        changed = dict.fromkeys(triple for triple in self.log.added_after(extent) if triple[0] == "local")
-        former = self._by_key([self.standing(t, now, extent) for t in changed], only_winners=False)
+        changed = dict.fromkeys(one for one in self.log.added_after(extent) if one.scope == "local")
+        former = self._by_key([self.standing(one, now, extent) for one in changed], unsaid=KINDS)
         found = [one for kind in KINDS for one in compare(kind, entries[kind], standings[kind], former[kind])]
-        preferred = set(entries["preference"] or ())
-        return [one for one in found if not self._is_second(one, preferred)]
+        preferred = entries["preference"] or {}
+        return [
+            one for one in found if (one.kind, one.verdict) != ("fact", "typed") or one.key not in preferred
+        ]
 
-    def _is_second(self, one: Comparison, preferred: set[str]) -> bool:
-        """Whether a fact was typed under a key that is a preference too: the preference holds."""
-        return one.kind == "fact" and one.verdict == "typed" and one.key in preferred
-
-    def _by_key(self, standings: list[Standing], *, only_winners: bool) -> dict[Kind, dict[str, Standing]]:
-        found: dict[Kind, dict[str, Standing]] = {"preference": {}, "fact": {}}
+    def _by_key(
+        self, standings: list[Standing], *, unsaid: Sequence[Kind] = ()
+    ) -> dict[Kind, dict[str, Standing]]:
+        """What the log says by file and key; what nothing holds of stands under the kinds *unsaid*."""
+        found: dict[Kind, dict[str, Standing]] = {kind: {} for kind in KINDS}
         for standing in standings:
-            _, entity, relation = standing.triple
-            winner = standing.winner
-            if is_system(entity) or is_system(relation):
-                continue
-            if winner is not None:
-                kinds: tuple[Kind, ...] = (shown_in(winner.kind, entity, self.user),)
-            else:
-                kinds = () if only_winners else KINDS
-            for kind in kinds:
-                found[kind][memory_key(entity, relation, self.user)] = standing
+            subject, winner = standing.subject, standing.winner
+            kinds = unsaid if winner is None else [shown_in(winner.kind, subject.entity, self.user)]
+            for kind in kinds if not subject.is_system else ():
+                found[kind][subject.key(self.user)] = standing
         return found
 
 
-_TITLES = {"preference": "Preferences", "fact": "Facts"}
-
-
 class Showing:
-    """
-    The texts of both memory files, as they are to become.
-
-    Args:
-        state: Log and files as they are.
-    """
+    """The texts of both memory files, as they are to become; *state* is log and files as they are."""
 
     def __init__(self, state: Projection) -> None:
         self._state = state
@@ -328,52 +341,44 @@ class Showing:
             kind: self._files[kind].text if kind in self._files else self._state.texts[kind] for kind in KINDS
         }
 
-    def show(self, triple: Triple, winner: Assertion | None, typed: Comparison | None = None) -> None:
+    def show(self, subject: Subject, winner: Assertion | None, typed: Comparison | None = None) -> None:
         """
         Bring the lines of one key up to date in both files.
 
         Args:
-            triple: Scope, entity and relation of the key.
             winner: What holds; None if nothing does, then the key goes.
             typed: What was typed by hand, if that is how the winner came about: it stays as it was typed.
 
         Raises:
             DocumentError: A file is corrupt, or written so that the entry cannot be changed alone.
         """
-        _, entity, relation = triple
-        if is_system(entity) or is_system(relation):
+        if subject.is_system:
             return
-        state = self._state
-        key = memory_key(entity, relation, state.user)
-        home = shown_in(winner.kind, entity, state.user) if winner else None
+        state, key = self._state, subject.key(self._state.user)
+        home = shown_in(winner.kind, subject.entity, state.user) if winner else None
         for kind in KINDS:
             entry = state.entry(kind, key)
             typed_key = entry.key if entry else key
             if kind == home and winner is not None:
-                by_hand = typed is not None and typed.kind == kind and not typed.is_relabelled
-                self._set(kind, typed_key, winner, by_hand=by_hand)
-            elif state.texts[kind] is not None and _is_ours(state, kind, entry, triple):
+                value, turn = file_value(winner.fact.value), winner.source_turn
+                if typed is not None and typed.kind == kind and not typed.is_relabelled:
+                    self._file(kind).relist(typed_key, value, turn)
+                    continue
+                sure, at = winner.fact.confidence, winner.asserted_at
+                self._file(kind).set(typed_key, value, confidence=sure, source_turn=turn, updated_at=at)
+            elif state.texts[kind] is not None and _is_ours(state, kind, entry, subject):
                 self._file(kind).remove(typed_key)
 
     def _file(self, kind: Kind) -> MemoryText:
         if kind not in self._files:
-            where = str(self._state.paths[kind])
-            text = self._state.texts[kind] or ""
+            text, where = self._state.texts[kind] or "", str(self._state.paths[kind])
             self._files[kind] = MemoryText(text, title=_TITLES[kind], where=where)
         return self._files[kind]
 
-    def _set(self, kind: Kind, key: str, winner: Assertion, *, by_hand: bool) -> None:
-        value, turn = file_value(winner.fact.value), winner.source_turn
-        if by_hand:
-            self._file(kind).relist(key, value, turn)
-            return
-        confidence, at = winner.fact.confidence, winner.asserted_at
-        self._file(kind).set(key, value, confidence=confidence, source_turn=turn, updated_at=at)
 
-
-def _is_ours(state: Projection, kind: Kind, entry: MemoryEntry | None, triple: Triple) -> bool:
+def _is_ours(state: Projection, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
     """Whether what a file has under a key is what the log said, and no line that only looks like it."""
-    said = [one for one in state.log.of(triple) if one.fact.confidence > 0]
+    said = [one for one in state.log.of(subject) if one.fact.confidence > 0]
     if entry is None:
-        return not any(shown_in(one.kind, triple[1], state.user) != kind for one in said)
-    return any(says(entry.value, one.fact.value) for one in said)
+        return not any(shown_in(one.kind, subject.entity, state.user) != kind for one in said)
+    return any(_says(entry, one) for one in said)

@@ -7,10 +7,9 @@ from typing import Literal
 
 from panda.documents.times import render_time
 from panda.memory.conflicts import find_contradictions
-from panda.memory.fact import Assertion
-from panda.memory.keys import file_value, is_system, memory_key
-from panda.memory.log import MemoryLog, Triple
-from panda.memory.value import entity_name
+from panda.memory.fact import Assertion, Subject
+from panda.memory.log import MemoryLog
+from panda.memory.value import entity_name, file_value
 
 Rule = Literal["contradiction", "expired", "expiring", "orphaned", "dangling"]
 
@@ -39,8 +38,8 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
         The findings, kind by kind.
     """
     found = list(_contradictions(log, user, now))
-    past = {triple: log.contenders(triple, now=now, include_expired=True) for triple in log.triples()}
-    past = {t: ranked for t, ranked in past.items() if not (is_system(t[1]) or is_system(t[2]))}
+    past = {subject: log.contenders(subject, now=now, include_expired=True) for subject in log.subjects()}
+    past = {one: ranked for one, ranked in past.items() if not one.is_system}
     standing = [one for ranked in past.values() for one in ranked]
     found += _ending(standing, user, now, now + timedelta(days=within_days))
     found += _orphaned(log, past, user)
@@ -52,8 +51,8 @@ def _shown(one: Assertion) -> str:
     return str(file_value(one.fact.value))
 
 
-def _key(triple: Triple, user: str) -> str:
-    return memory_key(triple[1], triple[2], user)
+def _key(subject: Subject, user: str) -> str:
+    return subject.key(user)
 
 
 def _contradictions(log: MemoryLog, user: str, now: datetime) -> Iterator[Finding]:
@@ -62,7 +61,7 @@ def _contradictions(log: MemoryLog, user: str, now: datetime) -> Iterator[Findin
         against = f"{_shown(one.rival)} ({one.rival.fact.confidence:g}, {one.rival.fact.source})"
         message = f"{said} against {against}: settle {one.conflict_id}"
         facts = (one.winner.fact.id, one.rival.fact.id)
-        yield Finding("contradiction", one.triple[0], _key(one.triple, user), facts, message)
+        yield Finding("contradiction", one.subject.scope, _key(one.subject, user), facts, message)
 
 
 def _ending(standing: list[Assertion], user: str, now: datetime, soon: datetime) -> list[Finding]:
@@ -77,7 +76,7 @@ def _ending(standing: list[Assertion], user: str, now: datetime, soon: datetime)
         finding = Finding(
             "expired" if gone else "expiring",
             one.fact.scope,
-            _key(one.triple, user),
+            _key(one.subject, user),
             (one.fact.id,),
             f"{_shown(one)} {verb} until {render_time(until)}",
         )
@@ -85,15 +84,15 @@ def _ending(standing: list[Assertion], user: str, now: datetime, soon: datetime)
     return expired + expiring
 
 
-def _orphaned(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) -> Iterator[Finding]:
+def _orphaned(log: MemoryLog, past: dict[Subject, list[Assertion]], user: str) -> Iterator[Finding]:
     """
     What a retraction of something else took along: facts of other sources, silenced although nobody took
     them back, where nothing has been said since.
     """
-    for triple, ranked in past.items():
+    for subject, ranked in past.items():
         if ranked:
             continue
-        said = log.of(triple)
+        said = log.of(subject)
         retractions = (one for one in said if one.fact.confidence == 0)
         last = max(retractions, key=lambda one: one.fact.reading, default=None)
         if last is None:
@@ -103,28 +102,28 @@ def _orphaned(log: MemoryLog, past: dict[Triple, list[Assertion]], user: str) ->
             if one.fact.value.key not in retracted and one.fact.source != last.fact.source:
                 message = f"{_shown(one)} ({one.fact.source}) fell with the retraction by {last.fact.source}"
                 facts = (one.fact.id, last.fact.id)
-                yield Finding("orphaned", triple[0], _key(triple, user), facts, message)
+                yield Finding("orphaned", subject[0], _key(subject, user), facts, message)
 
 
-def _dangling_refs(past: dict[Triple, list[Assertion]], user: str) -> Iterator[Finding]:
+def _dangling_refs(past: dict[Subject, list[Assertion]], user: str) -> Iterator[Finding]:
     """References to entities that nothing is known of, or of which all was retracted."""
-    known = {(triple[0], triple[1]) for triple, ranked in past.items() if ranked}
-    spoken = {(triple[0], triple[1]) for triple in past}
-    for triple, ranked in past.items():
+    known = {(subject[0], subject[1]) for subject, ranked in past.items() if ranked}
+    spoken = {(subject[0], subject[1]) for subject in past}
+    for subject, ranked in past.items():
         for one in ranked:
             if one.fact.value.type != "ref":
                 continue
-            target = (triple[0], entity_name(str(one.fact.value.v)))
+            target = (subject[0], entity_name(str(one.fact.value.v)))
             if target in known:
                 continue
             retracted = target in spoken
             message = (
                 f"refers to {target[1]}, of which all was retracted"
                 if retracted
-                else f"refers to {target[1]}, of which nothing is known in scope {triple[0]}"
+                else f"refers to {target[1]}, of which nothing is known in scope {subject[0]}"
             )
             rule: Rule = "orphaned" if retracted else "dangling"
-            yield Finding(rule, triple[0], _key(triple, user), (one.fact.id,), message)
+            yield Finding(rule, subject[0], _key(subject, user), (one.fact.id,), message)
 
 
 def _dangling_records(log: MemoryLog) -> Iterator[Finding]:

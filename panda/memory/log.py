@@ -7,13 +7,10 @@ from datetime import datetime
 from itertools import chain
 
 from panda.errors import FileFormatError
-from panda.memory.fact import Assertion, Conflict, Fact, parse_assertion, parse_conflict
+from panda.memory.fact import Assertion, Conflict, Fact, Subject, parse_assertion, parse_conflict
 from panda.memory.synthesis import SynthesisRequest, find_contenders
 from panda.storage.layout import Layout
 from panda.storage.line_tail import LineTail
-
-Triple = tuple[str, str, str]
-"""Scope, entity, relation."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class _Facts:
     assertions: list[Assertion] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     by_id: dict[str, Assertion] = field(default_factory=dict)
-    by_triple: dict[Triple, list[Assertion]] = field(default_factory=dict)
+    by_subject: dict[Subject, list[Assertion]] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
 
 
@@ -96,7 +93,7 @@ class MemoryLog:
         facts.assertions.append(one)
         facts.offsets.append(offset)
         facts.by_id[one.fact.id] = one
-        facts.by_triple.setdefault(one.triple, []).append(one)
+        facts.by_subject.setdefault(one.subject, []).append(one)
         if self._latest is None or one.fact.reading > self._latest.reading:
             self._latest = one.fact
 
@@ -145,17 +142,17 @@ class MemoryLog:
         named = (record.fact_a, record.fact_b, record.resolution_fact)
         return tuple(name for name in named if name is not None and self.get(name) is None)
 
-    def of(self, triple: Triple) -> Sequence[Assertion]:
+    def of(self, subject: Subject) -> Sequence[Assertion]:
         """The assertions of one scope, entity and relation, in the order of the file."""
-        return self._facts.by_triple.get(triple, ())
+        return self._facts.by_subject.get(subject, ())
 
-    def triples(self, scope: str | None = None) -> list[Triple]:
+    def subjects(self, scope: str | None = None) -> list[Subject]:
         """Everything that was ever spoken of, in the order of first mention."""
-        return [triple for triple in self._facts.by_triple if scope in (None, triple[0])]
+        return [subject for subject in self._facts.by_subject if scope in (None, subject.scope)]
 
     def contenders(
         self,
-        triple: Triple,
+        subject: Subject,
         *,
         now: datetime,
         include_expired: bool = False,
@@ -180,8 +177,8 @@ class MemoryLog:
             S2 §16.2; the rule itself is find_contenders.
         """
         known = {one.fact.id: one for one in more}
-        facts = self._related(triple, [*more], [*settled], extent)
-        request = SynthesisRequest(triple[0], triple[1], triple[2], include_expired=include_expired)
+        facts = self._related(subject, [*more], [*settled], extent)
+        request = SynthesisRequest(*subject, include_expired=include_expired)
         by_fact = self._records.by_fact
         known_records = (
             chain.from_iterable(by_fact.get(name, ()) for name in facts)
@@ -189,15 +186,15 @@ class MemoryLog:
             else self._records.conflicts[: self._conflict_count(extent)]
         )
         named = [one for one in (*settled, *known_records) if one.fact_a in facts or one.fact_b in facts]
-        ranked = find_contenders(facts.values(), named, request, now=now).get(triple[1:], [])
+        ranked = find_contenders(facts.values(), named, request, now=now).get(subject, [])
         return [known.get(fact.id) or self._facts.by_id[fact.id] for fact in ranked]
 
     def _related(
-        self, triple: Triple, more: list[Assertion], settled: list[Conflict], extent: Extent | None
+        self, subject: Subject, more: list[Assertion], settled: list[Conflict], extent: Extent | None
     ) -> dict[str, Fact]:
-        """The facts of a triple, and those that settle contradictions among them."""
+        """The facts of a subject, and those that settle contradictions among them."""
         count = self._assertion_count(extent)
-        own = [*self.of(triple), *(one for one in more if one.triple == triple)]
+        own = [*self.of(subject), *(one for one in more if one.subject == subject)]
         found = {one.fact.id: one.fact for one in own if self._facts.positions.get(one.fact.id, -1) < count}
         waiting = list(found) if self._records.conflicts or settled else []
         coming = {one.fact.id: one for one in more}
@@ -222,13 +219,13 @@ class MemoryLog:
         records = self._records
         return len(records.conflicts) if extent is None else bisect_right(records.offsets, extent.conflicts)
 
-    def added_after(self, extent: Extent) -> Iterator[Triple]:
+    def added_after(self, extent: Extent) -> Iterator[Subject]:
         """What the assertions and conflict records after a moment are about; may name the same twice."""
         for one in self._facts.assertions[self._assertion_count(extent) :]:
-            yield one.triple
+            yield one.subject
         yield from self.settled_by(self._records.conflicts[self._conflict_count(extent) :])
 
-    def settled_by(self, conflicts: Iterable[Conflict]) -> Iterator[Triple]:
+    def settled_by(self, conflicts: Iterable[Conflict]) -> Iterator[Subject]:
         """The scopes, entities and relations that conflict records bear on."""
         for record in conflicts:
-            yield from (one.triple for one in map(self.get, (record.fact_a, record.fact_b)) if one)
+            yield from (one.subject for one in map(self.get, (record.fact_a, record.fact_b)) if one)

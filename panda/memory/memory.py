@@ -1,7 +1,7 @@
 """The memory of a user: what it says now, and how it is written."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,32 +10,21 @@ from panda.documents.memory_file import is_statement, render_value, statement_ke
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
-from panda.memory.fact import Assertion, Conflict, Fact, Statement, tick
-from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing
-from panda.memory.keys import (
-    file_value,
-    is_system,
-    memory_key,
-    split_key,
-    typed_value,
-)
-from panda.memory.log import MemoryLog, Triple
-from panda.memory.staging import Action, Kind, StagedValue, Value
+from panda.memory.fact import Assertion, Conflict, Fact, Statement, Subject, tick
+from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing, split_key
+from panda.memory.log import MemoryLog
+from panda.memory.staging import Action, StagedValue, Value
 from panda.memory.synthesis import CONTRADICTED, find_alternative
-from panda.memory.value import FactValue
+from panda.memory.value import FactValue, Kind, file_value, typed_value
 from panda.storage.files import append_json_lines, held_lock, write_atomic
 from panda.storage.layout import Layout
-
-_EVERYWHERE: Triple = ("", "", "")
 
 
 class Memory:
     """
     The memory of one user, for writing. Every operation holds the user's memory lock, takes in what was
-    edited by hand since, and either happens as a whole or not at all.
-
-    Args:
-        on_wait: Told once who holds it, if waiting is needed.
+    edited by hand since, and either happens as a whole or not at all. *on_wait* is told once who holds the
+    lock, if waiting is needed.
     """
 
     def __init__(
@@ -47,10 +36,8 @@ class Memory:
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
         self.user = user
-        self._layout = layout
-        self._clock = clock
-        self._wait_seconds = wait_seconds
-        self._on_wait = on_wait
+        self._layout, self._clock = layout, clock
+        self._wait_seconds, self._on_wait = wait_seconds, on_wait
         self._state = Projection(layout, user)
         self.taken_in: tuple[Assertion, ...] = ()
         """What the last operation made of edits by hand."""
@@ -58,11 +45,13 @@ class Memory:
     @contextmanager
     def held(self) -> Iterator[MemoryLog]:
         """
-        The lock, with the log as it is once edits by hand are taken in.
+        The lock, with the log as it is once edits by hand are taken in, and what a crash left unshown is
+        shown.
 
         Raises:
             LockHeldError: Another process kept the lock.
             FileFormatError: The log or a memory file is corrupt.
+            StoreError: A file cannot be read or written.
         """
         with held_lock(
             self._layout.memory_lock(self.user),
@@ -71,12 +60,16 @@ class Memory:
             on_wait=self._on_wait,
         ):
             self._state.refresh()
-            self.taken_in = () if self._state.is_settled else tuple(self._take_in())
+            self.taken_in = ()
+            if not self._state.is_settled:
+                edits = self._edits()
+                self.taken_in = tuple(self._made_of(edits))
+                self.commit(self.taken_in, also=edits)
             yield self._state.log
 
     def take_in(self) -> tuple[Assertion, ...]:
         """
-        Make assertions of what was edited by hand, and show what a crash left unshown.
+        Make assertions of what was edited by hand.
 
         Returns:
             What was appended.
@@ -100,6 +93,7 @@ class Memory:
 
         Raises:
             FileFormatError: A memory file cannot be changed; nothing was written.
+            StoreError: A file cannot be written.
 
         Source:
             Scope synthesis, "Contradiction".
@@ -110,37 +104,21 @@ class Memory:
         self.commit(new)
         return new
 
-    def retract(self, triple: Triple, source: str) -> Assertion:
+    def retract(self, subject: Subject, source: str) -> Assertion:
         """
-        Append a retraction of all that stands for a scope, entity and relation, while `held`.
+        Append a retraction of all that stands for a subject, while `held`.
 
         Raises:
             NotFoundError: Nothing stands.
             FileFormatError, StoreError: As for assert_all.
         """
-        standing = self._state.standing(triple, self._clock()).winner
+        standing = self._state.standing(subject, self._clock()).winner
         if standing is None:
-            key = memory_key(triple[1], triple[2], self.user)
-            raise NotFoundError(
-                f"nothing is remembered under {key} in scope {triple[0]}",
-                where=key,
-                fix="see `panda memory list`",
-            )
-        new: list[Assertion] = []
-        self._append(new, retraction(standing, source))
+            key = subject.key(self.user)
+            message = f"nothing is remembered under {key} in scope {subject.scope}"
+            raise NotFoundError(message, where=key, fix="see `panda memory list`")
+        new = [self.asserted(retraction(standing, source))]
         self.commit(new)
-        return new[0]
-
-    def append(self, statement: Statement, settled: Callable[[Assertion], Sequence[Conflict]]) -> Assertion:
-        """
-        Append one assertion as it is, with conflict records that name it, while `held`.
-
-        Raises:
-            FileFormatError, StoreError: As for assert_all.
-        """
-        new: list[Assertion] = []
-        self._append(new, statement)
-        self.commit(new, settled(new[0]))
         return new[0]
 
     def _add(
@@ -150,26 +128,28 @@ class Memory:
         replaces: Callable[[Assertion], bool] = lambda other: other.is_own,
     ) -> None:
         """Queue a statement, after a retraction of what it replaces if that says something else."""
-        if not statement.confidence:
-            self._append(new, statement)
-            return
-        now = self._clock()
-        standing = self._state.log.contenders(statement.triple, now=now, include_expired=True, more=new)
-        former = [one for one in standing if replaces(one) and not _is_same(one, statement)]
-        if former:
-            self._append(new, retraction(former[0], statement.source, statement.source_turn))
-        self._append(new, statement)
+        if statement.confidence:
+            log, now = self._state.log, self._clock()
+            standing = log.contenders(statement.subject, now=now, include_expired=True, more=new)
+            said = (statement.value.key, statement.valid_until)
+            former = [one for one in standing if (one.fact.value.key, one.fact.valid_until) != said]
+            former = [one for one in former if replaces(one)]
+            if former:
+                taken_back = retraction(former[0], statement.source, statement.source_turn)
+                new.append(self.asserted(taken_back, new))
+        new.append(self.asserted(statement, new))
 
-    def _append(self, new: list[Assertion], statement: Statement) -> None:
+    def asserted(self, statement: Statement, new: Sequence[Assertion] = ()) -> Assertion:
+        """A statement with the next clock reading: behind *new*, else behind the log; nothing is written."""
         now = self._clock()
         last = new[-1].fact.hlc if new else self._state.log.reading
-        new.append(statement.asserted(tick(last, int(now.timestamp() * 1000)), now))
+        return statement.asserted(tick(last, int(now.timestamp() * 1000)), now)
 
     def commit(
         self, new: Sequence[Assertion], settled: Sequence[Conflict] = (), also: Sequence[Comparison] = ()
     ) -> None:
         """
-        Write assertions and conflict records, then the lines of the memory files that they change.
+        Write assertions and conflict records, then the lines of the memory files that they change; `held`.
 
         Args:
             new: Assertions, in order.
@@ -179,16 +159,21 @@ class Memory:
             FileFormatError, StoreError: As for assert_all.
         """
         state, now = self._state, self._clock()
-        triples = [*(one.triple for one in new), *(self._triple(one) for one in also)]
-        triples += [*state.log.settled_by(settled), *self._settled_among(new, settled)]
-        typed = {self._triple(one): one for one in also if one.verdict == "typed"}
+        by_id, resolutions = {one.fact.id: one for one in new}, {one.resolution_fact for one in settled}
+        subjects = [*(one.subject for one in new), *(self._subject(one) for one in also)]
+        subjects += state.log.settled_by(settled)
+        named = (name for record in settled for name in (record.fact_a, record.fact_b) if name in by_id)
+        subjects += [by_id[name].subject for name in named]
+        typed = {self._subject(one): one for one in also if one.verdict == "typed"}
         showing = Showing(state)
-        coming = _by_triple(new, {one.resolution_fact for one in settled})
-        for triple in dict.fromkeys(triples):
-            if triple[0] == "local":
-                more = [*coming.get(triple, ()), *coming.get(_EVERYWHERE, ())]
-                winner = next(iter(state.log.contenders(triple, now=now, more=more, settled=settled)), None)
-                showing.show(triple, winner, typed.get(triple))
+        coming: dict[Subject | None, list[Assertion]] = {}  # what settles something, under None
+        for one in new:
+            coming.setdefault(None if one.fact.id in resolutions else one.subject, []).append(one)
+        for subject in dict.fromkeys(subjects):
+            if subject.scope == "local":
+                more = [*coming.get(subject, ()), *coming.get(None, ())]
+                winner = next(iter(state.log.contenders(subject, now=now, more=more, settled=settled)), None)
+                showing.show(subject, winner, typed.get(subject))
         texts = showing.texts()
         if state.mark is None:
             state.write_mark()
@@ -204,15 +189,10 @@ class Memory:
         state.texts = texts
         state.write_mark()
 
-    def _settled_among(self, new: Sequence[Assertion], settled: Sequence[Conflict]) -> Iterator[Triple]:
-        by_id = {one.fact.id: one for one in new}
-        for record in settled:
-            yield from (by_id[name].triple for name in (record.fact_a, record.fact_b) if name in by_id)
-
-    def _triple(self, one: Comparison) -> Triple:
+    def _subject(self, one: Comparison) -> Subject:
         if one.standing is not None:
-            return one.standing.triple
-        return ("local", *split_key(one.key, one.kind, self.user))
+            return one.standing.subject
+        return Subject("local", *split_key(one.key, one.kind, self.user))
 
     def read(self) -> tuple[MemoryLog, Sequence[Assertion]]:
         """
@@ -227,39 +207,28 @@ class Memory:
     def _edits(self) -> list[Comparison]:
         return [one for one in self._state.compare(self._clock()) if one.verdict != "same"]
 
-    def _take_in(self) -> list[Assertion]:
-        found = self._edits()
-        new = self._made_of(found)
-        self.commit(new, also=found)
-        return new
-
-    def _made_of(self, found: Sequence[Comparison]) -> list[Assertion]:
+    def _made_of(self, edits: Sequence[Comparison]) -> list[Assertion]:
         """The assertions and retractions that edits by hand come to."""
         new: list[Assertion] = []
-        for one in found:
+        for one in edits:
             source = f"file:{self._state.paths[one.kind].name}"
-            winner = one.standing.winner if one.standing else None
-            if one.verdict == "deleted" and winner is not None:
-                self._append(new, retraction(winner, source))
-            elif one.verdict == "typed":
-                self._add(new, self._typed(one, source), replaces=lambda other: True)
+            if one.verdict == "deleted" and one.winner is not None:
+                new.append(self.asserted(retraction(one.winner, source), new))
+            elif one.verdict == "typed" and one.entry is not None:
+                scope, entity, relation = self._subject(one)
+                statement = Statement(
+                    kind=one.kind,
+                    entity=entity,
+                    relation=relation,
+                    value=typed_value(one.entry.value),
+                    source=source,
+                    confidence=one.typed_confidence,
+                    scope=scope,
+                    source_turn=None if one.is_new else one.entry.source_turn,
+                    asserted_at=None if one.is_new else one.entry.updated_at,
+                )
+                self._add(new, statement, replaces=lambda other: True)
         return new
-
-    def _typed(self, one: Comparison, source: str) -> Statement:
-        assert one.entry is not None  # it was typed
-        scope, entity, relation = self._triple(one)
-        is_new = one.entry.is_bare or one.is_relabelled
-        return Statement(
-            kind=one.kind,
-            entity=entity,
-            relation=relation,
-            value=typed_value(one.entry.value),
-            source=source,
-            confidence=one.typed_confidence,
-            scope=scope,
-            source_turn=None if is_new else one.entry.source_turn,
-            asserted_at=None if is_new else one.entry.updated_at,
-        )
 
 
 def retraction(of: Assertion, source: str, source_turn: int | None = None) -> Statement:
@@ -278,26 +247,11 @@ def retraction(of: Assertion, source: str, source_turn: int | None = None) -> St
     )
 
 
-def _is_same(one: Assertion, statement: Statement) -> bool:
-    return (one.fact.value.key, one.fact.valid_until) == (statement.value.key, statement.valid_until)
-
-
-def _by_triple(new: Sequence[Assertion], named: Collection[str | None]) -> dict[Triple, list[Assertion]]:
-    """Assertions by what they are about; those that settle something under _EVERYWHERE."""
-    found: dict[Triple, list[Assertion]] = {}
-    for one in new:
-        found.setdefault(_EVERYWHERE if one.fact.id in named else one.triple, []).append(one)
-    return found
-
-
 def apply_staged(
     layout: Layout, user: str, staged: Sequence[StagedValue], clock: Clock, wait_seconds: float
 ) -> list[Assertion]:
     """
     Write staged values of a turn to the user's log and memory files.
-
-    Args:
-        staged: What the turn staged.
 
     Returns:
         What was appended: for each value a retraction of the user's own earlier, different one, if there is
@@ -363,7 +317,7 @@ def listed(values: Value | None, staged: Value, action: Action) -> Value:
 def _statement(staged: StagedValue, log: MemoryLog, now: datetime) -> Statement | None:
     """What a staged value comes to as things stand; None if there is nothing left to do."""
     value, action, source = staged.value, staged.action, f"turn:{staged.source_turn}"
-    winner = next(iter(log.contenders(("local", staged.entity, staged.relation), now=now)), None)
+    winner = next(iter(log.contenders(staged.subject, now=now)), None)
     if action in ("adds", "removes"):
         value = listed(winner.fact.value.v if winner else None, value, action)
         action = "sets" if value else "retracts"
@@ -382,32 +336,27 @@ def _statement(staged: StagedValue, log: MemoryLog, now: datetime) -> Statement 
 
 
 def _was_said(log: MemoryLog, statement: Statement) -> bool:
-    return any(
-        one.fact.confidence > 0
-        and one.fact.source == statement.source
-        and one.fact.value.key == statement.value.key
-        for one in log.of(statement.triple)
-    )
+    said = (statement.source, statement.value.key)
+    facts = (one.fact for one in log.of(statement.subject))
+    return any(fact.confidence > 0 and (fact.source, fact.value.key) == said for fact in facts)
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """One key and what holds of it."""
+    """One key and what holds of it, edits by hand included, whether or not they are in the log yet."""
 
     kind: Kind
-    scope: str  # local, team, company or public
-    entity: str  # normalised
-    relation: str  # as written
+    subject: Subject
     key: str  # as the memory file has it
     value: FactValue  # what holds
     start: float | None  # confidence when it was said; None if a memory file gives none
     content_type: str  # how it ages
     at: datetime | None  # when it was said; None if unknown
-    source: str | None
+    source: str | None  # who says so
     source_turn: int | None  # turn in which it was said
-    expired: bool  # whether it held until some instant that is past
-    fact: Fact | None  # the fact in the log; None if it is typed by hand and not taken in yet
-    alternative: Fact | None  # the best live fact that says otherwise; None if nothing contradicts
+    expired: bool = False  # whether it held until some instant that is past
+    fact: Fact | None = None  # the fact in the log; None if it is typed by hand and not taken in yet
+    alternative: Fact | None = None  # the best live fact that says otherwise; None if nothing contradicts
     corrects: str = ""  # what the user had said before, if this is a statement that replaced it
 
     @property
@@ -422,18 +371,12 @@ class Remembered:
             return self.text
         other = render_value(file_value(self.alternative.value))
         if other == self.text:  # of another type
-            return (
-                f"{self.text} ({CONTRADICTED}: as {self.value.type}, also as {self.alternative.value.type})"
-            )
+            types = f"as {self.value.type}, also as {self.alternative.value.type}"
+            return f"{self.text} ({CONTRADICTED}: {types})"
         return f"{self.text} ({CONTRADICTED}: also {other})"
 
     def confidence(self, now: datetime, *, missing: float) -> float:
-        """
-        Confidence now; 0 once it has expired.
-
-        Args:
-            missing: What counts if none is given.
-        """
+        """Confidence now; 0 once it has expired; *missing* is what it starts from if none is given."""
         start = missing if self.start is None else self.start
         return 0.0 if self.expired else confidence_at(start, self.content_type, self.at, now)
 
@@ -452,27 +395,23 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
     Raises:
         DocumentError: A memory file is corrupt.
     """
-    found = [_of_file(state, one) for one in state.compare(now) if one.verdict != "deleted"]
-    corrected = _corrected(state)
-    found = [one and replace(one, corrects=corrected.get((one.source, one.relation), "")) for one in found]
-    for triple in state.log.triples():
-        if triple[0] != "local" and not (is_system(triple[1]) or is_system(triple[2])):
-            standing = state.standing(triple, now)
-            if standing.winner is not None:
-                key = memory_key(triple[1], triple[2], state.user)
-                kind: Kind = "preference" if standing.winner.kind == "preference" else "fact"
-                found.append(_of_log(standing, kind, key))
-    return [one for one in found if one is not None]
-
-
-def _corrected(state: Projection) -> dict[tuple[str | None, str], str]:
-    """What each statement took back of what the user had said before, by source and key."""
-    found: dict[tuple[str | None, str], str] = {}
+    corrected: dict[tuple[str | None, str], str] = {}  # what each statement took back, by source and key
     for one in state.log.assertions:
         if not one.fact.confidence and is_statement(one.fact.relation) and one.source_turn is not None:
             key = statement_key(one.source_turn, 1)
-            found.setdefault((one.fact.source, key), str(one.fact.value.v))
-    return found
+            corrected.setdefault((one.fact.source, key), str(one.fact.value.v))
+    compared = [_of_file(state, one) for one in state.compare(now) if one.verdict != "deleted"]
+    found = [
+        one and replace(one, corrects=corrected.get((one.source, one.subject.relation), ""))
+        for one in compared
+    ]
+    for subject in state.log.subjects():
+        if subject.scope != "local" and not subject.is_system:
+            standing = state.standing(subject, now)
+            if standing.winner is not None:
+                kind: Kind = "preference" if standing.winner.kind == "preference" else "fact"
+                found.append(_of_log(standing, kind, subject.key(state.user)))
+    return [one for one in found if one is not None]
 
 
 def _of_file(state: Projection, one: Comparison) -> Remembered | None:
@@ -483,25 +422,18 @@ def _of_file(state: Projection, one: Comparison) -> Remembered | None:
     if known is not None:
         if entry.is_bare:
             return known
-        given = {"start": entry.confidence, "at": entry.updated_at, "source_turn": entry.source_turn}
-        return Remembered(**{**vars(known), **given})
-    entity, relation = split_key(entry.key, one.kind, state.user)
-    is_own = entry.is_bare or one.is_relabelled
+        noted = entry.confidence, entry.updated_at, entry.source_turn
+        return replace(known, start=noted[0], at=noted[1], source_turn=noted[2])
     return Remembered(
         kind=one.kind,
-        scope="local",
-        entity=entity,
-        relation=relation,
+        subject=Subject("local", *split_key(entry.key, one.kind, state.user)),
         key=entry.key,
         value=typed_value(entry.value),
-        start=one.typed_confidence if is_own else entry.confidence,
+        start=one.typed_confidence if one.is_new else entry.confidence,
         content_type="preference" if one.kind == "preference" else "general_fact",
-        at=None if is_own else entry.updated_at,
+        at=None if one.is_new else entry.updated_at,
         source=f"file:{state.paths[one.kind].name}",
-        source_turn=None if is_own else entry.source_turn,
-        expired=False,
-        fact=None,
-        alternative=None,
+        source_turn=None if one.is_new else entry.source_turn,
     )
 
 
@@ -509,13 +441,10 @@ def _of_log(standing: Standing, kind: Kind, key: str) -> Remembered | None:
     winner = standing.winner
     if winner is None:
         return None
-    scope, entity, relation = standing.triple
     fact, live = winner.fact, standing.live
     return Remembered(
         kind=kind,
-        scope=scope,
-        entity=entity,
-        relation=relation,
+        subject=standing.subject,
         key=key,
         value=fact.value,
         start=fact.confidence,

@@ -68,7 +68,7 @@ def _check_same(where: str, one: Assertion, other: Assertion) -> None:
 def _meaning(one: Assertion) -> tuple[object, ...]:
     fact = one.fact
     said = (fact.value.key, fact.confidence, fact.valid_until, fact.source)
-    return (*one.triple, *said, fact.reading)
+    return (*one.subject, *said, fact.reading)
 
 
 def _read(path: Path) -> Iterator[tuple[str, Assertion | Conflict]]:

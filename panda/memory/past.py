@@ -174,13 +174,13 @@ def set_memory_back(
     then = Projection(past, user)
     then.refresh()
     ids, kept = {one.fact.id for one in earlier}, set(map(id, settled))
-    later = [one.triple for one in state.log.assertions if one.fact.id not in ids]
+    later = [one.subject for one in state.log.assertions if one.fact.id not in ids]
     later += state.log.settled_by(one for one in state.log.conflicts if id(one) not in kept)
     showing = Showing(state)
-    for triple in dict.fromkeys(one for one in later if one[0] == "local"):
-        is_, was = (next(iter(one.log.contenders(triple, now=at)), None) for one in (state, then))
+    for subject in dict.fromkeys(one for one in later if one.scope == "local"):
+        is_, was = (next(iter(one.log.contenders(subject, now=at)), None) for one in (state, then))
         if is_ != was:
-            showing.show(triple, was)
+            showing.show(subject, was)
     texts = showing.texts()
     for kind in KINDS:
         text = texts[kind]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from panda.documents.times import parse_time, render_time
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import Assertion, Statement
-from panda.memory.keys import typed_value
+from panda.memory.value import typed_value
 from panda.storage.files import read_json_lines, write_atomic
 from panda.storage.layout import PROPOSED_FACTS_JSONL
 from panda.storage.schemas import check_json

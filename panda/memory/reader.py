@@ -15,7 +15,7 @@ from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Item, Node, research_items, turn_items, visit_items
 from panda.memory.note import load_note
 from panda.memory.past import Moment
-from panda.memory.staging import Kind
+from panda.memory.value import Kind
 from panda.storage.files import read_bytes
 from panda.storage.index import Index
 from panda.storage.index_view import IndexView
@@ -128,14 +128,16 @@ class NodeReader:
             state = (now, memory.log.extent, dict(memory.texts))
             if state != self._memory_seen:
                 found = load_remembered(memory, now)
-                self._memory_known = [self._memory_node(one, now) for one in found if one.scope == "local"]
+                self._memory_known = [
+                    self._memory_node(one, now) for one in found if one.subject.scope == "local"
+                ]
                 self._memory_seen = state
         return [node for node in self._memory_known if node.id.startswith(f"{_PREFIXES[kind]}:")]
 
     def _memory_node(self, one: Remembered, now: datetime) -> Node:
         node_id = f"{_PREFIXES[one.kind]}:{one.key}"
         key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
-        text = one.statement if is_statement(one.relation) else f"{key}: {one.statement}"
+        text = one.statement if is_statement(one.subject.relation) else f"{key}: {one.statement}"
         warning = f"{node_id} has no confidence; {MISSING:.2f} assumed"
         path = self._memory_path(one.kind)
         return Node(

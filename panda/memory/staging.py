@@ -1,17 +1,14 @@
 """What a turn wants remembered: typed values, checked and normalised, before anything is written."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from panda.documents.sentences import one_line
 from panda.errors import UsageError
-from panda.memory.value import entity_name
+from panda.memory.fact import Subject
+from panda.memory.value import SaidKind, entity_name, parse_value, typed_value
 
-Kind = Literal["preference", "fact"]
-SaidKind = Literal["preference", "fact", "statement"]
-"""What the user said word for word is a statement; facts.md shows it."""
 Action = Literal["sets", "adds", "removes", "retracts"]
 """sets: the value holds. adds, removes: of a list. retracts: what was said holds no longer."""
 Value = str | bool | int | float | None | tuple["Value", ...]
@@ -31,34 +28,21 @@ class StagedValue:
     action: Action = "sets"  # what it does to what was said before
     told: bool = False  # whether code noted it, so that it counts however the turn ends
 
+    @property
+    def subject(self) -> Subject:
+        """What it will compete for."""
+        return Subject("local", self.entity, self.relation)
+
     def to_json(self) -> dict[str, object]:
-        """As in staged_memory.json."""
-        return {
-            "kind": self.kind,
-            "entity": self.entity,
-            "relation": self.relation,
-            "value": tag_value(self.value),
-            "content_type": self.content_type,
-            "source_turn": self.source_turn,
-            "text": self.text,
-            **({"action": self.action} if self.action != "sets" else {}),
-            **({"told": True} if self.told else {}),
-        }
+        """As in staged_memory.json: what is as it mostly is is left out, the value has its type."""
+        value = {**asdict(self), "value": typed_value(self.value).to_json()}
+        defaults = {field.name: field.default for field in fields(self)}
+        return {name: one for name, one in value.items() if one != defaults[name]}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> "StagedValue":
         """From an object of staged_memory.json that satisfies its schema."""
-        return cls(
-            kind=raw["kind"],
-            entity=raw["entity"],
-            relation=raw["relation"],
-            value=untag_value(raw["value"]),
-            content_type=raw["content_type"],
-            source_turn=raw["source_turn"],
-            text=raw["text"],
-            action=raw.get("action", "sets"),
-            told=raw.get("told", False),
-        )
+        return cls(**{**raw, "value": parse_value(raw["value"]).v})
 
 
 def normalise_entity(text: str) -> str:
@@ -78,40 +62,6 @@ def normalise_entity(text: str) -> str:
         return entity_name(text)
     except ValueError as exc:
         raise UsageError(str(exc), fix="name who or what it is about") from exc
-
-
-def tag_value(value: Value) -> dict[str, object]:
-    """
-    A value with its type, as files hold it.
-
-    Raises:
-        ValueError: A number that is not finite.
-
-    >>> tag_value(("Lenovo", "ASUS")), tag_value(None), tag_value(True)
-    ({'type': 'list', 'v': ['Lenovo', 'ASUS']}, {'type': 'null'}, {'type': 'boolean', 'v': True})
-    """
-    if value is None:
-        return {"type": "null"}
-    if isinstance(value, bool):
-        return {"type": "boolean", "v": value}
-    if isinstance(value, int | float):
-        if not math.isfinite(value):
-            raise ValueError(f"{value} is not a finite number")
-        return {"type": "number", "v": value}
-    if isinstance(value, tuple):
-        return {"type": "list", "v": list(value)}
-    return {"type": "string", "v": value}
-
-
-def untag_value(raw: Mapping[str, Any]) -> Value:
-    """
-    The value of {"type", "v"}.
-
-    >>> untag_value({"type": "list", "v": ["a", 1]})
-    ('a', 1)
-    """
-    value = raw.get("v")
-    return tuple(value) if isinstance(value, list) else value
 
 
 def stage_value(
@@ -142,14 +92,6 @@ def stage_value(
         raise UsageError(f"{relation!r} is no key for a memory", fix="use a word such as budget")
     if isinstance(value, str) and not value.strip():
         raise UsageError(f"the value of {relation} is blank", fix="say what to remember")
-    return StagedValue(
-        kind=kind,
-        entity=normalise_entity(entity) if entity is not None else f"user:{user}",
-        relation=relation,
-        value=value,
-        content_type="preference" if kind == "preference" else "general_fact",
-        source_turn=source_turn,
-        text=one_line(text),
-        action=action,
-        told=told,
-    )
+    about = normalise_entity(entity) if entity is not None else f"user:{user}"
+    ages = "preference" if kind == "preference" else "general_fact"
+    return StagedValue(kind, about, relation, value, ages, source_turn, one_line(text), action, told)

@@ -1,6 +1,6 @@
 """What is known now within a scope: one entry an entity and relation, contradictions shown (S2). Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -9,8 +9,7 @@ from typing import Any
 
 from panda.documents.times import render_time
 from panda.errors import UsageError
-from panda.memory.fact import SCOPES, Conflict, Fact, read_scope, read_share
-from panda.memory.keys import is_system
+from panda.memory.fact import SCOPES, Conflict, Fact, Subject, read_scope, read_share
 from panda.memory.value import canonical_json, entity_name, read_time
 
 
@@ -26,35 +25,48 @@ class SynthesisRequest:
     as_of: datetime | None = None  # the instant that expiry is judged by; None for the present
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:60]} is no text")
+    return value
+
+
+def _relation(value: object) -> str:
+    if not _text(value).strip():
+        raise ValueError("the relation is blank")
+    return _text(value)
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{str(value)[:60]!r} is neither true nor false")
+    return value
+
+
+_FIELDS: Mapping[str, tuple[Callable[[Any], object], str, Mapping[str, object], str]] = {
+    "scope": (read_scope, "string", {"enum": list(SCOPES)}, "Matched exactly."),
+    "entity": (
+        lambda value: entity_name(_text(value)),
+        *("string", {"pattern": r"\S"}, "Only this entity, such as user:default."),
+    ),
+    "relation": (_relation, "string", {"pattern": r"\S"}, "Only this relation; case-sensitive."),
+    "min_confidence": (
+        lambda value: read_share(value, "the least confidence"),
+        *("number", {"minimum": 0, "maximum": 1}, "Least confidence of an entry."),
+    ),
+    "include_expired": (_flag, "boolean", {}, "Whether facts past their valid_until count."),
+    "as_of": (
+        lambda value: read_time(_text(value)),
+        *("string", {"format": "date-time"}, "The instant that expiry is judged by, the present if absent."),
+    ),
+}
+"""How each field is read, its JSON type, what else its schema says, and what it means."""
+
 REQUEST_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "scope": {"type": "string", "enum": list(SCOPES), "description": "Matched exactly."},
-        "entity": {
-            "type": ["string", "null"],
-            "pattern": r"\S",
-            "description": "Only this entity, such as user:default.",
-        },
-        "relation": {
-            "type": ["string", "null"],
-            "pattern": r"\S",
-            "description": "Only this relation; case-sensitive.",
-        },
-        "min_confidence": {
-            "type": ["number", "null"],
-            "minimum": 0,
-            "maximum": 1,
-            "description": "Least confidence of an entry.",
-        },
-        "include_expired": {
-            "type": ["boolean", "null"],
-            "description": "Whether facts past their valid_until count.",
-        },
-        "as_of": {
-            "type": ["string", "null"],
-            "format": "date-time",
-            "description": "The instant that expiry is judged by, the present if absent.",
-        },
+        name: {"type": kind if name == "scope" else [kind, "null"], **rest, "description": what}
+        for name, (_, kind, rest, what) in _FIELDS.items()
     },
     "required": ["scope"],
     "additionalProperties": False,
@@ -64,7 +76,7 @@ REQUEST_SCHEMA: Mapping[str, Any] = {
 
 def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
-    A request of JSON values.
+    A request of JSON values, checked the same way from shell, HTTP and MCP.
 
     Args:
         raw: An object with the fields of SynthesisRequest; null counts as not given.
@@ -80,77 +92,36 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     if not isinstance(raw, Mapping):
         raise UsageError("the request is no JSON object", where="body", fix='send {"scope": "local"}')
     for key in raw:
-        if key not in SynthesisRequest.__dataclass_fields__:
-            near = get_close_matches(str(key), SynthesisRequest.__dataclass_fields__, n=1, cutoff=0.5)
-            known = ", ".join(SynthesisRequest.__dataclass_fields__)
-            fix = f"did you mean {near[0]}?" if near else f"known fields: {known}"
+        if key not in _FIELDS:
+            near = get_close_matches(str(key), _FIELDS, n=1, cutoff=0.5)
+            fix = f"did you mean {near[0]}?" if near else f"known fields: {', '.join(_FIELDS)}"
             raise UsageError(f"unknown field {str(key)[:60]!r}", where=f"{where}{str(key)[:60]}", fix=fix)
     given = {key: value for key, value in raw.items() if value is not None}
     if "scope" not in given:
-        raise UsageError(
-            "the scope is missing", where=f"{where}scope", fix=f"give one of {', '.join(SCOPES)}"
-        )
+        fix = f"give one of {', '.join(SCOPES)}"
+        raise UsageError("the scope is missing", where=f"{where}scope", fix=fix)
     values: dict[str, Any] = {}
     for key, value in given.items():
         try:
-            values[key] = _READERS[key](value)
+            values[key] = _FIELDS[key][0](value)
         except ValueError as exc:
             raise UsageError(str(exc), where=where + key.replace("_", "-" if where else "_")) from exc
     return SynthesisRequest(**values)
 
 
-def _entity(value: object) -> str:
-    return entity_name(_text(value))
-
-
-def _relation(value: object) -> str:
-    if not _text(value).strip():
-        raise ValueError("the relation is blank")
-    return _text(value)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:60]} is no text")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{str(value)[:60]!r} is neither true nor false")
-    return value
-
-
-def _instant(value: object) -> datetime:
-    return read_time(_text(value))
-
-
-_READERS: Mapping[str, Any] = {
-    "scope": read_scope,
-    "entity": _entity,
-    "relation": _relation,
-    "min_confidence": lambda value: read_share(value, "the least confidence"),
-    "include_expired": _flag,
-    "as_of": _instant,
-}
-
-
-Triple = tuple[str, str]
-
-
-def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Triple, Fact]]:
+def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Subject, Fact]]:
     """
-    Facts with the entity and relation that they compete for, settled losers left out.
+    Facts with what they compete for, settled losers left out.
 
     Args:
         facts: The facts of one scope by id.
         conflicts: Conflict records, of this and other scopes; only resolved ones whose resolution fact is
-            among the facts count, and only if the facts they name are of one entity and relation.
+            among the facts count, and only if the facts they name have one subject.
 
     Returns:
-        Each fact with its own entity and relation, but a resolution fact with those of the facts that it
-        settles (once for each, if it settles several). Of the two facts of a resolved conflict, one that says
-        otherwise than the resolution is left out; a retraction never is. No order is meant.
+        Each fact with its own subject, but a resolution fact with those of the facts that it settles (once
+        for each, if it settles several). Of the two facts of a resolved conflict, one that says otherwise
+        than the resolution is left out; a retraction never is. No order is meant.
 
     Source:
         Design "Resolved".
@@ -162,30 +133,26 @@ def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tup
         if conflict.status == "resolved" and resolution in facts and any(one != resolution for one in named):
             settled.setdefault(str(resolution), []).append(named)
     if not settled:
-        return [(fact.triple, fact) for fact in facts.values()]
+        return [(fact.subject, fact) for fact in facts.values()]
     homes = _find_homes(facts, settled)
-    lost: set[tuple[Triple, str]] = set()
+    lost: set[tuple[Subject, str]] = set()
     for resolution, pairs in settled.items():
         for named in pairs:
             for one in named:
                 if facts[one].value.key != facts[resolution].value.key and facts[one].confidence > 0:
-                    lost |= {(triple, one) for triple in _shared_home(homes, facts, resolution, named)}
-    return [
-        (triple, fact)
-        for fact in facts.values()
-        for triple in homes.get(fact.id, {fact.triple})
-        if (triple, fact.id) not in lost
-    ]
+                    lost |= {(subject, one) for subject in _shared_home(homes, facts, resolution, named)}
+    placed = ((at, fact) for fact in facts.values() for at in homes.get(fact.id, {fact.subject}))
+    return [(subject, fact) for subject, fact in placed if (subject, fact.id) not in lost]
 
 
 def _find_homes(
     facts: Mapping[str, Fact], settled: Mapping[str, list[tuple[str, ...]]]
-) -> dict[str, set[Triple]]:
+) -> dict[str, set[Subject]]:
     """
-    The entities and relations that resolution facts belong to. One may settle a conflict that another is part
-    of, so those that depend on no other come first; those in a circle stay where they are.
+    The subjects that resolution facts belong to. One may settle a conflict that another is part of, so those
+    that depend on no other come first; those in a circle stay where they are.
     """
-    homes: dict[str, set[Triple]] = {}
+    homes: dict[str, set[Subject]] = {}
     pending = dict(settled)
     while ready := [
         resolution
@@ -193,20 +160,18 @@ def _find_homes(
         if not any(one in pending and one != resolution for named in pairs for one in named)
     ]:
         for resolution in ready:
-            found: set[Triple] = set()
-            for named in pending[resolution]:
-                found |= _shared_home(homes, facts, resolution, named)
-            homes[resolution] = found or {facts[resolution].triple}
+            found = (_shared_home(homes, facts, resolution, named) for named in pending[resolution])
+            homes[resolution] = set().union(*found) or {facts[resolution].subject}
         for resolution in ready:
             del pending[resolution]
     return homes
 
 
 def _shared_home(
-    homes: Mapping[str, set[Triple]], facts: Mapping[str, Fact], resolution: str, named: tuple[str, ...]
-) -> set[Triple]:
+    homes: Mapping[str, set[Subject]], facts: Mapping[str, Fact], resolution: str, named: tuple[str, ...]
+) -> set[Subject]:
     """What all facts of a conflict compete for, the resolution itself apart; empty if they never met."""
-    return set.intersection(*(homes.get(one, {facts[one].triple}) for one in named if one != resolution))
+    return set.intersection(*(homes.get(one, {facts[one].subject}) for one in named if one != resolution))
 
 
 CONTRADICTED = "CONTRADICTED"
@@ -293,7 +258,7 @@ def synthesize(
     """
     at = request.as_of or now
     contenders = find_contenders(facts, conflicts, request, now=at)
-    entries = [Entry(*triple, ranked[0], find_alternative(ranked)) for triple, ranked in contenders.items()]
+    entries = [Entry(*one[1:], ranked[0], find_alternative(ranked)) for one, ranked in contenders.items()]
     least = request.min_confidence
     kept = [entry for entry in entries if least is None or entry.winner.confidence >= least]
     kept.sort(key=lambda entry: (_strength(entry.winner), entry.entity, entry.relation))
@@ -308,7 +273,7 @@ def synthesize(
 
 def find_contenders(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
-) -> dict[Triple, list[Fact]]:
+) -> dict[Subject, list[Fact]]:
     """
     The live facts of a scope that compete for each entity and relation.
 
@@ -322,22 +287,22 @@ def find_contenders(
     """
     placed = settle({fact.id: fact for fact in facts if fact.scope == request.scope}, conflicts)
     wanted = [
-        (triple, fact)
-        for triple, fact in placed
-        if request.entity in (None, triple[0])
-        and request.relation in (None, triple[1])
-        and not (is_system(triple[0]) or is_system(triple[1]))
+        (subject, fact)
+        for subject, fact in placed
+        if request.entity in (None, subject.entity)
+        and request.relation in (None, subject.relation)
+        and not subject.is_system
     ]
-    silenced: dict[Triple, tuple[int, int]] = {}
-    for triple, fact in wanted:
-        if fact.confidence == 0 and fact.reading > silenced.get(triple, _BEFORE_ALL):
-            silenced[triple] = fact.reading
-    found: dict[Triple, list[Fact]] = {}
-    for triple, fact in wanted:
+    silenced: dict[Subject, tuple[int, int]] = {}
+    for subject, fact in wanted:
+        if fact.confidence == 0 and fact.reading > silenced.get(subject, _BEFORE_ALL):
+            silenced[subject] = fact.reading
+    found: dict[Subject, list[Fact]] = {}
+    for subject, fact in wanted:
         alive = request.include_expired or fact.valid_until is None or fact.valid_until >= now
-        if alive and fact.reading > silenced.get(triple, _BEFORE_ALL):
-            found.setdefault(triple, []).append(fact)
-    return {triple: rank(group) for triple, group in found.items()}
+        if alive and fact.reading > silenced.get(subject, _BEFORE_ALL):
+            found.setdefault(subject, []).append(fact)
+    return {subject: rank(group) for subject, group in found.items()}
 
 
 def rank(facts: Sequence[Fact]) -> list[Fact]:

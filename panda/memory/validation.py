@@ -24,7 +24,7 @@ from panda.documents.yaml_entries import split_entries
 from panda.errors import MemoryNodeError, PandaError
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import id_of
-from panda.memory.files import KINDS, Projection
+from panda.memory.files import KINDS, Projection, canonical_key
 from panda.memory.gathered import (
     CONSTRAINTS,
     CUT_MARK,
@@ -35,11 +35,10 @@ from panda.memory.gathered import (
     render_line,
 )
 from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sections
-from panda.memory.keys import canonical_key, file_value
 from panda.memory.node import Node
 from panda.memory.note import load_note
 from panda.memory.reader import PastNodes
-from panda.memory.staging import Kind
+from panda.memory.value import Kind, file_value
 from panda.storage.checking import problem_of
 from panda.storage.files import read_json_lines, read_text
 from panda.storage.index_scan import list_notes

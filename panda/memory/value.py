@@ -5,14 +5,18 @@ import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
+from panda.documents.memory_file import render_value
 from panda.documents.times import parse_time
 
 VALUE_TYPES = ("string", "text", "number", "boolean", "datetime", "ref", "null", "list")
 """The tags that a value may have."""
 
 Scalar = str | bool | int | float | None
+Kind = Literal["preference", "fact"]
+SaidKind = Literal["preference", "fact", "statement"]
+"""What the user said word for word is a statement; facts.md shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +167,36 @@ def canonical_json(value: FactValue) -> str:
 
 def _plain(v: Scalar) -> Scalar:
     return int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 1e21 else v
+
+
+def typed_value(raw: object) -> FactValue:
+    """
+    The value that somebody typed into a memory file.
+
+    Args:
+        raw: From YAML. A mapping, which is no value of a fact, counts as the text that it is shown as.
+
+    >>> typed_value(900).to_json(), typed_value({"min": 5, "max": 8}).to_json()
+    ({'type': 'number', 'v': 900}, {'type': 'string', 'v': 'min 5, max 8'})
+    """
+    if raw is None:
+        return parse_value({"type": "null"})
+    if isinstance(raw, list | tuple):
+        return parse_value({"type": "list", "v": [_scalar(one) for one in raw]})
+    value = _scalar(raw)
+    kind = "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
+    return parse_value({"type": kind, "v": value})
+
+
+def _scalar(raw: object) -> str | bool | int | float | None:
+    return raw if raw is None or isinstance(raw, str | bool | int | float) else render_value(raw)
+
+
+def file_value(value: FactValue) -> object:
+    """The value as a memory file holds it: a scalar or a list."""
+    return list(value.v) if isinstance(value.v, tuple) else value.v
+
+
+def is_system(name: str) -> bool:
+    """Whether an entity or relation is one of panda's own, which are never shown."""
+    return name.startswith("panda:") and not name.startswith("panda://")

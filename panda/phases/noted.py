@@ -9,11 +9,11 @@ from panda.documents.memory_file import is_statement, render_value, statement_ke
 from panda.language.reading import Statement
 from panda.language.statements import says_only
 from panda.language.stemming import split_terms
-from panda.memory.fact import Assertion
-from panda.memory.keys import memory_key
+from panda.memory.fact import Assertion, Subject
 from panda.memory.memory import listed
 from panda.memory.past import Moment
-from panda.memory.staging import Action, SaidKind, StagedValue, Value, normalise_entity, stage_value
+from panda.memory.staging import Action, StagedValue, Value, normalise_entity, stage_value
+from panda.memory.value import SaidKind
 from panda.models.contract import Encoder
 from panda.phases.turn import Turn
 from panda.retrieval.closeness import measure_closeness
@@ -127,7 +127,7 @@ class _Staging:
                 replaces = render_value(held)
                 self._take_back(entity, one.key, replaces)
         prefix = "memory" if kind == "preference" else "fact"
-        node_id = f"{prefix}:{memory_key(entity, one.key, self._user)}"
+        node_id = f"{prefix}:{Subject('local', entity, one.key).key(self._user)}"
         return Noted(one.text, node_id, one.key, _plain(value), replaces)
 
     def _removed(self, one: Statement) -> Noted | None:
@@ -141,7 +141,7 @@ class _Staging:
                 self._lists[entity, key] = left
                 self._stage("preference", key, (item,), one.text, action="removes")
                 self._take_back(entity, key, str(item))
-                node_id = f"memory:{memory_key(entity, key, self._user)}"
+                node_id = f"memory:{Subject('local', entity, key).key(self._user)}"
                 return Noted(one.text, node_id, key, _plain(left) or None, str(item))
         return None
 
@@ -164,7 +164,7 @@ class _Staging:
 
     def _take_back(self, entity: str, key: str, value: str) -> None:
         """Retract the sentences that told a value which no longer holds, and nothing else."""
-        turns = {one.source_turn for one in self._log.of(("local", entity, key))}
+        turns = {one.source_turn for one in self._log.of(Subject("local", entity, key))}
         for one in self._standing():
             said = str(one.fact.value.v)
             if one.source_turn in turns and value.casefold() in said.casefold() and says_only(said, key):
@@ -172,15 +172,15 @@ class _Staging:
 
     def _standing(self) -> Iterator[Assertion]:
         """The user's own words that still hold."""
-        for triple in self._log.triples("local"):
-            if is_statement(triple[2]):
-                yield from self._log.contenders(triple, now=self._now)[:1]
+        for subject in self._log.subjects("local"):
+            if is_statement(subject.relation):
+                yield from self._log.contenders(subject, now=self._now)[:1]
 
     def _held(self, entity: str, key: str) -> Value:
         """What holds of a key; None for nothing."""
         if (entity, key) in self._lists:
             return self._lists[entity, key]
-        winner = next(iter(self._log.contenders(("local", entity, key), now=self._now)), None)
+        winner = next(iter(self._log.contenders(Subject("local", entity, key), now=self._now)), None)
         return winner.fact.value.v if winner is not None else None
 
     def _entity(self, one: Statement) -> str:

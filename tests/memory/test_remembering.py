@@ -13,15 +13,14 @@ from panda.documents.memory_edit import MemoryText
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import DocumentError, FileFormatError, NotFoundError
 from panda.memory.conflicts import find_contradictions, resolve
-from panda.memory.fact import Assertion, Statement, parse_hlc
+from panda.memory.fact import Assertion, Statement, Subject, parse_hlc
 from panda.memory.files import Projection
-from panda.memory.keys import typed_value
 from panda.memory.lint import lint_memory
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.merge import merge_files
 from panda.memory.reader import NodeReader
-from panda.memory.staging import Kind
+from panda.memory.value import Kind, typed_value
 from panda.storage.layout import Layout
 from tests.stores import NOW
 
@@ -165,7 +164,7 @@ def test_crash_between_log_and_file(layout: Layout, mark: str) -> None:
     say(layout, "city", "Salem")
     memory = Memory(layout, USER, clock, 5)
     with memory.held():
-        memory.retract(("local", f"user:{USER}", "tea"), f"user:{USER}")
+        memory.retract(Subject("local", f"user:{USER}", "tea"), f"user:{USER}")
     shown = paths[0].read_bytes()
     for path, content in zip(paths, former, strict=True):
         path.write_bytes(content if mark == "former" or path == paths[0] else b'{"asser')
@@ -227,7 +226,9 @@ def test_key_in_both_files(layout: Layout) -> None:
     assert take_in(layout) == ()
     say(layout, "location", "Rome")
     assert "Salem" in layout.facts(USER).read_text(encoding="utf-8")
-    assert log_of(layout).contenders(("local", "user:ann", "location"), now=NOW)[0].fact.value.v == "Rome"
+    assert (
+        log_of(layout).contenders(Subject("local", "user:ann", "location"), now=NOW)[0].fact.value.v == "Rome"
+    )
 
 
 def test_expiry(layout: Layout) -> None:

@@ -105,18 +105,18 @@ def test_order_and_repetition_do_not_matter(
 def test_no_entry_comes_from_a_silenced_fact(store: tuple[list[Fact], list[Conflict]]) -> None:
     """Whatever conflicts say, no candidate is a retraction, expired, of another scope, or silenced."""
     facts, conflicts = store
-    for triple, group in find_contenders(facts, conflicts, LOCAL, now=NOW).items():
+    for subject, group in find_contenders(facts, conflicts, LOCAL, now=NOW).items():
         silence = [
             parse_hlc(fact.hlc)
             for fact in facts
-            if (fact.triple, fact.scope, fact.confidence) == (triple, "local", 0)
+            if (fact.subject, fact.scope, fact.confidence) == (subject, "local", 0)
             and fact.id not in {conflict.resolution_fact for conflict in conflicts}
         ]
         for fact in group:
             assert fact.scope == "local"
             assert fact.confidence > 0
             assert fact.valid_until is None or fact.valid_until >= NOW
-            assert not triple[0].startswith("panda:resolution")
+            assert not subject[0].startswith("panda:resolution")
             assert all(parse_hlc(fact.hlc) > one for one in silence)
 
 
