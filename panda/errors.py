@@ -59,6 +59,15 @@ class PandaError(Exception):
         self.where = where
         self.fix = fix
 
+    def to_json(self) -> dict[str, object]:
+        """
+        The member `error` of an envelope.
+
+        >>> PandaError("no turn 7").to_json()
+        {'type': 'PandaError', 'message': 'no turn 7', 'where': None, 'fix': None}
+        """
+        return {"type": type(self).__name__, "message": self.message, "where": self.where, "fix": self.fix}
+
 
 class UsageError(PandaError):
     exit_code = 2

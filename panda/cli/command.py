@@ -102,11 +102,7 @@ _Completion = Callable[..., Any] | None
 
 
 def option(
-    help_: str,
-    metavar: str | None = None,
-    *names: str,
-    complete: _Completion = None,
-    **more: Any,
+    help_: str, metavar: str | None = None, *names: str, complete: _Completion = None, **more: Any
 ) -> Any:
     """An option: its help, what stands for its value, further names, what a shell offers for it."""
     return typer.Option(*names, help=help_, metavar=metavar, autocompletion=complete, **more)

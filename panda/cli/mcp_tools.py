@@ -23,35 +23,27 @@ from panda.storage.names import check_id
 from panda.storage.turns import TurnRow, TurnStore, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
-_QUERY = {"type": "string", "description": "Any text."}
+
+
+def _schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of arguments with a query and what else may be given."""
+    query = {"type": "string", "description": "Any text."}
+    named = {"query": query, **properties}
+    return {"type": "object", "properties": named, "required": ["query"], "additionalProperties": False}
+
+
 _SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -."}
-_SEARCH_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "query": _QUERY,
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": POOL,
-            "description": "Most turns; 10 if absent.",
-        },
-        "session": {**_SESSION, "description": "Only turns of this session."},
-        "since": {"type": "string", "description": "Only turns from this date on."},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
-_TURN_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "query": _QUERY,
-        "session": _SESSION,
-        "mode": {"type": "string", "enum": ["chat", "code"], "description": "chat if absent."},
-        "seed": {"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "description": "Of the models."},
-    },
-    "required": ["query"],
-    "additionalProperties": False,
-}
+_MOST = {"type": "integer", "minimum": 1, "maximum": POOL, "description": "Most turns; 10 if absent."}
+_SEARCH_SCHEMA = _schema(
+    limit=_MOST,
+    session={**_SESSION, "description": "Only turns of this session."},
+    since={"type": "string", "description": "Only turns from this date on."},
+)
+_TURN_SCHEMA = _schema(
+    session=_SESSION,
+    mode={"type": "string", "enum": ["chat", "code"], "description": "chat if absent."},
+    seed={"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "description": "Of the models."},
+)
 _SYNTHESIZE = (
     "What is known now within a scope (local, team, company or public): for each entity and relation the "
     "most credible value, and where another fact says otherwise, contradicted with both values."
@@ -76,8 +68,8 @@ class CommandTools:
         return (
             ServedTool("synthesize_scope", _SYNTHESIZE, REQUEST_SCHEMA, self._synthesize),
             ServedTool("search_turns", _SEARCH, _SEARCH_SCHEMA, self._search),
-            ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._gather, read_only=False),
-            ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._run_turn, read_only=False),
+            ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._with_model(gather), read_only=False),
+            ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._with_model(turn), read_only=False),
         )
 
     def _synthesize(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
@@ -89,43 +81,34 @@ class CommandTools:
         given = {name: arguments[name] for name in ("session", "since") if name in arguments}
         data = search(self._invocation(arguments, report), arguments["query"], k=POOL, **given).data or {}
         results: Any = data["results"]
-        turns = [
-            {**one, "uri": f"panda://turns/{one['turn']}"}
-            for one in results
-            if one["source_type"] == "turn_summary"
-        ]
+        turns = [one for one in results if one["source_type"] == "turn_summary"]
+        turns = [{**one, "uri": f"{_TURNS}/{one['turn']}"} for one in turns]
         return Outcome({**data, "results": turns[: arguments.get("limit", 10)]})
 
-    def _gather(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
-        return self._with_model(gather, arguments, report)
+    def _with_model(self, command: Callable[..., Result]) -> Callable[[Mapping[str, Any], Report], Outcome]:
+        """What a client calls to run a command that asks models."""
 
-    def _run_turn(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
-        return self._with_model(turn, arguments, report)
+        def run(arguments: Mapping[str, Any], report: Report) -> Outcome:
+            _check(arguments, _TURN_SCHEMA)
+            invocation = self._invocation(arguments, report)
+            if not self.model_lock.acquire(blocking=False):
+                report("waiting for another turn of this server")
+                while not self.model_lock.acquire(timeout=_POLL_SECONDS):
+                    pass  # in steps: a call that waits can be cancelled
+            try:
+                result = command(invocation, query="-", mode=arguments.get("mode", "chat"))
+            finally:
+                self.model_lock.release()
+            return Outcome(result.data, result.error)
 
-    def _with_model(
-        self, command: Callable[..., Result], arguments: Mapping[str, Any], report: Report
-    ) -> Outcome:
-        _check(arguments, _TURN_SCHEMA)
-        invocation = self._invocation(arguments, report)
-        if not self.model_lock.acquire(blocking=False):
-            report("waiting for another turn of this server")
-            while not self.model_lock.acquire(timeout=_POLL_SECONDS):
-                pass  # in steps: a call that waits can be cancelled
-        try:
-            result = command(invocation, query="-", mode=arguments.get("mode", "chat"))
-        finally:
-            self.model_lock.release()
-        return Outcome(result.data, result.error)
+        return run
 
     def _invocation(self, arguments: Mapping[str, Any], report: Report) -> Invocation:
         """A run of a command with these arguments, whose steps are reported."""
-        settings = self.invocation.settings
-        if "session" in arguments:
-            settings = replace(
-                settings, session=check_id(arguments["session"], what="session", where="session")
-            )
-        if "seed" in arguments:
-            settings = replace(settings, seed=arguments["seed"])
+        given = {name: arguments[name] for name in ("session", "seed") if name in arguments}
+        if "session" in given:
+            check_id(given["session"], what="session", where="session")
+        settings = replace(self.invocation.settings, **given)
         reporter = Reporter(_ReportStream(report), quiet=False, verbosity=0, color=False)
         stdin = io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
         return replace(self.invocation, settings=settings, reporter=reporter, stdin=stdin)

@@ -28,8 +28,7 @@ from panda.trust import fix_of, guard_links, is_trusted, require_trust, untruste
 
 
 def init(
-    invocation: Invocation,
-    demo: Annotated[bool, flag("Add the user demo and its turns.", "--demo")] = False,
+    invocation: Invocation, demo: Annotated[bool, flag("Add the user demo and its turns.", "--demo")] = False
 ) -> Result:
     """
     Create a store.

@@ -70,21 +70,10 @@ def render_json(
         "exit_code": exit_code,
         "command": command,
         "data": None if data is None else dict(data),
-        "error": error
-        and {"type": error_type(error), "message": error.message, "where": error.where, "fix": error.fix},
+        "error": error and error.to_json(),
     }
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return UNSAFE.sub(_json_escape, text) + "\n"
-
-
-def error_type(error: PandaError) -> str:
-    """
-    The name of an error's kind, for `error.type`.
-
-    >>> error_type(PandaError("x"))
-    'PandaError'
-    """
-    return type(error).__name__
 
 
 def render_rows(rows: Sequence[Sequence[object]]) -> str:

@@ -68,21 +68,6 @@ class Refusal:
         await send({"type": "http.response.body", "body": self.body})
 
 
-def error_value(error: PandaError) -> dict[str, object]:
-    """
-    An error as the member `error` of an envelope.
-
-    >>> error_value(PandaError("no turn 7"))["type"]
-    'PandaError'
-    """
-    return {
-        "type": type(error).__name__,
-        "message": error.message,
-        "where": error.where,
-        "fix": error.fix,
-    }
-
-
 def json_bytes(value: Mapping[str, object]) -> bytes:
     """JSON as UTF-8; half of a surrogate pair stays the escape that it came as."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from panda import __version__
 from panda.errors import NotFoundError, PandaError, UsageError
-from panda.serving.guard import Application, error_value, json_bytes
+from panda.serving.guard import Application, json_bytes
 from panda.storage.signals import interrupt_thread
 
 Report = Callable[[str], None]
@@ -126,7 +126,7 @@ class McpServer:
         outcome = await _in_thread(tool, params.arguments or {}, context)
         value = dict(outcome.data or {})
         if outcome.error is not None:
-            value = {"ok": False, "data": outcome.data, "error": error_value(outcome.error)}
+            value = {"ok": False, "data": outcome.data, "error": outcome.error.to_json()}
         text = types.TextContent(text=json_bytes(value).decode("utf-8"))
         return types.CallToolResult(
             content=[text], structured_content=value, is_error=outcome.error is not None
@@ -170,7 +170,7 @@ async def _translated(act: Callable[..., _T], *arguments: object) -> _T:
     except PandaError as exc:
         is_request = isinstance(exc, NotFoundError | UsageError)
         raise MCPError(
-            types.INVALID_PARAMS if is_request else types.INTERNAL_ERROR, exc.message, error_value(exc)
+            types.INVALID_PARAMS if is_request else types.INTERNAL_ERROR, exc.message, exc.to_json()
         ) from exc
 
 

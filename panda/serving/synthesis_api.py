@@ -73,14 +73,7 @@ _ENVELOPE: Mapping[str, Any] = {
         "contradiction_count": _COUNT,
         "filtered_count": _COUNT,
     },
-    "required": [
-        "summary",
-        "synthesized_at",
-        "scope",
-        "fact_count",
-        "contradiction_count",
-        "filtered_count",
-    ],
+    "required": ["summary", "synthesized_at", "scope", "fact_count", "contradiction_count", "filtered_count"],
     "additionalProperties": False,
 }
 _ERROR: Mapping[str, Any] = {

@@ -128,6 +128,17 @@ class TurnSummary:
     turn_summary: str = ""  # one or two sentences
     summary_kind: SummaryKind = "verbatim"  # how turn_summary came about
 
+    @property
+    def made(self) -> dict[str, tuple[str, ...]]:
+        """What it did to what, by the verb."""
+        return {
+            "created": self.entities_created,
+            "updated": self.entities_updated,
+            "deleted": self.entities_deleted,
+            "generated": self.artifacts_generated,
+            "saved": self.artifacts_saved,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class CachedStep:
@@ -206,6 +217,11 @@ class Curation:
     dropped: tuple[Judged, ...] = ()  # gone for good
     clear_all: bool = False  # whether everything was dropped
     reason: str | None = None  # why everything was
+
+    @property
+    def decided(self) -> dict[str, tuple[Judged, ...]]:
+        """The single decisions, by what they come to."""
+        return {"retained": self.retained, "demoted": self.demoted, "dropped": self.dropped}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,76 +351,48 @@ EMPTY = Carry()
 
 @dataclass(frozen=True)
 class Field:
-    """One field of the carry."""
+    """One field of the carry; phase 7 writes all of them."""
 
     what: str  # what it holds, for people
-    written_by: tuple[int, ...]  # phases that decide it; phase 7 puts all of them into session.json
     read_by: tuple[int, ...]  # phases in whose prompts it stands, where it is not empty
     limit: str  # how much of it is kept
     files: tuple[str, ...]  # files of a turn that it comes from
 
 
+_ANALYSIS, _REFLECTION, _PLAN = "query_analysis.json", "reflection.json", "plan.json"
+_CONTEXT, _SUMMARY, _STEPS = "context.md", "summary.json", "steps/"
+_ACTIVE = "500 records; active: touched in this turn or the two before, or retained"
+_RECENT, _HISTORY = ("3; a reply over 400 characters is summarised", "1,200 characters; the unmerged")
 FIELDS: Mapping[str, Field] = {
-    "recent_turns": Field(
-        "the last turns, nearly whole",
-        (7,),
-        (0, 1, 2, 3, 4, 5),
-        "3; a reply over 400 characters is summarised",
-        ("context.md", "summary.json"),
-    ),
+    "recent_turns": Field("the last turns, nearly whole", (0, 1, 2, 3, 4, 5), _RECENT, (_CONTEXT, _SUMMARY)),
     "history_summary": Field(
-        "what happened before the recent turns",
-        (7,),
-        (0, 1, 2, 3, 5),
-        "1,200 characters; what could not be merged waits by number",
-        ("summary.json",),
+        "what happened before the recent turns", (0, 1, 2, 3, 5), f"{_HISTORY} wait by number", (_SUMMARY,)
     ),
     "engagement_summary": Field(
-        "what the session is about", (7,), (0, 1, 2, 3, 5), "one sentence", ("summary.json", "plan.json")
+        "what the session is about", (0, 1, 2, 3, 5), "one sentence", (_SUMMARY, _PLAN)
     ),
     "turn_summaries": Field(
-        "what each turn did", (7,), (1, 2, 3, 4, 5, 6), "2 whole, 20 more as one line", ("summary.json",)
+        "what each turn did", (1, 2, 3, 4, 5, 6), "2 whole, 20 more as one line", (_SUMMARY,)
     ),
     "step_cache": Field(
-        "tool results that need not be asked for again", (4, 7), (3, 4, 6), "2 executed turns", ("steps/",)
+        "tool results that need not be asked for again", (3, 4, 6), "2 executed turns", (_STEPS,)
     ),
     "carry_notes": Field(
-        "notes and conclusions that steps left for later",
-        (4, 7),
-        (3, 4, 5),
-        "8, for three turns",
-        ("steps/",),
+        "notes and conclusions that steps left for later", (3, 4, 5), "8, for three turns", (_STEPS,)
     ),
     "content_archive": Field(
-        "generated or analysed content, kept verbatim",
-        (4, 7),
-        (3, 4, 5, 6),
-        "50 entries of 256 KiB",
-        ("steps/",),
+        "generated or analysed content, kept verbatim", (3, 4, 5, 6), "50 entries of 256 KiB", (_STEPS,)
     ),
-    "entity_curation": Field(
-        "what the last curation decided", (1,), (3, 4), "the last one", ("reflection.json",)
-    ),
-    "decision_log": Field(
-        "decisions on entities", (1, 7), (1, 3), "20; the last 5 shown", ("reflection.json",)
-    ),
+    "entity_curation": Field("what the last curation decided", (3, 4), "the last one", (_REFLECTION,)),
+    "decision_log": Field("decisions on entities", (1, 3), "20; the last 5 shown", (_REFLECTION,)),
     "registry": Field(
-        "the entities of the session",
-        (1, 4, 7),
-        (0, 1, 2, 3, 4, 5, 6),
-        "500 records; active: touched in this turn or the two before, or retained",
-        ("steps/", "context.md", "reflection.json"),
+        "the entities of the session", (0, 1, 2, 3, 4, 5, 6), _ACTIVE, (_STEPS, _CONTEXT, _REFLECTION)
     ),
-    "flow": Field(
-        "how the conversation goes", (5, 7), (0, 1, 3, 5), "one", ("query_analysis.json", "context.md")
-    ),
+    "flow": Field("how the conversation goes", (0, 1, 3, 5), "one", (_ANALYSIS, _CONTEXT)),
     "pending_clarification": Field(
-        "the question that is open",
-        (0, 1, 2, 3, 7),
-        (0, 1, 3, 5),
-        "one; two turns on other matters drop it",
-        ("query_analysis.json", "reflection.json", "plan.json"),
+        *("the question that is open", (0, 1, 3, 5), "one; two turns on other matters drop it"),
+        (_ANALYSIS, _REFLECTION, _PLAN),
     ),
-    "constraints": Field("limits that the user set", (0, 7), (3, 4, 6), "30", ("query_analysis.json",)),
+    "constraints": Field("limits that the user set", (3, 4, 6), "30", (_ANALYSIS,)),
 }
 """Every field of the carry; a test holds it to the values and to the prompts."""

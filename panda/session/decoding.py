@@ -1,28 +1,26 @@
 """Frozen dataclasses to plain JSON values and back, with every unknown, missing or wrong key named."""
 
-import types
-from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+import re
+from typing import Any, TypeVar
+
+import msgspec
 
 from panda.errors import FileFormatError
 
 _T = TypeVar("_T")
+_PLACE = re.compile(r"(?P<message>.*?)(?: - at `\$(?P<place>.*)`)?", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
 
 
 def encode(value: Any) -> Any:
-    """
-    A dataclass as plain JSON values; tuples become lists.
+    """A dataclass, or anything that it may hold, as plain JSON values; tuples become lists."""
+    return _listed(msgspec.to_builtins(value))
 
-    Args:
-        value: A dataclass, or anything that it may hold.
-    """
-    if is_dataclass(value):
-        return {name: encode(getattr(value, name)) for name in _hints(cast(Any, type(value)))}
-    if isinstance(value, tuple):
-        return [encode(part) for part in value]
-    return value
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _listed(part) for key, part in value.items()}
+    return [_listed(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
@@ -37,92 +35,31 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
         FileFormatError: A key is unknown, missing or of the wrong type; names it.
     """
     try:
-        return cast(_T, _reader(cast(Any, cls))(value))
-    except _MisfitError as exc:
-        place = (key + exc.place).removeprefix(".")
-        raise FileFormatError(exc.message, where=f"{where} ({place})" if place else where) from None
+        found = msgspec.convert(value, cls)
+    except msgspec.ValidationError as exc:
+        match = _PLACE.fullmatch(str(exc))
+        message, place = (match["message"], match["place"] or "") if match else (str(exc), "")
+        if missing := _MISSING.fullmatch(message):
+            message, place = f"{missing[1]} is missing", f"{place}.{missing[1]}"
+        raise _error(message, where, key + place) from None
+    if (unknown := _unknown(value, msgspec.to_builtins(found))) is not None:
+        raise _error(f"unknown key {unknown.rpartition('.')[2]!r:.60}", where, key + unknown)
+    return found
 
 
-class _MisfitError(Exception):
-    """A value that does not fit; on its way up each level puts its key in front of the place."""
-
-    def __init__(self, message: str, place: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.place = place
-
-
-_Reader = Callable[[Any], Any]
-
-
-@cache
-def _hints(cls: Any) -> dict[str, Any]:
-    return get_type_hints(cls)
+def _unknown(value: Any, known: Any) -> str | None:
+    """The place of the first key that the dataclass does not have; None if there is none."""
+    if isinstance(value, dict):
+        pairs = [(f".{name:.60}", part, known.get(name, known)) for name, part in value.items()]
+        if (strange := next((name for name in value if name not in known), None)) is not None:
+            return f".{strange:.60}"
+    elif isinstance(value, list):
+        pairs = [(f"[{at}]", *both) for at, both in enumerate(zip(value, known, strict=True))]
+    else:
+        return None
+    found = ((place, _unknown(part, other)) for place, part, other in pairs)
+    return next((place + deeper for place, deeper in found if deeper is not None), None)
 
 
-@cache
-def _reader(hint: Any) -> _Reader:
-    """Reads values of a type; made once for each."""
-    if is_dataclass(hint):
-        return _object_reader(hint)
-    if get_origin(hint) is tuple:
-        return _list_reader(_reader(get_args(hint)[0]))
-    if get_origin(hint) in (Union, types.UnionType):
-        return _union_reader(get_args(hint))
-    if get_origin(hint) is Literal:
-        allowed = get_args(hint)
-        return lambda value: value if value in allowed else _misfit(value)
-    kinds = (int, float) if hint is float else (hint,)
-    return lambda value: value if type(value) in kinds else _misfit(value)
-
-
-def _object_reader(cls: Any) -> _Reader:
-    readers = {name: _reader(hint) for name, hint in _hints(cls).items()}
-    required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
-
-    def read(value: Any) -> Any:
-        if type(value) is not dict:
-            raise _MisfitError(f"expected an object, found {type(value).__name__}")
-        found, name = {}, ""
-        try:
-            for name, part in value.items():
-                found[name] = readers[name](part)
-        except KeyError:
-            raise _MisfitError(f"unknown key {name!r:.60}", f".{name:.60}") from None
-        except _MisfitError as exc:
-            exc.place = f".{name}{exc.place}"
-            raise
-        for name in required - found.keys():
-            raise _MisfitError(f"{name} is missing", f".{name}")
-        return cls(**found)
-
-    return read
-
-
-def _list_reader(item: _Reader) -> _Reader:
-    def read(value: Any) -> Any:
-        if type(value) is not list:
-            return _misfit(value)
-        found: list[Any] = []
-        try:
-            for part in value:
-                found.append(item(part))
-        except _MisfitError as exc:
-            exc.place = f"[{len(found)}]{exc.place}"
-            raise
-        return tuple(found)
-
-    return read
-
-
-def _union_reader(hints: tuple[Any, ...]) -> _Reader:
-    """A value of one of several types: None, and an object or plain values."""
-    kept = [hint for hint in hints if hint is not type(None)]
-    one = (
-        _reader(kept[0]) if len(kept) == 1 else lambda value: value if type(value) in kept else _misfit(value)
-    )
-    return lambda value: None if value is None and len(kept) < len(hints) else one(value)
-
-
-def _misfit(value: object) -> Any:
-    raise _MisfitError(f"unexpected value {value!r:.80}")
+def _error(message: str, where: str, place: str) -> FileFormatError:
+    return FileFormatError(message, where=f"{where} ({place.removeprefix('.')})" if place else where)

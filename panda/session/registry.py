@@ -65,11 +65,7 @@ def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registr
             kept = state == "active"
             turns = _touched(one.turns, turn) if kept else one.turns
             records[at] = replace(
-                one,
-                state=state,
-                retained=kept,
-                reason=clip(reason, _REASON_CHARS),
-                turns=turns,
+                one, state=state, retained=kept, reason=clip(reason, _REASON_CHARS), turns=turns
             )
     return replace(registry, records=tuple(records))
 

@@ -188,14 +188,7 @@ def _last(whole: Sequence[TurnSummary], phase: int) -> Iterator[str]:
 def _details(one: TurnSummary, phase: int) -> Iterator[str]:
     if one.steps_total:
         yield f"steps: {one.steps_completed} of {one.steps_total} done"
-    made = {
-        "created": one.entities_created,
-        "updated": one.entities_updated,
-        "deleted": one.entities_deleted,
-        "generated": one.artifacts_generated,
-        "saved": one.artifacts_saved,
-    }
-    yield from (f"{word}: {', '.join(found)}" for word, found in made.items() if found)
+    yield from (f"{word}: {', '.join(found)}" for word, found in one.made.items() if found)
     if phase == 5:
         return
     if one.goal:
