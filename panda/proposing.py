@@ -6,10 +6,10 @@ from typing import Any
 
 from panda.app import App
 from panda.compression.fitting import InputDocument
-from panda.evals.judges import EvalJournal
 from panda.memory.fact import Assertion
 from panda.memory.memory import Memory
 from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle, word_on
+from panda.recipes.journal import NoTurn
 from panda.recipes.pack import Request
 from panda.storage.records import load_turn
 from panda.tools.reflecting import Candidate, SaidTurn, choose_facts, find_candidates
@@ -97,8 +97,7 @@ def _choose(
     warn: Callable[[str], None],
     judging: Callable[[str], None],
 ) -> list[Candidate]:
-    executor, journal = app.executor, EvalJournal()
-    journal.user_id, journal.session_id = app.settings.user, app.settings.session
+    executor, journal = app.executor, NoTurn(app.settings.user, app.settings.session)
 
     def execute(step: str, request: Request) -> Mapping[str, Any]:
         return executor.execute(executor.book.recipe_for(step, "chat").key, request, journal).values

@@ -11,8 +11,8 @@ from panda.language.items import Item, find_mentions
 from panda.language.limits import find_limits
 from panda.language.periods import find_periods
 from panda.language.questions import is_question
+from panda.recipes.journal import NoTurn
 from panda.recipes.pack import Request
-from panda.recipes.recordings import Recordings
 
 if TYPE_CHECKING:
     from panda.recipes.executor import RecipeExecutor
@@ -21,36 +21,12 @@ Judge = Callable[[Case, "RecipeExecutor"], str | tuple[str, ...]]
 """Maps a case to the answer, in the terms of its label."""
 
 
-class EvalJournal:
-    """A journal that keeps nothing: what is measured is no turn."""
-
-    user_id = session_id = "eval"
-    turn, phase = 0, None
-
-    def __init__(self) -> None:
-        self.recordings = Recordings([])
-
-    def seed(self, recipe: str, attempt: int) -> int:
-        """Always 0; choices draw nothing."""
-        return 0
-
-    def count_execution(self, recipe: str) -> None:
-        """Evaluations have no limit."""
-
-    def add_call(self, record: Mapping[str, object]) -> None:
-        """Dropped."""
-
-    def knows_prefix(self, digest: str) -> bool:
-        """Nothing is written down, so nothing need be spelt out."""
-        return True
-
-
 def _mood(case: Case, executor: "RecipeExecutor") -> str:
     """By clause, as phase 0 does."""
     recipe = executor.book.recipe_for("phase0_query_analyzer", "chat").key
     parts = clause_options(case.query)
     request = Request(case.query, (), {"orders": parts, "asks": parts})
-    taken = (executor.decide(recipe, name, request, EvalJournal()) for name in ("orders", "asks"))
+    taken = (executor.decide(recipe, name, request, NoTurn()) for name in ("orders", "asks"))
     return next((choice.name for choice in taken if choice.value), "tells")
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
 from panda.evals.cases import Case
-from panda.evals.judges import JUDGES, EvalJournal, same_phrases
+from panda.evals.judges import JUDGES, same_phrases
 from panda.evals.kinds import Kind, Said, read_choice
 from panda.recipes.executor import RecipeExecutor
+from panda.recipes.journal import NoTurn
 from panda.recipes.pack import Request
 from panda.retrieval.query_words import share_of_words
 
@@ -91,7 +92,7 @@ def _answer(executor: RecipeExecutor, case: Case) -> Answered:
         return Answered(case, kind.choice, said, kind.has_recipe, time.monotonic() - started)
     recipe = recipe_of(executor, kind)
     request = request_of(case, executor.book.load_recipe(recipe).tools_available)
-    choice = executor.decide(recipe, kind.choice, request, EvalJournal())
+    choice = executor.decide(recipe, kind.choice, request, NoTurn())
     return Answered(case, recipe, read_choice(kind, choice), choice.fitted, time.monotonic() - started)
 
 

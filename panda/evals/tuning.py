@@ -13,9 +13,9 @@ from panda.choosing.options import OptionReader, name_options
 from panda.errors import UsageError
 from panda.evals.cases import Case
 from panda.evals.heads import Head, OptionGroup, fit_answers, fit_classes, fit_order
-from panda.evals.judges import EvalJournal
 from panda.evals.kinds import Kind
 from panda.evals.running import recipe_of, request_of
+from panda.recipes.journal import NoTurn
 
 if TYPE_CHECKING:
     from panda.choosing.ask import Ask
@@ -81,7 +81,7 @@ def tune(
 def _add(executor: "RecipeExecutor", case: Case, kind: Kind, found: dict[str, _Fitting]) -> None:
     """What the case says of each fit that its choice reads; a step of one class borrows another's fit."""
     recipe = recipe_of(executor, kind)
-    spec, inputs, ask = executor.asking(recipe, kind.choice, request_of(case), EvalJournal())
+    spec, inputs, ask = executor.asking(recipe, kind.choice, request_of(case), NoTurn())
     if ask.encoder is None:
         raise UsageError("tuning needs an encoder", where="models.yaml (encoder)", fix="name one there")
     for step in spec.steps:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from panda.choosing.ask import Pass
@@ -49,6 +50,32 @@ class Journal(Protocol):
     def knows_prefix(self, digest: str) -> bool:
         """Whether a prefix was written down before; from now on it counts as written."""
         ...
+
+
+@dataclass(frozen=True)
+class NoTurn:
+    """A journal for calls outside of a turn: nothing is written down and nothing is counted."""
+
+    user_id: str = "eval"
+    session_id: str = "eval"
+    first_seed: int | None = None
+    turn: int = 0
+    phase: int | None = None
+    recordings: Recordings = field(default_factory=lambda: Recordings(()))
+
+    def seed(self, recipe: str, attempt: int) -> int:
+        """Without a first seed always 0: choices draw nothing."""
+        return 0 if self.first_seed is None else self.first_seed + attempt
+
+    def count_execution(self, recipe: str) -> None:
+        """There is no limit."""
+
+    def add_call(self, record: Mapping[str, object]) -> None:
+        """Dropped."""
+
+    def knows_prefix(self, digest: str) -> bool:
+        """Nothing is written down, so nothing need be spelt out."""
+        return True
 
 
 RULES = "rules"
