@@ -97,7 +97,7 @@ def _compressed(
     cache = CompressionCache(
         settings.cache_dir / "compression", max_age_seconds=settings.compression_cache_ttl
     )
-    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+    book = invocation.book()
     with open_layers(settings, invocation.environ) as layers:
         info = (model := layers.model(layer)).info
         recipe = book.load_recipe(RECIPES[kind])

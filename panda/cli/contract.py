@@ -12,9 +12,11 @@ from panda.settings import Settings
 from panda.storage.layout import Layout
 from panda.storage.opening import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
+from panda.storage.turns import TurnStore
 from panda.trust import require_trust
 
 if TYPE_CHECKING:
+    from panda.recipes.book import RecipeBook
     from panda.recipes.executor import Layers
 
 
@@ -39,6 +41,10 @@ class Reporter:
         """Tell something that only -v asks for."""
         if self.verbosity:
             self._line(text)
+
+    def waiting(self, holder: str) -> None:
+        """Tell who holds the lock that is waited for."""
+        self._line(f"waiting for {holder}")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show a table of work."""
@@ -162,6 +168,16 @@ class Invocation:
         if not new_user:
             self.check_user(layout)
         return layout
+
+    def turns(self) -> TurnStore:
+        """The user's saved turns, as store() opens it."""
+        return TurnStore(self.store(), self.settings.user, self.settings.clock)
+
+    def book(self) -> "RecipeBook":
+        """The recipes in force."""
+        from panda.recipes.book import RecipeBook
+
+        return RecipeBook(self.settings.recipe_dirs, self.settings.prompt_dirs)
 
     def check_user(self, layout: Layout) -> None:
         """Raises NotFoundError where --user or PANDA_USER names a user of whom the store has nothing."""

@@ -47,7 +47,7 @@ def forget(
     settings, step = invocation.settings, invocation.reporter.step
     layout = invocation.store() if dry_run else invocation.store_for_writing()
     caches = [settings.cache_dir, default_cache_dir(invocation.environ)]
-    wait = (settings.clock, settings.wait_seconds, lambda holder: step(f"waiting for {holder}"))
+    wait = (settings.clock, settings.wait_seconds, invocation.reporter.waiting)
     removal = Removal(layout, caches, *wait)
     wanted = partial(_request, removal.finder, layout, settings.user, names or (), secret)
     if not dry_run:

@@ -3,25 +3,22 @@
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from panda.cli.command import argument, excludes, flag, option, requires
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.text import clipped, one_line
-from panda.documents.problems import Problem
-from panda.documents.times import parse_time, render_time
+from panda.cli.text import clipped, one_line, problem_text, read_instant, time_text
 from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL, Bounds
-from panda.retrieval.searching import Hit, ResearchState, answer_questions, read_questions, search_index
+from panda.retrieval.searching import Hit, answer_questions, read_questions, search_index
 from panda.storage.files import held_lock
 from panda.storage.index import Index
-from panda.storage.index_rebuild import IndexStatus, RebuildReport, index_status, rebuild_index
+from panda.storage.index_rebuild import IndexStatus, index_status, rebuild_index
 from panda.storage.index_scan import count_turns, users_of
 from panda.storage.index_tables import SyncReport
 from panda.storage.turns import TurnStore
@@ -32,22 +29,14 @@ if TYPE_CHECKING:
     from panda.phases.summarizing import SummaryReport
 
 
-def problem_lines(problems: Iterable[Problem]) -> str:
-    """A line for each file, and its fix below it."""
-    return "".join(
-        f"{one_line(one.where)}: {one_line(one.message)}\n"
-        + (f"  fix: {one_line(one.fix)}\n" if one.fix else "")
-        for one in problems
-    )
-
-
-def stale_warnings(report: SyncReport) -> list[str]:
-    """What a command that read the index has to say about its age and about files that it lacks."""
-    warnings = [f"not in the index: {one.told}" for one in report.problems]
+def _warn_if_stale(invocation: Invocation, report: SyncReport) -> None:
+    """Tell of the age of the index and of files that it lacks."""
+    for one in report.problems:
+        invocation.reporter.warn(f"not in the index: {one.told}")
     if report.behind:
         changes = "change" if report.behind == 1 else "changes"
-        warnings.append(f"the index is {report.behind} {changes} behind: another process is writing it")
-    return warnings
+        message = f"the index is {report.behind} {changes} behind: another process is writing it"
+        invocation.reporter.warn(message)
 
 
 def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
@@ -56,7 +45,11 @@ def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
     for hit in hits:
         entry = hit.ranked.entry
         day = entry.at.date().isoformat() if entry.at else None
-        header = one_line(entry.header) + (f" ({_state_text(hit.research)})" if hit.research else "")
+        header = one_line(entry.header)
+        if (state := hit.research) is not None:
+            known = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
+            marks = [*(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
+            header += f" ({', '.join([known, *marks])})"
         row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
         rows.append((*row, _why_text(hit)) if why else row)
     return rows
@@ -70,7 +63,7 @@ def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
         "source_type": entry.source_type,
         "turn": entry.number,
         "session": entry.session,
-        "at": _time(entry.at),
+        "at": time_text(entry.at),
         "score": round(ranked.score, 4),
         "header": entry.header,
     }
@@ -78,7 +71,7 @@ def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
         state = hit.research
         value["research"] = {
             "quality": None if state.quality is None else round(state.quality, 2),
-            "expires_at": _time(state.entry.expires_at),
+            "expires_at": time_text(state.entry.expires_at),
             "expired": state.is_expired,
             "low": state.is_low,
         }
@@ -97,63 +90,29 @@ def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
 
 def status_value(status: IndexStatus, missing: int | None) -> dict[str, object]:
     """The status as a JSON value; *missing* rows lack vectors, None without an encoder."""
+    counts = ("research", "size_bytes", "turns_behind", "files_behind", "unreadable")
     return {
         "rows": dict(status.rows),
-        "research": status.research,
-        "size_bytes": status.size_bytes,
+        **{name: getattr(status, name) for name in counts},
         "vectors": None if missing is None else {"kept": status.vectors, "rows_missing": missing},
         "fresh": not status.files_behind,
-        "turns_behind": status.turns_behind,
-        "files_behind": status.files_behind,
-        "unreadable": status.unreadable,
-        "rebuilt_at": _time(status.rebuilt_at),
+        "rebuilt_at": time_text(status.rebuilt_at),
     }
 
 
 def status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
     """The same as name and value."""
     behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
+    lack = f"; {missing:,} rows lack some: panda index rebuild" if missing else ""
     return [
         *((f"rows: {name}", count) for name, count in status.rows.items()),
         ("research files", status.research),
         ("size", f"{status.size_bytes / 1e6:.1f} MB"),
-        *([] if missing is None else [("vectors", _vectors_text(status.vectors, missing))]),
+        *([] if missing is None else [("vectors", f"{status.vectors:,}{lack}")]),
         ("state", behind if status.files_behind else "fresh"),
         *([("unreadable files", status.unreadable)] if status.unreadable else []),
-        ("last rebuild", _time(status.rebuilt_at) or "never"),
+        ("last rebuild", time_text(status.rebuilt_at) or "never"),
     ]
-
-
-def _vectors_text(kept: int, missing: int) -> str:
-    return f"{kept:,}" + (f"; {missing:,} rows lack some: panda index rebuild" if missing else "")
-
-
-def rebuild_line(report: RebuildReport) -> str:
-    """What a rebuild did, as one line."""
-    done = f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable"
-    return f"{done}, {report.seconds:.1f} s"
-
-
-def rebuild_value(
-    report: RebuildReport, *, full: bool, summaries: "SummaryReport | None"
-) -> dict[str, object]:
-    """The same as a JSON value, with what the summariser did before."""
-    users = {name: _report_value(one) for name, one in report.users.items()}
-    if summaries is None:
-        return {"full": full, "users": users, "summaries": None}
-    done = {"written": summaries.written, "failed": len(summaries.problems), "left": summaries.left}
-    return {"full": full, "users": users, "summaries": done}
-
-
-def _report_value(report: SyncReport) -> dict[str, Any]:
-    problems = [{"where": one.where, "message": one.message, "fix": one.fix} for one in report.problems]
-    return {"updated": report.updated, "removed": report.removed, "problems": problems}
-
-
-def summary_line(report: "SummaryReport") -> str:
-    """What a run of the summariser did, as one line."""
-    done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
-    return f"{done}, {report.seconds:.1f} s"
 
 
 def _why_text(hit: Hit) -> str:
@@ -167,17 +126,6 @@ def _why_text(hit: Hit) -> str:
     cosine = "" if ranked.cosine is None else f" (cosine {ranked.cosine:.2f})"
     shares = f"words {ranked.words:.2f} + meaning {ranked.score - ranked.words:.2f}{cosine}"
     return one_line(f"{columns or around} | bm25 {ranked.bm25:.2f} | {bonuses or 'no bonus'} | {shares}")
-
-
-def _state_text(state: ResearchState) -> str:
-    quality = "quality unknown" if state.quality is None else f"quality {state.quality:.2f}"
-    return ", ".join(
-        [quality, *(["low"] if state.is_low else []), *(["expired"] if state.is_expired else [])]
-    )
-
-
-def _time(moment: datetime | None) -> str | None:
-    return render_time(moment) if moment else None
 
 
 @contextmanager
@@ -262,14 +210,16 @@ def rebuild(
     index = _index(invocation)
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
         report = rebuild_index(index, layout, settings.clock, user=user, full=full, watch=advance)
-    invocation.reporter.step(rebuild_line(report))
+    done = f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable"
+    invocation.reporter.step(f"{done}, {report.seconds:.1f} s")
     fill_vectors(invocation, index, list(report.users), full=full)
-    data = rebuild_value(report, full=full, summaries=written)
+    users = {name: _report_value(one) for name, one in report.users.items()}
+    data = {"full": full, "users": users, "summaries": _summaries_value(written)}
     problems = [*report.problems, *(written.problems if written else ())]
     if not problems:
         return Result(data)
     error = CheckError(f"files that cannot be indexed: {len(problems)}", fix="mend or remove them")
-    return Result(data, problem_lines(problems), error=error)
+    return Result(data, "".join(problem_text(one) for one in problems), error=error)
 
 
 @excludes("batch", "query", "session", "since", "explain", "user", fix="--batch goes with -k alone")
@@ -296,13 +246,12 @@ def search(
         return _search_batch(invocation, batch, k)
     if query is None:
         raise UsageError("QUERY is missing", where="QUERY", fix="give a query, or a file with --batch")
-    settings, bounds = invocation.settings, Bounds(session=session, since=_instant(since))
+    settings, bounds = invocation.settings, Bounds(session=session, since=read_instant(since, "--since"))
     invocation.store()
     index, user, now = _index(invocation), settings.user, settings.clock()
     with opened_meaning(invocation, index) as meaning:
         hits, report = search_index(index, user, query, now=now, limit=k, bounds=bounds, meaning=meaning)
-    for text in stale_warnings(report):
-        invocation.reporter.warn(text)
+    _warn_if_stale(invocation, report)
     data = {
         "query": query,
         "user": settings.user,
@@ -327,6 +276,17 @@ def status(invocation: Invocation) -> Result:
     return Result(data, Table(("what", "value"), status_rows(found, missing)))
 
 
+def _report_value(report: SyncReport) -> dict[str, object]:
+    problems = [{"where": one.where, "message": one.message, "fix": one.fix} for one in report.problems]
+    return {"updated": report.updated, "removed": report.removed, "problems": problems}
+
+
+def _summaries_value(report: "SummaryReport | None") -> dict[str, object] | None:
+    if report is None:
+        return None
+    return {"written": report.written, "failed": len(report.problems), "left": report.left}
+
+
 def _summarise(
     invocation: Invocation, user: str | None, limit: int | None, max_seconds: float | None
 ) -> "SummaryReport":
@@ -345,10 +305,11 @@ def _summarise(
         layout.summaries_lock,
         holder=f"panda index rebuild --summaries (process {os.getpid()})",
         wait_seconds=invocation.settings.wait_seconds,
-        on_wait=lambda holder: reporter.step(f"waiting for {holder}"),
+        on_wait=reporter.waiting,
     ):
         report = write_summaries(app.executor, stores, limit=limit, max_seconds=max_seconds, watch=watch)
-    reporter.step(summary_line(report))
+    done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
+    reporter.step(f"{done}, {report.seconds:.1f} s")
     return report
 
 
@@ -358,8 +319,7 @@ def _search_batch(invocation: Invocation, file: Path, limit: int) -> Result:
     with opened_meaning(invocation, index) as meaning:
         answers, reports = answer_questions(index, questions, limit=limit, meaning=meaning)
     for report in reports.values():
-        for text in stale_warnings(report):
-            invocation.reporter.warn(text)
+        _warn_if_stale(invocation, report)
     lines = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
     return Result({"answers": answers, "behind": sum(one.behind for one in reports.values())}, lines)
 
@@ -368,12 +328,5 @@ def _index(invocation: Invocation) -> Index:
     return Index(
         invocation.store(),
         wait_seconds=invocation.settings.wait_seconds,
-        on_wait=lambda holder: invocation.reporter.step(f"waiting for {holder}"),
+        on_wait=invocation.reporter.waiting,
     )
-
-
-def _instant(since: str | None) -> datetime | None:
-    try:
-        return parse_time(since) if since is not None else None
-    except ValueError as exc:
-        raise UsageError(f"{since!r} is no date", where="--since", fix="give one as 2026-01-04") from exc

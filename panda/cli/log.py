@@ -10,11 +10,10 @@ from typing import Annotated, Any
 from panda.cli.command import flag, option, requires
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.cli.contract import Invocation, Result, Stream, Table
+from panda.cli.text import read_instant, time_text
 from panda.compression.events import CompressionMetrics, sum_compressions
 from panda.documents.problems import Problem
-from panda.documents.times import parse_time, render_time
 from panda.errors import PandaError, UsageError
-from panda.recipes.book import RecipeBook
 from panda.storage.execution_log import BY, ExecutionStats, LogLine, LogReader, follow_log, sum_executions
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import load_object
@@ -74,11 +73,9 @@ def _followed(
 
 def _wanted(invocation: Invocation, recipe: str | None, turn: int | None) -> Callable[[_Record], bool]:
     """Whether a record is of the user, and of the recipe and the turn asked for."""
-    settings = invocation.settings
-    fields: dict[str, object] = {"user_id": settings.user}
+    fields: dict[str, object] = {"user_id": invocation.settings.user}
     if recipe is not None:
-        book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        fields["recipe"] = book.load_recipe(recipe).name if "/" in recipe else recipe
+        fields["recipe"] = invocation.book().load_recipe(recipe).name if "/" in recipe else recipe
     if turn is not None:
         fields["turn_id"] = turn_name(turn)
 
@@ -143,7 +140,10 @@ def stats(
     _check_kind(by)
     compressions: list[Mapping[str, Any]] = []
     layout = invocation.store(new_user=True)
-    records = _put_aside(_lines_since(invocation, layout, _start(since)), compressions)
+    records = _put_aside(
+        _lines_since(invocation, layout, time_text(read_instant(since or None, "--since")) or ""),
+        compressions,
+    )
     group = by if by in BY else "recipe"
     found = sum_executions(records, by=group, verdict=_verdict(layout))
     if not found and not compressions:
@@ -177,16 +177,6 @@ def _lines_since(invocation: Invocation, layout: Layout, since: str) -> Iterator
                 and str(part.record.get("timestamp")) >= since
             ):
                 yield part.record
-
-
-def _start(since: str | None) -> str:
-    """The first timestamp that counts; "" for all."""
-    try:
-        return render_time(parse_time(since)) if since else ""
-    except ValueError as exc:
-        raise UsageError(
-            f"{since!r} is no time", where="--since", fix="write 2026-01-04 or 2026-01-04T14:30:00Z"
-        ) from exc
 
 
 def _put_aside(

@@ -8,9 +8,9 @@ from typing import Any
 
 from panda.cli.contract import Invocation, Reporter, Result
 from panda.cli.index import search
+from panda.cli.text import time_text
 from panda.cli.turn import gather, turn
 from panda.documents.json_schema import worst_fault
-from panda.documents.times import render_time
 from panda.errors import NotFoundError, UsageError
 from panda.memory.fact_source import FactSource
 from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
@@ -20,7 +20,7 @@ from panda.serving.mcp_server import Outcome, Report, ServedText, ServedTool
 from panda.storage.files import read_text
 from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD
 from panda.storage.names import check_id
-from panda.storage.turns import TurnRow, TurnStore, list_rows, read_turn_file
+from panda.storage.turns import TurnRow, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
 
@@ -162,7 +162,7 @@ class UserResources:
             if (directory / name).is_file()
         ]
         every = ServedText(_TURNS, "turns", "All saved turns, newest last.", "application/json")
-        rows = list_rows(self._store(), session=None, limit=_LISTED_TURNS)
+        rows = list_rows(self._invocation.turns(), session=None, limit=_LISTED_TURNS)
         return [*memory, every, *(_listed(row) for row in reversed(rows))]
 
     def templates(self) -> Sequence[ServedText]:
@@ -180,7 +180,7 @@ class UserResources:
             NotFoundError: There is none of that address.
         """
         if uri == _TURNS:
-            rows = list_rows(self._store(), session=None, limit=None)
+            rows = list_rows(self._invocation.turns(), session=None, limit=None)
             return "application/json", json_bytes({"turns": [_value(row) for row in rows]}).decode("utf-8")
         name = uri.removeprefix(_MEMORY)
         if name in _MEMORY_FILES and uri.startswith(_MEMORY):
@@ -191,12 +191,8 @@ class UserResources:
         is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
         if not (uri.startswith(f"{_TURNS}/") and is_number):
             raise NotFoundError(f"there is no resource {uri[:200]}", fix="list the resources")
-        content = read_turn_file(self._store().open(int(number)), file or CONTEXT_MD)
+        content = read_turn_file(self._invocation.turns().open(int(number)), file or CONTEXT_MD)
         return _mime_type(file or CONTEXT_MD), content.decode("utf-8", errors="replace")
-
-    def _store(self) -> TurnStore:
-        settings = self._invocation.settings
-        return TurnStore(self._invocation.store(), settings.user, settings.clock)
 
 
 def _listed(row: TurnRow) -> ServedText:
@@ -208,7 +204,7 @@ def _value(row: TurnRow) -> dict[str, object]:
     return {
         "turn": row.number,
         "uri": f"{_TURNS}/{row.number}",
-        "time": render_time(row.at) if row.at else None,
+        "time": time_text(row.at),
         "session": row.session,
         "status": row.status,
         "query": row.query,

@@ -13,10 +13,9 @@ from typing import Annotated, Any, cast
 from panda.cli.command import argument, excludes, flag, option
 from panda.cli.completion import complete_memory_keys
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.text import clipped, read_argument
+from panda.cli.text import clipped, read_argument, read_instant, time_text
 from panda.documents.memory_file import render_value
 from panda.documents.sentences import one_line
-from panda.documents.times import parse_time, render_time
 from panda.errors import CheckError, FileFormatError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, SAID_BY_USER, level
 from panda.memory.conflicts import Contradiction, find_contradictions, resolve
@@ -118,15 +117,8 @@ def make_statement(
         source=f"user:{user}",
         confidence=SAID_BY_USER,
         scope=scope,
-        valid_until=_instant(given.valid_until, where or "--valid-until"),
+        valid_until=read_instant(given.valid_until, where or "--valid-until"),
     )
-
-
-def _instant(text: str | None, where: str) -> datetime | None:
-    try:
-        return parse_time(text) if text is not None else None
-    except ValueError as exc:
-        raise UsageError(f"{text!r} is no date", where=where, fix="give one as 2026-01-04T12:00:00Z") from exc
 
 
 def read_value(words: Sequence[str], type_: str | None) -> FactValue:
@@ -236,10 +228,6 @@ def _shown(value: FactValue) -> str:
     return clipped(render_value(file_value(value)), _VALUE_CHARS)
 
 
-def _time(moment: datetime | None) -> str | None:
-    return render_time(moment) if moment else None
-
-
 def list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
     """A row of `panda memory list`."""
     confidence = one.confidence(now, missing=MISSING)
@@ -248,7 +236,7 @@ def list_row(one: Remembered, now: datetime) -> tuple[object, ...]:
         clipped(one.text, _VALUE_CHARS),
         f"{confidence:.2f}",
         level(confidence),
-        _time(one.at),
+        time_text(one.at),
         one.source,
         one.kind,
         one.subject.scope,
@@ -279,10 +267,10 @@ def remembered_data(one: Remembered, now: datetime) -> dict[str, object]:
         "level": level(confidence),
         "start_confidence": one.start,
         "content_type": one.content_type,
-        "updated_at": _time(one.at),
+        "updated_at": time_text(one.at),
         "source": one.source,
         "source_turn": one.source_turn,
-        "valid_until": _time(one.fact.valid_until) if one.fact else None,
+        "valid_until": time_text(one.fact.valid_until) if one.fact else None,
         "hlc": one.fact.hlc if one.fact else None,
         "id": one.fact.id if one.fact else None,
         "expired": one.expired,
@@ -300,9 +288,9 @@ def assertion_data(one: Assertion, user: str) -> dict[str, object]:
 def history_row(one: Assertion) -> tuple[object, ...]:
     """A row of `panda memory history`."""
     confidence = "retracted" if one.fact.confidence == 0 else f"{one.fact.confidence:.2f}"
-    until = _time(one.fact.valid_until)
+    until = time_text(one.fact.valid_until)
     value = _shown(one.fact.value)
-    return _time(one.asserted_at), value, confidence, one.fact.source, until, one.fact.hlc, one.fact.id
+    return time_text(one.asserted_at), value, confidence, one.fact.source, until, one.fact.hlc, one.fact.id
 
 
 def conflict_row(one: Contradiction, user: str) -> tuple[object, ...]:
@@ -353,7 +341,7 @@ def memory_of(invocation: Invocation, store: Layout | None = None) -> Memory:
         settings.user,
         settings.clock,
         settings.wait_seconds,
-        lambda holder: invocation.reporter.step(f"waiting for {holder}"),
+        invocation.reporter.waiting,
     )
 
 
@@ -648,5 +636,5 @@ def reflect(
 
 
 def _row(one: Proposal) -> tuple[object, ...]:
-    until = render_time(one.expires_at) if one.status == "proposed" else None
+    until = time_text(one.expires_at) if one.status == "proposed" else None
     return one.status, one.relation, one.value, one.source_turn, len(one.batches), until

@@ -18,7 +18,7 @@ from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_i
 from panda.recipes.yaml_file import read_own_text
 from panda.settings import Settings
 from panda.storage.temporaries import work_directory
-from panda.storage.turns import TurnStore, read_turn_file
+from panda.storage.turns import read_turn_file
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
@@ -35,7 +35,7 @@ def list_recipes(invocation: Invocation) -> Result:
 
     Example: panda recipe list
     """
-    book = _book(invocation)
+    book = invocation.book()
     recipes = [recipe for key in book.recipe_keys() if (recipe := _read(invocation, book, key))]
     entries = {key: entry for entry in book.registry() for key in entry.recipes.values()}
     found = [(recipe, entries.get(recipe.key)) for recipe in recipes]
@@ -71,7 +71,7 @@ def show(invocation: Invocation, name: _Name) -> Result:
 
     Example: panda recipe show pipeline/phase1_reflection
     """
-    book = _book(invocation)
+    book = invocation.book()
     path = book.path_of(name)
     if path is None:
         book.load_recipe(name)  # raises the error that names the nearest one
@@ -96,7 +96,7 @@ def render(
 
     Example: panda recipe render pipeline/phase3_planner_chat --turn 813 --user demo
     """
-    book = _book(invocation)
+    book = invocation.book()
     recipe = book.load_recipe(name)
     files = _turn_files(invocation, turn) if turn is not None else None
     model = _model_of(invocation, recipe)
@@ -111,10 +111,6 @@ def render(
     document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False)
     named = {"model": model.name if model else None, "structured": dialect}
     return Result({**_preview_data(recipe, preview, turn), **named}, document)
-
-
-def _book(invocation: Invocation) -> RecipeBook:
-    return RecipeBook(invocation.settings.recipe_dirs, invocation.settings.prompt_dirs)
 
 
 def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
@@ -155,8 +151,7 @@ def _asked_how(model: ModelSpec, dialect: str | None) -> str:
 
 
 def _turn_files(invocation: Invocation, number: int) -> TurnFiles:
-    settings = invocation.settings
-    folder = TurnStore(invocation.store(), settings.user, settings.clock).open(number)
+    folder = invocation.turns().open(number)
     metadata = folder.read_metadata()
 
     def file_text(name: str) -> str:
@@ -200,7 +195,7 @@ def history(invocation: Invocation, name: _Name) -> Result:
     """
     from panda.storage.execution_log import models_of, recipe_lines, tally_versions
 
-    now, store = version_in_force(_book(invocation), name), _versions(invocation)
+    now, store = version_in_force(invocation.book(), name), _versions(invocation)
     kept = store.versions(name)
     if now.digest not in {version.digest for version in kept}:
         kept.append(now)
@@ -233,7 +228,7 @@ def rollback(invocation: Invocation, name: _Name, version: _Hash) -> Result:
     """
     settings = invocation.settings
     invocation.store_for_writing()
-    book, store = _book(invocation), _versions(invocation)
+    book, store = invocation.book(), _versions(invocation)
     wanted = store.find(name, version)
     store.keep(version_in_force(book, name))
     for other in _sharing(book, wanted):
@@ -287,7 +282,7 @@ def failures(invocation: Invocation, name: _Name) -> Result:
     """
     from panda.storage.execution_log import find_failures
 
-    _book(invocation).load_recipe(name)
+    invocation.book().load_recipe(name)
     found = find_failures(invocation.store(), name)
     rows = [
         ((failure["version"] or "")[:SHORT], *(failure[key] for key in ("time", "turn", "kind", "message")))
@@ -319,11 +314,11 @@ def _in_force(invocation: Invocation, word: str) -> Iterator[Settings]:
     if at and not start:
         raise UsageError(f"{word!r} names no version", where="OLD, NEW", fix="write NAME@HASH, or NAME alone")
     if not at:
-        _book(invocation).load_recipe(name)
+        invocation.book().load_recipe(name)
         yield settings
         return
     version = _versions(invocation).find(name, start)
-    for other in _sharing(_book(invocation), version):
+    for other in _sharing(invocation.book(), version):
         invocation.reporter.warn(f"{other} uses a prompt that {word} changes too")
     with work_directory("version") as directory:
         recipes, prompts = directory / "recipes", directory / "prompts"

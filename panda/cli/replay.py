@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from panda.cli.command import argument, flag, option, requires
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.contract import Invocation, Result, Table
-from panda.cli.text import clipped
+from panda.cli.text import clipped, read_instant
 from panda.documents.problems import Verdict
 from panda.errors import CheckError, UsageError
 from panda.storage.layout import Layout
@@ -145,26 +145,18 @@ def _check_word(word: str, known: Sequence[str], flag: str) -> None:
 def _places(
     invocation: Invocation, words: Sequence[str], session: str | None, since: str | None, status: str | None
 ) -> "list[TurnPlace]":
-    from panda.documents.times import parse_time
     from panda.replays.selection import TurnFilter, select_turns
 
-    try:
-        start = parse_time(since) if since else None
-    except ValueError as exc:
-        raise UsageError(f"{since!r} is no time", where="--since", fix="write 2026-01-04T14:30:00Z") from exc
-    wanted = TurnFilter(session=session, since=start, status=status)
+    wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
     return select_turns(words, wanted, layout=invocation.store, user=invocation.settings.user)
 
 
 def _fingerprint(invocation: Invocation) -> dict[str, object]:
-    from panda.recipes.book import RecipeBook
     from panda.replays.runs import fingerprint
     from panda.trust import open_layers
 
-    settings = invocation.settings
-    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-    with open_layers(settings, invocation.environ) as layers:
-        return fingerprint(book, layers)
+    with open_layers(invocation.settings, invocation.environ) as layers:
+        return fingerprint(invocation.book(), layers)
 
 
 def _told(invocation: Invocation, line: "TurnLine") -> "TurnLine":

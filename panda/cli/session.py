@@ -95,7 +95,7 @@ def close(
         layout.session_lock(user, session),
         holder="panda session close",
         wait_seconds=invocation.settings.wait_seconds,
-        on_wait=lambda holder: invocation.reporter.step(f"waiting for {holder}"),
+        on_wait=invocation.reporter.waiting,
     ):
         if reopen:
             reopen_session(layout, user, session)

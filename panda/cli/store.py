@@ -10,7 +10,7 @@ from panda.cli.command import argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.contract import Invocation, Result
 from panda.cli.index import fill_imported
-from panda.cli.text import one_line, read_lines
+from panda.cli.text import problem_text, read_lines
 from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.errors import CheckError
 from panda.memory.validation import JUDGED, check_memory, judge_gathered
@@ -173,6 +173,5 @@ def _below(problem: Problem, place: Path) -> bool:
 
 
 def _lines(problem: Problem) -> str:
-    fix = f"  fix: {one_line(problem.fix)}\n" if problem.fix else ""
-    kind = {Verdict.NOT_JUDGED: "not judged: ", Verdict.SOUND: "information: "}.get(problem.verdict, "")
-    return f"{one_line(problem.where)}: {kind}{one_line(problem.message)}\n{fix}"
+    kinds = {Verdict.NOT_JUDGED: "not judged: ", Verdict.SOUND: "information: "}
+    return problem_text(problem, kinds.get(problem.verdict, ""))

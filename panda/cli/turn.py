@@ -13,15 +13,13 @@ from panda.cli.completion import (
     complete_ungathered_turns,
 )
 from panda.cli.contract import Document, Invocation, Markdown, Result, Table
-from panda.cli.text import clipped, read_argument
+from panda.cli.text import clipped, read_argument, time_text
 from panda.documents.sections import SECTIONS
-from panda.documents.times import render_time
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
 from panda.storage.layout import CONTEXT_MD, IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
 from panda.storage.turns import (
     TurnFolder,
     TurnRow,
-    TurnStore,
     list_rows,
     load_picture,
     read_section,
@@ -74,7 +72,7 @@ def turn(
     text = read_query(query or "", invocation.stdin)
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
-    with app.hold_session(invocation.settings.session, waiting(invocation)):
+    with app.hold_session(invocation.settings.session, invocation.reporter.waiting):
         return run_turn(invocation, app, app.start_turn(text, mode, dry_run=dry_run, picture=picture))
 
 
@@ -103,14 +101,9 @@ def watching(invocation: Invocation, running: "Turn") -> "Callable[[Phase], None
     return watch
 
 
-def waiting(invocation: Invocation) -> Callable[[str], None]:
-    """Tells who holds the lock that is waited for."""
-    return lambda holder: invocation.reporter.step(f"waiting for {holder}")
-
-
 def _resume(invocation: Invocation, app: "App", number: int) -> Result:
     session = app.store.open(number).read_metadata().session_id
-    with app.hold_session(session, waiting(invocation)):
+    with app.hold_session(session, invocation.reporter.waiting):
         return run_turn(invocation, app, app.resume_turn(number))
 
 
@@ -237,10 +230,10 @@ def gather(
     until: Until = "plan" if plan else "draft" if draft else "commit"
     if turn is None:
         text = read_query(query or "", invocation.stdin)
-        with app.hold_session(invocation.settings.session, waiting(invocation)):
+        with app.hold_session(invocation.settings.session, invocation.reporter.waiting):
             return _run_gathering(invocation, app, app.start_turn(text, mode), until)
     check_gatherable(app, turn)
-    with app.hold_session(app.store.open(turn).read_metadata().session_id, waiting(invocation)):
+    with app.hold_session(app.store.open(turn).read_metadata().session_id, invocation.reporter.waiting):
         check_gatherable(app, turn)
         return _run_gathering(invocation, app, app.resume_turn(turn), until)
 
@@ -320,7 +313,7 @@ def list_turns(
     Example: panda list --session default --limit 5
     """
     settings = invocation.settings
-    store = TurnStore(invocation.store(), settings.user, settings.clock)
+    store = invocation.turns()
     rows = list_rows(store, session=session, limit=limit + 1 if limit else None)
     more, rows = (True, rows[-limit:]) if limit and len(rows) > limit else (False, rows)
     if more:
@@ -332,7 +325,10 @@ def list_turns(
         invocation.reporter.step(f"user {settings.user} has no turns in {settings.root}")
     table = Table(
         ("turn", "time", "session", "status", "query"),
-        [(r.number, _row_time(r), r.session, r.status, clipped(r.query or "", _QUERY_CHARS)) for r in rows],
+        [
+            (r.number, time_text(r.at), r.session, r.status, clipped(r.query or "", _QUERY_CHARS))
+            for r in rows
+        ],
     )
     return Result({"user": settings.user, "turns": [_row_data(row) for row in rows], "more": more}, table)
 
@@ -350,10 +346,9 @@ def show(
 
     Example: panda show 813 --section 2 --user demo
     """
-    settings = invocation.settings
     if section is not None and file != CONTEXT_MD:
         raise UsageError("--section goes with context.md only", where=f"--file {file}", fix="leave one out")
-    folder = TurnStore(invocation.store(), settings.user, settings.clock).open(turn)
+    folder = invocation.turns().open(turn)
     if section is None:
         content = read_turn_file(folder, file)
     else:
@@ -362,14 +357,10 @@ def show(
     return Result({"turn": turn, "section": section, "file": file, "text": document.text}, document)
 
 
-def _row_time(row: TurnRow) -> str | None:
-    return render_time(row.at) if row.at else None
-
-
 def _row_data(row: TurnRow) -> dict[str, object]:
     return {
         "turn": row.number,
-        "time": _row_time(row),
+        "time": time_text(row.at),
         "session": row.session,
         "status": row.status,
         "query": row.query,
