@@ -110,9 +110,7 @@ def _cases(
 def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["RecipeExecutor"]:
     """
     An executor without a store, for measuring recipes: nothing is logged; its models are freed at the end.
-
-    Raises:
-        ModelFileError: models.yaml is broken.
+    Raises ModelFileError: models.yaml is broken.
     """
     from panda.compression.tokens import count_tokens
     from panda.recipes.book import RecipeBook

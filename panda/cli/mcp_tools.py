@@ -173,12 +173,7 @@ class UserResources:
         ]
 
     def read(self, uri: str) -> tuple[str, str]:
-        """
-        Kind and text of a resource.
-
-        Raises:
-            NotFoundError: There is none of that address.
-        """
+        """Kind and text of a resource. Raises NotFoundError: there is none of that address."""
         if uri == _TURNS:
             rows = list_rows(self._invocation.turns(), session=None, limit=None)
             return "application/json", json_bytes({"turns": [_value(row) for row in rows]}).decode("utf-8")

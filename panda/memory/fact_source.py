@@ -16,10 +16,8 @@ Scoped = tuple[list[Fact], list[Conflict]]
 
 def read_facts_file(path: Path) -> Scoped:
     """
-    The facts and conflicts of a JSON file `{"facts": […], "conflicts": […]}`; a pipe will do.
-
-    Raises:
-        FileFormatError: It is not such a file; names the element and its key.
+    The facts and conflicts of a JSON file `{"facts": […], "conflicts": […]}`; a pipe will do. Raises
+    FileFormatError: it is not such a file; names the element and its key.
     """
     return parse_scope_facts(parse_json(read_text(path, pipe=True), where=str(path)), where=str(path))
 
@@ -39,12 +37,7 @@ class FactSource:
         self._kept: tuple[object, Scoped] | None = None
 
     def load(self) -> Scoped:
-        """
-        The facts and conflicts as they are now.
-
-        Raises:
-            FileFormatError: They are not what they must be.
-        """
+        """The facts and conflicts as they are now. Raises FileFormatError: they are not what they must be."""
         with self._lock:
             seen = [_mark(path) for path in self._paths]
             if self._kept is None or self._kept[0] != seen:

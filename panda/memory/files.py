@@ -222,10 +222,8 @@ class Projection:
     def refresh(self) -> None:
         """
         Read what there is. The mark comes first and the files last: whoever writes meanwhile does it in the
-        other order, so what looks unshown can be shown already, but never the other way round.
-
-        Raises:
-            FileFormatError: The log is corrupt, or a memory file is not UTF-8.
+        other order, so what looks unshown can be shown already, but never the other way round. Raises
+        FileFormatError: the log is corrupt, or a memory file is not UTF-8.
         """
         self.mark = self._read_mark()
         self.log.refresh()
@@ -266,10 +264,7 @@ class Projection:
     def entries(self, kind: Kind) -> dict[str, MemoryEntry] | None:
         """
         What a memory file says, by key as the log has it; None if it is not there. Keys that no memory can
-        have are left out.
-
-        Raises:
-            DocumentError: It is corrupt.
+        have are left out. Raises DocumentError: it is corrupt.
         """
         text = self.texts[kind]
         if text is None:
@@ -279,12 +274,7 @@ class Projection:
         return {key: entry for key, entry in keyed if key is not None}
 
     def entry(self, kind: Kind, key: str) -> MemoryEntry | None:
-        """
-        One entry of a memory file, by key as the log has it.
-
-        Raises:
-            DocumentError: It is corrupt.
-        """
+        """One entry of a memory file, by key as the log has it. Raises DocumentError: it is corrupt."""
         found = find_entry(self.texts[kind] or "", key, where=str(self.paths[kind]))
         if found is None and "#" in key:  # perhaps its entity is typed in another way
             return (self.entries(kind) or {}).get(key)
@@ -299,10 +289,7 @@ class Projection:
     def compare(self, now: datetime) -> list[Comparison]:
         """
         Every key of both files and of the log. A fact typed under a key that is a preference too is left out:
-        the preference holds.
-
-        Raises:
-            DocumentError: A memory file is corrupt.
+        the preference holds. Raises DocumentError: a memory file is corrupt.
         """
         entries = {kind: self.entries(kind) for kind in KINDS}
         standings = self._by_key([self.standing(one, now) for one in self.log.subjects("local")])
@@ -350,7 +337,7 @@ class Showing:
             typed: What was typed by hand, if that is how the winner came about: it stays as it was typed.
 
         Raises:
-            DocumentError: A file is corrupt, or written so that the entry cannot be changed alone.
+            DocumentError: a file is corrupt, or written so that the entry cannot be changed alone.
         """
         if subject.is_system:
             return

@@ -229,10 +229,8 @@ def render_line(
 
 def freshness(node: Node, now: datetime) -> str:
     """
-    How old research or a visited page is, and whether it should be fetched again; "" for other nodes.
-
-    Source:
-        S1 §10 "Freshness check"; S0 §5.2.
+    How old research or a visited page is, and whether it should be fetched again; "" for other nodes (S1 §10
+    "Freshness check"; S0 §5.2).
     """
     if node.source_type not in _AGING or node.at is None:
         return ""

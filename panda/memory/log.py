@@ -55,10 +55,8 @@ class MemoryLog:
 
     def refresh(self) -> None:
         """
-        Take in what was added since the last call.
-
-        Raises:
-            FileFormatError: A line is no assertion or conflict record, or an id is taken; names the line.
+        Take in what was added since the last call. Raises FileFormatError: a line is no assertion or conflict
+        record, or an id is taken; names the line.
         """
         try:
             self._read_conflicts()

@@ -46,12 +46,8 @@ class Memory:
     def held(self) -> Iterator[MemoryLog]:
         """
         The lock, with the log as it is once edits by hand are taken in, and what a crash left unshown is
-        shown.
-
-        Raises:
-            LockHeldError: Another process kept the lock.
-            FileFormatError: The log or a memory file is corrupt.
-            StoreError: A file cannot be read or written.
+        shown. Raises LockHeldError: another process kept the lock. FileFormatError: the log or a memory file
+        is corrupt. StoreError: a file cannot be read or written.
         """
         with held_lock(
             self._layout.memory_lock(self.user),
@@ -92,8 +88,8 @@ class Memory:
             What was appended, retractions included.
 
         Raises:
-            FileFormatError: A memory file cannot be changed; nothing was written.
-            StoreError: A file cannot be written.
+            FileFormatError: a memory file cannot be changed; nothing was written.
+            StoreError: a file cannot be written.
 
         Source:
             Scope synthesis, "Contradiction".
@@ -106,11 +102,8 @@ class Memory:
 
     def retract(self, subject: Subject, source: str) -> Assertion:
         """
-        Append a retraction of all that stands for a subject, while `held`.
-
-        Raises:
-            NotFoundError: Nothing stands.
-            FileFormatError, StoreError: As for assert_all.
+        Append a retraction of all that stands for a subject, while `held`. Raises NotFoundError: nothing
+        stands. FileFormatError, StoreError: as for assert_all.
         """
         standing = self._state.standing(subject, self._clock()).winner
         if standing is None:
@@ -197,9 +190,7 @@ class Memory:
     def read(self) -> tuple[MemoryLog, Sequence[Assertion]]:
         """
         The log, and what taking in edits by hand would append to it; no lock is held and nothing is written.
-
-        Raises:
-            FileFormatError: The log or a memory file is corrupt.
+        Raises FileFormatError: the log or a memory file is corrupt.
         """
         self._state.refresh()
         return self._state.log, [] if self._state.is_settled else self._made_of(self._edits())
@@ -393,7 +384,7 @@ def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
         scopes, in the order of the log. What was deleted by hand is left out.
 
     Raises:
-        DocumentError: A memory file is corrupt.
+        DocumentError: a memory file is corrupt.
     """
     corrected: dict[tuple[str | None, str], str] = {}  # what each statement took back, by source and key
     for one in state.log.assertions:

@@ -33,7 +33,7 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
         What was added; nothing if all is here already.
 
     Raises:
-        FileFormatError: A line is neither, or has the id of another fact; names the line; nothing is written.
+        FileFormatError: a line is neither, or has the id of another fact; names the line; nothing is written.
         LockHeldError, StoreError: As Memory says.
     """
     read = [one for path in paths for one in _read(path)]

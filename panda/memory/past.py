@@ -71,12 +71,7 @@ class Moment:
 
     @property
     def memory(self) -> Projection:
-        """
-        Log and memory files, read.
-
-        Raises:
-            FileFormatError: The log or a memory file is corrupt.
-        """
+        """Log and memory files, read. Raises FileFormatError: the log or a memory file is corrupt."""
         if not self._is_still:
             self._memory.refresh()
             if self._turn is not None and self._at is not None:

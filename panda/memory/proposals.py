@@ -67,10 +67,8 @@ class Proposal:
 
 def load_proposals(path: Path) -> list[Proposal]:
     """
-    The lines of proposed_facts.jsonl, in order; [] if there is no such file.
-
-    Raises:
-        FileFormatError: A line does not fit the schema; names it.
+    The lines of proposed_facts.jsonl, in order; [] if there is no such file. Raises FileFormatError: A line
+    does not fit the schema; names it.
     """
     if not path.is_file():
         return []

@@ -101,19 +101,14 @@ class NodeReader:
 
     def preferences(self) -> list[Node]:
         """
-        All preferences, in file order; [] if there is no file.
-
-        Raises:
-            MemoryNodeError: The file is corrupt.
+        All preferences, in file order; [] if there is no file. Raises MemoryNodeError: the file is corrupt.
         """
         return self._memory_nodes("preference")
 
     def facts(self) -> list[Node]:
         """
-        All entries of facts.md, in file order; [] if there is no file.
-
-        Raises:
-            MemoryNodeError: The file is corrupt.
+        All entries of facts.md, in file order; [] if there is no file. Raises MemoryNodeError: the file is
+        corrupt.
         """
         return self._memory_nodes("fact")
 
@@ -316,11 +311,8 @@ class PastNodes:
 
     def load(self, node_id: str) -> Node:
         """
-        A node as of then; pages and notes as they are now.
-
-        Raises:
-            MemoryNodeError: There was none, or it is corrupt.
-            FileFormatError: The log or a memory file is corrupt.
+        A node as of then; pages and notes as they are now. Raises MemoryNodeError: there was none, or it is
+        corrupt. FileFormatError: the log or a memory file is corrupt.
         """
         try:
             node = self._now.load(node_id)

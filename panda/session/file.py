@@ -95,11 +95,8 @@ def rebuild_session(
 
 def fold_turns(layout: Layout, user: str, session: str, numbers: Iterable[int]) -> Session | None:
     """
-    A session made of given turns, one after the other; None without any.
-
-    Raises:
-        StoreError: A file of a turn cannot be read.
-        FileFormatError: A file of a turn is damaged.
+    A session made of given turns, one after the other; None without any. Raises StoreError: a file of a turn
+    cannot be read. FileFormatError: a file of a turn is damaged.
     """
     found: Session | None = None
     for number in sorted(numbers):
@@ -219,12 +216,7 @@ def close_session(layout: Layout, user: str, session: str, at: str, head_turn: i
 
 
 def reopen_session(layout: Layout, user: str, session: str) -> None:
-    """
-    Take the mark away.
-
-    Raises:
-        NotFoundError: The session is not closed.
-    """
+    """Take the mark away. Raises NotFoundError: the session is not closed."""
     path = layout.session_closed(user, session)
     if not path.exists():
         raise NotFoundError(f"session {session} is not closed", where=str(path.parent))

@@ -74,12 +74,7 @@ def stored_reading(analysis: Json, query: str) -> Reading:
 
 
 def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
-    """
-    What a turn's files say.
-
-    Raises:
-        FileFormatError: A file is damaged.
-    """
+    """What a turn's files say. Raises FileFormatError: a file is damaged."""
     place = paths / CONTEXT_MD
     context = parse_context(read_text(place), where=str(place))
     steps = tuple(_load_steps(paths))
