@@ -15,6 +15,7 @@ from panda.memory.value import FactValue, SaidKind, entity_name, is_system, pars
 SCOPES = ("local", "team", "company", "public")
 """Every scope; none contains another."""
 
+_KINDS = get_args(SaidKind)
 _OWN_SOURCES = frozenset({"turn", "user", "file"})
 
 
@@ -255,12 +256,12 @@ def _text(what: str, *, blank: bool = False, none: bool = False) -> Callable[[An
 
 
 def _read_end(value: object) -> datetime | None:
-    return None if value is None else read_time(_text("the end of validity", blank=True)(value))
+    return None if value is None else read_time(_END(value))
 
 
 def _read_kind(value: object) -> object:
-    if value not in get_args(SaidKind):
-        raise ValueError(f"{value!r} is no kind: {', '.join(get_args(SaidKind))}")
+    if value not in _KINDS:
+        raise ValueError(f"{value!r} is no kind: {', '.join(_KINDS)}")
     return value
 
 
@@ -271,21 +272,20 @@ def _read_turn(value: object) -> object:
 
 
 def _read_instant(value: object) -> datetime | None:
-    return None if value is None else parse_time(_text("the date", blank=True)(value))
+    return None if value is None else parse_time(_DATE(value))
 
 
 def _read_hlc(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"the hybrid clock reading is no text: {str(value)[:60]}")
-    parse_hlc(value)
     return value
 
 
 _ENTITY, _RELATION = _text("the entity"), _text("the relation")
-_SOURCE = _text("the source", blank=True)
+_SOURCE, _END, _DATE = (_text(f"the {name}", blank=True) for name in ("source", "end of validity", "date"))
 _FACT: Mapping[str, Callable[[Any], Any]] = {
     "id": _text("the id"),
-    "entity": lambda value: intern(entity_name(_ENTITY(value))),
+    "entity": lambda value: intern(entity_name(value if isinstance(value, str) else _ENTITY(value))),
     "relation": lambda value: intern(_RELATION(value)),
     "value": parse_value,
     "source": lambda value: None if value is None else intern(_SOURCE(value)),
@@ -301,6 +301,7 @@ _NOTED: Mapping[str, Callable[[Any], Any]] = {
     "asserted_at": _read_instant,
     "content_type": _text("the content type", blank=True, none=True),
 }
+_ASSERTION = {**_FACT, **_NOTED}
 _CONFLICT = {name: _text(name) for name in ("conflict_id", "fact_a", "fact_b", "status")}
 _DEFAULTS: Mapping[str, object] = {
     **dict.fromkeys(("hlc", "valid_until", "source_turn", "asserted_at")),
@@ -311,15 +312,18 @@ _DEFAULTS: Mapping[str, object] = {
 
 def _read(raw: Any, readers: Mapping[str, Callable[[Any], Any]], what: str, where: str, key: str) -> Any:
     """The fields of an object; an error names the first that is missing or wrong."""
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):
         raise _error(f"a {what} is an object, not {type(raw).__name__}", where, key.removesuffix("."))
     found: dict[str, Any] = {}
     name = ""
     try:
         for name, read in readers.items():
-            if name not in raw and name not in _DEFAULTS:
+            if name in raw:
+                found[name] = read(raw[name])
+            elif name in _DEFAULTS:
+                found[name] = read(_DEFAULTS[name])
+            else:
                 raise ValueError(f"{name} is missing")
-            found[name] = read(raw[name] if name in raw else _DEFAULTS[name])
     except ValueError as exc:
         raise _error(str(exc), where, key + name) from exc
     return found
@@ -338,7 +342,14 @@ def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
     Raises:
         FileFormatError: Not a fact; names the key.
     """
-    return Fact(**_read(raw, _FACT, "fact", where, key))
+    return _fact(_read(raw, _FACT, "fact", where, key), where, key)
+
+
+def _fact(fields: dict[str, Any], where: str, key: str) -> Fact:
+    try:
+        return Fact(**fields)
+    except ValueError as exc:  # the clock reading is parsed there
+        raise _error(str(exc), where, f"{key}hlc") from exc
 
 
 def parse_assertion(raw: object, *, where: str) -> Assertion:
@@ -352,7 +363,9 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
     Raises:
         FileFormatError: It is no assertion; names the key.
     """
-    fact, noted = parse_fact(raw, where=where), _read(raw, _NOTED, "fact", where, "")
+    fields = _read(raw, _ASSERTION, "fact", where, "")
+    noted = {name: fields.pop(name) for name in _NOTED}
+    fact = _fact(fields, where, "")
     try:
         if noted["asserted_at"] is None:
             seconds = max(0, fact.reading[0]) / 1000
