@@ -58,7 +58,7 @@ def compress(
     """
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
     kind = _read_type(content_type, file, text)
-    made = _compressed(invocation, text, file, kind, budget, query, keep or ())
+    made = _compressed(text, file, kind, budget, query, keep or (), invocation)
     if explain_it:
         _explain(invocation.reporter, made)
     if out is not None:
@@ -79,13 +79,13 @@ def _read_type(given: str | None, file: str, text: str) -> ContentType:
 
 
 def _compressed(
-    invocation: Invocation,
     text: str,
     name: str,
     kind: ContentType,
     budget: int,
     query: str | None,
     keep: Sequence[str],
+    invocation: Invocation,
 ) -> Compression:
     """The document within the budget, from the cache if it was made before; noted in the log of the store."""
     patterns = compile_keep(keep)

@@ -207,11 +207,13 @@ def rebuild(
     settings, layout = invocation.settings, invocation.store()
     user = settings.user if settings.origin("user") != "default" else None
     written = _summarise(invocation, user, limit, max_seconds) if summaries else None
-    index = _index(invocation)
+    index, told = _index(invocation), invocation.reporter.step
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
         report = rebuild_index(index, layout, settings.clock, user=user, full=full, watch=advance)
-    done = f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable"
-    invocation.reporter.step(f"{done}, {report.seconds:.1f} s")
+    told(
+        f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable, "
+        f"{report.seconds:.1f} s"
+    )
     fill_vectors(invocation, index, list(report.users), full=full)
     users = {name: _report_value(one) for name, one in report.users.items()}
     data = {"full": full, "users": users, "summaries": _summaries_value(written)}

@@ -1,6 +1,5 @@
 """Frozen dataclasses to plain JSON values and back, with every unknown, missing or wrong key named."""
 
-import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -8,8 +7,8 @@ import msgspec
 from panda.errors import FileFormatError
 
 _T = TypeVar("_T")
-_PLACE = re.compile(r"(?P<message>.*?)(?: - at `\$(?P<place>.*)`)?", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(.*)`")
+_PLACE, _MISSING = " - at `$", "Object missing required field `"
+"""How msgspec says where something is wrong, and what is not there."""
 
 
 def encode(value: Any) -> Any:
@@ -37,10 +36,11 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
     try:
         found = msgspec.convert(value, cls)
     except msgspec.ValidationError as exc:
-        match = _PLACE.fullmatch(str(exc))
-        message, place = (match["message"], match["place"] or "") if match else (str(exc), "")
-        if missing := _MISSING.fullmatch(message):
-            message, place = f"{missing[1]} is missing", f"{place}.{missing[1]}"
+        message, _, place = str(exc).partition(_PLACE)
+        place = place.removesuffix("`")
+        if message.startswith(_MISSING):
+            missing = message.removeprefix(_MISSING).removesuffix("`")
+            message, place = f"{missing} is missing", f"{place}.{missing}"
         raise _error(message, where, key + place) from None
     if (unknown := _unknown(value, msgspec.to_builtins(found))) is not None:
         raise _error(f"unknown key {unknown.rpartition('.')[2]!r:.60}", where, key + unknown)
