@@ -9,7 +9,6 @@ from panda.documents.sentences import one_line
 from panda.documents.times import render_time
 from panda.documents.wikilinks import spell_out_wikilinks
 from panda.errors import UsageError
-from panda.memory.keys import memory_key
 from panda.memory.staging import Value, stage_value
 from panda.retrieval.query_words import find_query_words
 from panda.storage.files import read_text
@@ -127,7 +126,7 @@ def _create(given: _CreateArguments, context: ToolContext) -> ToolResult:
     )
     claim = ToolClaim(staged.text, None, "§0.raw_query", None)
     prefix = "memory" if given.kind == "preference" else "fact"
-    key = memory_key(staged.entity, staged.relation, context.user)
+    key = staged.subject.key(context.user)
     made = Entity(f"{prefix}:{key}", given.kind, key, "create")
     return ToolResult("success", data=_Staged(staged=staged.to_json()), claims=(claim,), entities=(made,))
 
