@@ -9,8 +9,10 @@ from functools import lru_cache
 
 from panda.language.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
+from panda.language.contradictions import contradicted
 from panda.language.lexicon import LABELS
 from panda.language.names import unknown_names
+from panda.language.numbers import size_of
 from panda.language.text_front import plain_text
 
 __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "find_proofs"]
@@ -82,14 +84,27 @@ def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
     return _judge(plain_text(text), [_read(source) for source in plain], plain)[1]
 
 
-def _judge(text: str, held: Sequence["_Held"], sources: Sequence[str]) -> tuple[list[Found], list[Proof]]:
+def _judge(
+    text: str, held: Sequence["_Held"], sources: Sequence[str], about: Sequence[str] = ()
+) -> tuple[list[Found], list[Proof]]:
     """What of a plain text is neither held nor proved, and the proofs."""
     marks = _list_marks(text)
     claims = [found for found in scan(text) if found.claims and found.start not in marks]
     missing = [found for found in claims if not _is_held(found, held)]
-    stated = [found for found in claims if found not in missing]
-    proofs = [(found, prove(found, stated, text, sources)) for found in missing]
-    return [found for found, proof in proofs if proof is None], [proof for _, proof in proofs if proof]
+    proofs: dict[Found, Proof] = {}
+    while True:  # what is proved is an operand of what follows from it
+        stated = [found for found in claims if found not in missing or found in proofs]
+        new = {
+            found: proof
+            for found in missing
+            if found not in proofs and (proof := prove(found, stated, claims, text, sources, about))
+        }
+        if not new:
+            break
+        proofs |= new
+    return [found for found in missing if found not in proofs], [
+        proofs[found] for found in missing if found in proofs
+    ]
 
 
 def _list_marks(text: str) -> set[int]:
@@ -101,7 +116,12 @@ def _list_marks(text: str) -> set[int]:
 
 def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:
     """The claims of a plain text that are neither held nor proved, in order."""
-    missing = [(found.start, found.claim) for found in _judge(text, held, named[: len(held)])[0]]
+    sources = named[: len(held)]
+    unheld, proofs = _judge(text, held, sources, named[len(held) :])
+    missing = [(found.start, found.claim) for found in unheld]
+    starts = {found.start for found in unheld}
+    known = [found for found in scan(text) if found.start not in starts and _is_held(found, held)]
+    missing += [(found.start, found.claim) for found in contradicted(text, known, sources)]
     names = unknown_names(text, named)
     missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
     return [claim for _, claim in sorted(missing, key=lambda one: one[0])]
@@ -117,6 +137,8 @@ class _Held:
     """Numbers by value; what can be read in two ways, by its writing."""
     heads: dict[str, set[Fraction]]
     """Values by what they count."""
+    sizes: frozenset[tuple[Fraction, str, str]]
+    """Quantities in the unit that others are measured in, with what they are counted for."""
     has_order: bool
     """Whether anything has a place in an order."""
 
@@ -126,6 +148,7 @@ def _read(source: str) -> _Held:
     keys: set[str] = set()
     amounts: dict[Fraction | str, dict[Amount, None]] = defaultdict(dict)
     heads: dict[str, set[Fraction]] = defaultdict(set)
+    sizes: set[tuple[Fraction, str, str]] = set()
     for found in scan(source):
         keys |= found.gives
         amount = found.amount
@@ -134,12 +157,26 @@ def _read(source: str) -> _Held:
         amounts[amount.written][amount] = None
         if amount.value is not None:
             amounts[amount.value][amount] = None
+            if size := _size(amount):
+                sizes.add(size)
             if amount.counts:
                 heads[amount.head].add(amount.value)
     has_order = any(amount.ordinal for group in amounts.values() for amount in group)
     return _Held(
-        frozenset(keys), {value: tuple(group) for value, group in amounts.items()}, dict(heads), has_order
+        frozenset(keys),
+        {value: tuple(group) for value, group in amounts.items()},
+        dict(heads),
+        frozenset(sizes),
+        has_order,
     )
+
+
+def _size(amount: Amount) -> tuple[Fraction, str, str] | None:
+    """A quantity in the unit that others are measured in; None of what has no unit."""
+    if not amount.unit or amount.value is None:
+        return None
+    size, unit = size_of(amount.unit)
+    return amount.value * size, unit, amount.rate
 
 
 def _is_held(found: Found, sources: Iterable[_Held]) -> bool:
@@ -153,6 +190,8 @@ def _holds(source: _Held, found: Found) -> bool:
     if claimed is None:
         return False
     if any(_is_same(claimed, held, source) for held in _candidates(claimed, source)):
+        return True
+    if _size(claimed) in source.sizes:
         return True
     if claimed.about and any(_is_rounded(claimed, held, source) for held in _all_amounts(source)):
         return True

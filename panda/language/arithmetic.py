@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise, permutations
 
 from panda.language.claims import Amount, Found, scan
+from panda.language.dates import find_days, span_between
 from panda.language.lexicon import NOT_COUNTED
 from panda.language.names import words_of
+from panda.language.numbers import rate_of, size_of
 from panda.language.sentences import split_sentences
 from panda.language.stemming import stem
 
@@ -21,7 +23,7 @@ _MORE = (
     r"|warmer|wider"
 )
 _COMPARES = re.compile(
-    rf"[ ]?(?:\w+[ ]){{0,2}}?(?:(?P<less>{_LESS})|(?P<more>{_MORE})|\w{{3,}}er[ ]than|off|apart|left"
+    rf"[ ]?(?:\w+[ ]){{0,2}}?(?:(?P<less>{_LESS})|(?P<more>{_MORE})|\w{{3,}}er[ ]than|off|apart|left|too[ ](?:much|many)"
     r"|remain\w*|over|under|below|above|short|saved|ahead|behind|in[ ](?:savings|change)|difference|discount"
     r"|reduction|increase|rise|gap|=)\b",
     re.IGNORECASE,
@@ -54,6 +56,12 @@ _PART_OF = re.compile(
     r"\b(?:of|share|off|discount|cheaper|less|more|percent|increase\w*|rose|fell|grew|sav\w+|\w+er than)\b|%",
     re.IGNORECASE,
 )
+_OPERATOR = re.compile(
+    r"(?:[ ][\w-]+){0,3}[ ]?(?:(?P<times>[×x*·]|\btimes|\bmultiplied by)|(?P<by>[/÷]|\bdivided by)|(?P<plus>\+|\bplus)"
+    r"|(?P<minus>[-–−]|\bminus))[ ]?"
+)
+_MARKS = {"×": "times", "/": "by", "+": "plus", "−": "minus"}
+_MULTIPLES = {"double": 2, "doubles": 2, "doubled": 2, "twice": 2, "half": 2, "halve": 2, "triple": 3, "thrice": 3}
 _LIST_LINE = re.compile(r"^\s*(?:[-*+•|]|\d{1,3}[.)])\s*\S", re.MULTILINE)
 _BETWEEN_MEMBERS = re.compile(r"\s*(?:,\s*(?:and|or)\s|,|;|\band\b|\bor\b|&|\n\s*(?:[-*+•]|\d{1,3}[.)]))\s*")
 _ARE = re.compile(r"\s(?:are|were|make|makes|is)\b|:|\(|—|–")
@@ -69,7 +77,14 @@ class Proof:
     """The operation, as "$749.99 − $697.00"."""
 
 
-def prove(claimed: Found, stated: Sequence[Found], text: str, sources: Sequence[str]) -> Proof | None:
+def prove(
+    claimed: Found,
+    stated: Sequence[Found],
+    claims: Sequence[Found],
+    text: str,
+    sources: Sequence[str],
+    asked: Sequence[str] = (),
+) -> Proof | None:
     """
     The proof of a number by others that the same text states.
 
@@ -81,9 +96,11 @@ def prove(claimed: Found, stated: Sequence[Found], text: str, sources: Sequence[
 
     Args:
         claimed: What no source holds.
-        stated: What else the text claims and a source holds, in order.
+        stated: What else the text claims and a source holds or a proof gave, in order.
+        claims: All that the text claims, in order.
         text: The plain text.
         sources: What it cites, as plain texts.
+        asked: What may say how many times something is taken, as "for 5 nights"; plain texts.
 
     Returns:
         The first proof that is found; None if there is none.
@@ -93,6 +110,13 @@ def prove(claimed: Found, stated: Sequence[Found], text: str, sources: Sequence[
         return None
     operands = [found for found in stated if found.amount and found.amount.value is not None][:_MOST_OPERANDS]
     sentence = _sentence(text, claimed)
+    for expression in _expressions(claims, text):
+        if steps := expression.proves(claimed, stated, text, sources, asked):
+            return Proof(claimed.claim.text, steps)
+    if size_of(amount.unit)[1] in ("s", "month"):
+        for steps, result in _spans(stated, amount.unit, sources):
+            if _equals(amount, result, rounds=False):
+                return Proof(claimed.claim.text, steps)
     for steps, result, rounds in _results(claimed, amount, operands, text, sentence, sources):
         if _equals(amount, result, rounds=rounds):
             return Proof(claimed.claim.text, steps)
@@ -108,14 +132,17 @@ def _results(
     sources: Sequence[str],
 ) -> Iterator[tuple[str, Fraction, bool]]:
     """Every result that the text tells of: how it is reached, its value, and whether it may be rounded."""
-    same = [
-        found
-        for found in operands
-        if _measure(found.amount) == _measure(amount) and not _is_same(found, claimed)
-    ]
+    others = [_in_unit(found, amount.unit) for found in operands if not _is_same(found, claimed)]
+    for found in others:
+        if found not in operands and found.amount and found.amount.unit == amount.unit:
+            yield found.claim.text, _value(found), False
+    same = [found for found in others if _measure(found.amount) == _measure(amount)]
     after, before = text[claimed.end : claimed.end + 60], text[max(0, claimed.start - 60) : claimed.start]
     compared = _COMPARES.match(after)
     differs = bool(compared or _DIFFERS.search(before))
+    if differs and amount.unit == "pp":
+        for first, second in combinations([one for one in operands if one.amount and one.amount.unit == "%"], 2):
+            yield f"{first.claim.text} − {second.claim.text}", _value(first) - _value(second), False
     if differs and amount.unit != "%":
         for first, second in combinations(same, 2):
             if not (compared and _points_wrong(compared, claimed, first, second, text)):
@@ -131,6 +158,10 @@ def _results(
                     yield f"{share.claim.text} of {base.claim.text}", part, False
                     yield f"{base.claim.text} − {share.claim.text}", _value(base) - part, False
                     yield f"{base.claim.text} + {share.claim.text}", _value(base) + part, False
+    for source in sources if _ADDS.search(sentence) else ():
+        listed = _listed(source, amount)
+        if len(listed) > 1:
+            yield " + ".join(found.claim.text for found in listed), sum(map(_value, listed), Fraction()), False
     for group in _groups(same, sentence, text):
         if (
             len(group) > 1
@@ -157,6 +188,137 @@ def _results(
                 yield f"{count.claim.text} × {base.claim.text} + {steps}", whole, False
             if _value(count) and (amount.rate or _DIVIDES.match(after)):
                 yield f"{base.claim.text} / {count.claim.text}", _value(base) / _value(count), True
+
+
+def _in_unit(found: Found, unit: str) -> Found:
+    """A quantity told in another unit, if that measures the same."""
+    if not found.amount or not found.amount.unit or found.amount.unit == unit:
+        return found
+    (size, measured_in), (other, wanted_in) = size_of(found.amount.unit), size_of(unit)
+    if measured_in != wanted_in:
+        return found
+    return replace(found, amount=replace(found.amount, unit=unit, value=_value(found) * size / other))
+
+
+def _spans(stated: Sequence[Found], unit: str, sources: Sequence[str]) -> Iterator[tuple[str, Fraction]]:
+    """How long it is between two days or times that the text states, in a unit."""
+    dated = [found for found in stated if found.claim.kind == "date"][:_MOST_OPERANDS]
+    years = {day[:4] for source in sources for day in find_days(source) if day[0].isdigit()} or {"2001"}
+    size, base = size_of(unit)
+    for first, second in combinations(dated, 2):
+        for year in sorted(years):
+            for length in span_between(first.claim.value, second.claim.value, year, in_months=base == "month"):
+                yield f"{first.claim.text} to {second.claim.text}", length / size
+
+
+@dataclass(frozen=True)
+class _Expression:
+    """What a text computes with signs: "2 × $18 + $9"."""
+
+    operands: tuple[Found, ...]
+    """The numbers, in order."""
+    signs: tuple[str, ...]
+    """What stands between them, each one of ×, /, + and − (the sign of subtraction)."""
+
+    @property
+    def result(self) -> Fraction:
+        """Its value: products first; 0 where something is divided by 0."""
+        total, product, sign = Fraction(), _value(self.operands[0]), "+"
+        for mark, found in zip(self.signs, self.operands[1:], strict=True):
+            if mark == "×":
+                product *= _value(found)
+            elif mark == "/":
+                product = product / _value(found) if _value(found) else Fraction()
+            else:
+                total, product, sign = total + (product if sign == "+" else -product), _value(found), mark
+        return total + (product if sign == "+" else -product)
+
+    @property
+    def steps(self) -> str:
+        """It as the list of proofs shows it."""
+        first, *rest = (found.claim.text for found in self.operands)
+        return first + "".join(f" {mark} {text}" for mark, text in zip(self.signs, rest, strict=True))
+
+    def proves(
+        self, claimed: Found, stated: Sequence[Found], text: str, sources: Sequence[str], asked: Sequence[str]
+    ) -> str | None:
+        """Its steps, if a number is its result, or one of its factors; each operand has to be known."""
+        amount = claimed.amount
+        assert amount is not None
+        line = text[: self.operands[0].start].count("\n")
+        if text[: claimed.start].count("\n") != line:
+            return None
+        unknown = [found for found in self.operands if found not in stated]
+        sentence = _sentence(text, self.operands[0])
+        if not all(self._is_factor(found, sentence, sources, asked) for found in unknown):
+            return None
+        if claimed in self.operands:
+            near = [found for found in scan(text) if text.count("\n", 0, found.start) == line]
+            return self.steps if any(self._gives(found) for found in near) else None
+        if self._gives(claimed):
+            return self.steps
+        taken = [
+            found
+            for found in self.operands
+            if _value(found) == amount.value and self._is_asked(claimed, sources, asked)
+        ]
+        return self.steps if taken else None
+
+    def _gives(self, found: Found) -> bool:
+        """Whether a number is the result, in a unit or currency of the operands."""
+        amount = found.amount
+        if amount is None or amount.value is None or found in self.operands:
+            return False
+        measures = {(one.amount.currency, one.amount.unit) for one in self.operands if one.amount}
+        measures -= {(None, "")}
+        measured = [one for one in self.operands if one.amount and (one.amount.unit or one.amount.currency)]
+        squares = self.signs == ("×",) and len(measured) > 1
+        fits = not squares and (not measures or (amount.currency, amount.unit) in measures)
+        return fits and _equals(amount, self.result, rounds="/" in self.signs)
+
+    def _is_factor(self, found: Found, sentence: str, sources: Sequence[str], asked: Sequence[str]) -> bool:
+        """Whether a number that no source holds says how many times another is taken."""
+        amount, at = found.amount, self.operands.index(found)
+        beside = self.signs[max(0, at - 1) : at + 1]
+        if not amount or amount.currency or amount.unit == "%" or not {"×", "/"} & set(beside):
+            return False
+        value = _value(found)
+        if any(_MULTIPLES.get(word) == value for word in re.findall(r"[a-z]+", sentence.lower())):
+            return True
+        sizes = [size_of(rate_of(word.removesuffix("ly"))) for word in re.findall(r"[a-z]+", sentence.lower())]
+        if any(big == value * small for (big, one), (small, other) in permutations(sizes, 2) if one == other):
+            return True
+        return self._is_asked(found, sources, asked)
+
+    def _is_asked(self, found: Found, sources: Sequence[str], asked: Sequence[str]) -> bool:
+        """Whether a number is that of the query, or of times for each of which something is counted."""
+        assert found.amount is not None
+        if any(one.amount and one.amount.value == found.amount.value for text in asked for one in scan(text)):
+            return True
+        of = found.amount.unit or found.amount.head
+        amounts = [one.amount for source in sources for one in scan(source) if one.amount]
+        counted = {one.value for one in amounts if of and of in (one.unit, one.head)}
+        rates = {one.rate for one in amounts if any(one.value == _value(base) for base in self.operands)}
+        return bool(of) and not counted and of in {stem(rate) for rate in rates} | rates
+
+
+def _expressions(claims: Sequence[Found], text: str) -> Iterator[_Expression]:
+    """What a text computes with signs."""
+    operands: list[Found] = []
+    signs: list[str] = []
+    for found in claims:
+        if not found.amount or found.amount.value is None:
+            continue
+        gap = _OPERATOR.fullmatch(text, operands[-1].end, found.start) if operands else None
+        if gap:
+            signs.append(next(mark for mark in _MARKS if gap[_MARKS[mark]]))
+        else:
+            if signs:
+                yield _Expression(tuple(operands), tuple(signs))
+            operands, signs = [], []
+        operands.append(found)
+    if signs:
+        yield _Expression(tuple(operands), tuple(signs))
 
 
 def _percentages(operands: Sequence[Found], differs: bool) -> Iterator[tuple[str, Fraction, bool]]:
@@ -275,34 +437,97 @@ def _is_whole(group: Sequence[Found], amount: Amount, sources: Sequence[str]) ->
         lines = [match.start() for match in _LIST_LINE.finditer(source)]
         if len(lines) < 2:
             continue
-        listed = {
-            _value(found)
-            for found in scan(source)
-            if found.amount
-            and found.amount.value is not None
-            and _measure(found.amount) == _measure(amount)
-            and _LIST_LINE.match(source[source.rfind("\n", 0, found.start) + 1 :])
-        }
+        listed = set(map(_value, _listed(source, amount)))
         if len(listed & stated) > 1 and not listed <= stated:
             return False
     return True
+
+
+def _listed(source: str, amount: Amount) -> list[Found]:
+    """The numbers of one measure in the list lines of a source."""
+    return [
+        found
+        for found in scan(source)
+        if found.amount
+        and found.amount.value is not None
+        and _measure(found.amount) == _measure(amount)
+        and _LIST_LINE.match(source[source.rfind("\n", 0, found.start) + 1 :])
+    ]
 
 
 def _proved_count(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> Proof | None:
     """A count by the members that the text names, each of which a source has, if no source lists more."""
     if (
         amount.currency
-        or amount.unit
+        or amount.unit not in ("", "d")
         or amount.value is None
         or amount.value.denominator != 1
-        or amount.value < 2
+        or amount.value < 1
     ):
         return None
     number = int(amount.value)
-    for members in _enumerations(text, claimed):
+    if _is_of_them(claimed, amount, text, sources) and number in _sizes_of(sources):
+        return Proof(claimed.claim.text, f"{number} in what is cited")
+    if steps := _counted(claimed, amount, text, sources):
+        return Proof(claimed.claim.text, steps)
+    for members in _enumerations(text, claimed) if number > 1 else ():
         if len(members) == number and _all_listed(members, sources):
             return Proof(claimed.claim.text, ", ".join(members))
     return None
+
+
+_DETERMINED = re.compile(
+    r"\b(?:the|these|those|all|your|both|other|every|first|last)[ ](?:other[ ])?\Z", re.IGNORECASE
+)
+_PARTITIVE = re.compile(r"[ ](?:[\w-]+[ ]){0,2}of[ ](?:them|the|these|those|your)\b")
+
+
+def _is_of_them(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> bool:
+    """Whether "two" stands for things that are known already: "of the two, …", "all three flats"."""
+    counted = {one.amount.head for source in sources for one in scan(source) if one.amount}
+    told_otherwise = amount.head and amount.head in counted
+    partitive = _PARTITIVE.match(text, claimed.end)
+    return bool(_DETERMINED.search(text[: claimed.start])) and not partitive and not told_otherwise
+
+
+def _sizes_of(sources: Sequence[str]) -> set[int]:
+    """How many things are cited: nodes, or the lines, sentences or parts of the only one."""
+    if len(sources) != 1:
+        return {len(sources)}
+    lines = [line for line in sources[0].split("\n") if re.search(r"\w", line)]
+    listed = [line for line in lines if _LIST_LINE.match(line)]
+    if len(listed) > 1 or len(lines) > 1:
+        return {len(listed or lines)}
+    return {len(split_sentences(sources[0])), len(re.split(r";\s", sources[0])), len(_members(sources[0]))}
+
+
+def _counted(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> str | None:
+    """How often the sources have what a number counts, where each stands on a line or in a part of its own."""
+    number = amount.value
+    if _PARTITIVE.match(text, claimed.end):
+        sentence = _sentence(text, claimed)
+        clause = re.split(r"[;:—]\s", sentence[max(0, claimed.start - text.find(sentence)) :])[0]
+        for other in scan(clause):
+            parts = [part for source in sources for part in _parts_of(source)]
+            having = sum(any(other.needs & one.gives for one in scan(part)) for part in parts)
+            if other.needs and other.claims and having == number:
+                return f"{other.claim.text} in {having} places"
+        return None
+    for word in sorted(amount.behind):
+        lines = [line for source in sources for line in source.split("\n") if len(source.split("\n")) > 1]
+        having = sum(any(_is_like(word, one) for one in _stems(line)) for line in lines)
+        if len(word) > 3 and having == number:
+            return f"{word} on {having} lines"
+    return None
+
+
+def _parts_of(source: str) -> list[str]:
+    return [part for part in re.split(r"[;,\n]|\.\s", source) if part.strip()]
+
+
+def _is_like(first: str, second: str) -> bool:
+    """Whether two stems are one word, perhaps shortened: "warn" and "warning"."""
+    return first == second or (min(len(first), len(second)) > 3 and (first.startswith(second) or second.startswith(first)))
 
 
 def _enumerations(text: str, claimed: Found) -> Iterator[list[str]]:
@@ -312,6 +537,9 @@ def _enumerations(text: str, claimed: Found) -> Iterator[list[str]]:
     )
     if behind:
         yield _members(behind["members"])
+        between = re.match(r"[^,;:.(—–]+and[^,;:.(—–]+(?=[,)—–])", behind["members"])
+        if between:
+            yield _members(between[0])
     before = _sentence(text, claimed)
     head = text[text.find(before) : claimed.start]
     verbs = list(_ARE.finditer(head))
@@ -335,7 +563,12 @@ def _all_listed(members: Sequence[str], sources: Sequence[str]) -> bool:
         having = [line for line in lines if any(_telling(one) <= _stems(line) for one in members)]
         if len(having) > 1 and len(lines) != len(members):
             return False
-        for sentence in (one for line in source.split("\n") for one in split_sentences(line)):
+        for sentence in (
+            part
+            for line in source.split("\n")
+            for one in split_sentences(line)
+            for part in re.split(r"[;:—–]\s", one)
+        ):
             stems = _stems(sentence)
             if all(_telling(member) <= stems for member in members) and len(_members(sentence)) > len(
                 members

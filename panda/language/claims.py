@@ -1,7 +1,7 @@
 """The one scanner of what a text claims: amounts with their unit, prices, dates, addresses, model numbers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -26,6 +26,7 @@ from panda.language.numbers import (
     rate_of,
     reads_comma_decimals,
     scale_after,
+    size_of,
     unit_after,
 )
 from panda.language.stemming import stem
@@ -135,7 +136,7 @@ _START = re.compile(
     re.VERBOSE,
 )
 _RANGE = re.compile(
-    r"(?:[ ]?[-–—][ ]?|[ ](?:to|and|or|until|through)[ ]|[ ]?[x×][ ]?)(?P<minus>-)?"
+    r"(?:[ ]?[-–—][ ]?|[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than)[ ]|[ ]?[x×][ ]?)(?P<minus>-)?"
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
 _IN_SUM = re.compile(r"[(=][ ]?[$€£]?\Z")
@@ -143,6 +144,7 @@ _SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?:[.,]\d{1,2})?(?![\d.,]?\d)")
 _SPLIT = re.compile(r"(?P<space>[ -])?(?P<top>\d{1,3})/(?P<bottom>\d{1,3})(?![\d/])")
 _POWER = re.compile(r"\^(\d+)")
 _GLUED = re.compile(rf"(?![x×]\d){_WORD}+")
+_GLUED_DURATION = re.compile(r"(?=\d+[hm]\d)(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
 _ORDINAL = re.compile(rf"(?:st|nd|rd|th)(?!{_WORD})")
 _WORD_BEFORE = re.compile(rf"({_WORD}+)[ -]\Z")
 _SAYS = re.compile(r"\b(?:is|are|was|were)(?: about)?\Z")
@@ -153,6 +155,7 @@ _ABOUT = re.compile(
     r"|[~≈][ ]?)\Z",
     re.IGNORECASE,
 )
+_REFERENCE = re.compile(r"[^().;\n\d]{0,3}\((?:[^()\d]|\d[\d.,]*[ ]?[-–][ ]?){0,20}")
 _VERSION_BEFORE = re.compile(r"(?:\bversion|\brelease|\bver\.?|\bv\.?)[ ]?\Z", re.IGNORECASE)
 _RUN_WORD = re.compile(rf"(?P<gap>[ ]|-)(?P<word>{_LETTER}+|[^\W\d_]+)")
 _BEFORE_RUN = re.compile(
@@ -212,7 +215,36 @@ def scan(text: str) -> tuple[Found, ...]:
     Args:
         text: As plain_text gives it.
     """
-    return tuple(_Scanner(text).run())
+    return tuple(_with_durations(text, list(_Scanner(text).run())))
+
+
+def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
+    """The claims, "2 h 45 min" as one whose parts claim nothing of their own."""
+    at = 0
+    while at < len(claims):
+        parts = [claims[at]]
+        while at + len(parts) < len(claims) and _goes_on(text, parts[-1], claims[at + len(parts)]):
+            parts.append(claims[at + len(parts)])
+        amounts = [part.amount for part in parts if part.amount]
+        if len(parts) > 1:
+            unit = amounts[-1].unit
+            value = sum((one.value or 0) * size_of(one.unit)[0] / size_of(unit)[0] for one in amounts)
+            whole = replace(amounts[0], value=Fraction(value), unit=unit, written=_render(Fraction(value)))
+            words = text[parts[0].start : parts[-1].end]
+            claim = Claim(words, "quantity", f"{_render(Fraction(value))} {unit}")
+            yield Found(claim, parts[0].start, parts[-1].end, amount=whole)
+        for part in parts:
+            yield replace(part, claims=part.claims and len(parts) == 1)
+        at += len(parts)
+
+
+def _goes_on(text: str, first: Found, second: Found) -> bool:
+    """Whether a duration goes on in a smaller unit."""
+    one, other = first.amount, second.amount
+    if not one or not other or text[first.end : second.start] not in (" ", " and ", ", "):
+        return False
+    (big, base), (small, same) = size_of(one.unit), size_of(other.unit)
+    return base == same == "s" and big > small
 
 
 class _Scanner:
@@ -226,6 +258,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self._text = text
         self._comma_decimals = reads_comma_decimals(text)
+        self._last_unit = ("", 0)
         self._has_rates = _RATE_WORD.search(text) is not None
 
     def run(self) -> Iterator[Found]:
@@ -328,6 +361,12 @@ class _Scanner:
 
     def _token(self, start: int, end: int) -> Found:
         word = fold_name(self._text[start:end])
+        if lasts := _GLUED_DURATION.fullmatch(word):
+            sizes = zip(lasts.groups(), (3600, 60, 1), strict=True)
+            seconds = Fraction(sum(int(part or 0) * size for part, size in sizes))
+            token = frozenset((f"token:{word}",))
+            found = self._amount(start, end, Amount(seconds, _render(seconds), unit="s"))
+            return replace(found, needs=token, gives=token)
         keys = {f"token:{word}"}
         if re.fullmatch(r"v\d+(?:\.\d+)+", word):
             keys.add(f"written:{word[1:]}")
@@ -500,6 +539,8 @@ class _Scanner:
         if further:
             return [self._like(further[-1], start, other.end(), upper, other["digits"], shared), *further]
         second = self._measured(start, other.end(), upper, other["digits"], currency=shared, label="")
+        if re.search("[x×]", other[0]) and second.amount and not _is_side(second.amount):
+            return []
         measured = second.amount is not None and (
             second.amount.unit or second.amount.currency or second.amount.head
         )
@@ -558,6 +599,7 @@ class _Scanner:
             unit, end_of_unit = "in", end + 1
         if unit:
             rate, _ = rate_after(text, end_of_unit)
+            self._last_unit = (unit, end_of_unit)
             negative = (
                 value is not None
                 and unit.startswith("°")
@@ -583,6 +625,8 @@ class _Scanner:
         before = self._word_before(start)
         noun, counts = _head(run, joined, value) if not label and before not in LABELS else ("", False)
         title, units = self._title(start)
+        if _REFERENCE.fullmatch(text, self._last_unit[1], start):  # "142 mg/dL (ref < 130)"
+            units |= {self._last_unit[0]}
         versioned = label or _VERSION_BEFORE.search(text, max(0, start - 10), start)
         version = bool(versioned and re.fullmatch(r"\d+(?:\.\d+)+", written))
         amount = replace(
@@ -699,6 +743,11 @@ class _Scanner:
         for match in _RATE_WORD.finditer(f"{before}\x00{after}"):
             found.add(rate_of(match["ly"] or match["of"] or match["per"] or match["annual"]))
         return frozenset(found)
+
+
+def _is_side(amount: Amount) -> bool:
+    """Whether a number behind a sign of multiplication may be a side of something, not what is multiplied."""
+    return not amount.currency and (not amount.unit or amount.unit == "px" or size_of(amount.unit)[1] == "m")
 
 
 def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bool]:

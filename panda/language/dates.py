@@ -1,9 +1,11 @@
 """Dates, times of day and instants as people write them, each brought to one normal form."""
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from fractions import Fraction
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -28,6 +30,8 @@ _TOLD_CLOCK = (
 )
 _AT = rf"(?:,?[ ](?:at[ ])?(?P<{{0}}>{_CLOCK})(?:[ ](?:UTC|GMT)\b)?)?"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_SMALL = r"(?:and|are|as|at|but|by|costs?|for|from|in|is|of|on|or|the|to|was|were|with)"
+"""Words that end a range of days; any other may be what a number counts."""
 _TO = r"(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or)[ ])"
 
 DATE_FORMS = tuple(
@@ -47,7 +51,7 @@ DATES = rf"""
       (?P<d1>{_DAY})(?:st|nd|rd|th|\.)?[ -]?(?:[ ]of[ ])?(?<=[ .\d-]){_MONTH.format("m1")}(?!\w)
       (?:,?[ -](?P<y1>\d{{4}})(?!\d){_AT.format("t1")})?)
   | (?P<month_first>(?<!\w){_MONTH.format("m2")}[ ](?P<d2>{_DAY})(?:st|nd|rd|th)?(?![\w:]|[.,]\d)
-      (?:{_TO}(?P<d3>{_DAY})(?:st|nd|rd|th)?(?![\w:]|[.,]\d|[ ][a-z]))?
+      (?:{_TO}(?P<d3>{_DAY})(?:st|nd|rd|th)?(?![\w:]|[.,]\d|[ ](?!{_SMALL}\b)[a-z]))?
       (?:,?[ ](?P<y2>\d{{4}})(?!\d){_AT.format("t2")})?)
   | (?P<month_year>(?<!\w){_MONTH.format("m3")},?[ ](?:of[ ])?(?P<y3>\d{{4}})(?!\d))
   | (?P<clock>(?<![\d:.,])(?:{_CLOCK}))
@@ -172,6 +176,38 @@ def day_of(text: str) -> datetime | None:
         with suppress(ValueError):
             return datetime.fromisoformat(day[: len("2026-01-04")]).replace(tzinfo=UTC)
     return None
+
+
+def span_between(first: str, second: str, year: str, *, in_months: bool) -> Iterator[Fraction]:
+    """
+    How long it is between two dates or times, in seconds or in months.
+
+    Args:
+        first: A value of ReadDate: a day, a month, an instant or a time of day.
+        second: Another; nothing is given if it is of another form.
+        year: That of days that have none.
+        in_months: Whether months are counted; days have to be the same day of theirs.
+
+    >>> [int(span) // 86400 for span in span_between("--02-27", "--03-06", "2026", in_months=False)]
+    [7]
+    >>> [int(span) for span in span_between("23:50:00", "00:10:00", "2026", in_months=False)]
+    [85200, 1200]
+    """
+    texts = [one.replace("--", f"{year}-", 1) if one.startswith("--") else one for one in (first, second)]
+    if all(re.fullmatch(r"\d\d:\d\d:\d\d", one) for one in texts):
+        if not in_months:
+            low, high = sorted(sum(int(part) * size for part, size in zip(one.split(":"), (3600, 60, 1), strict=True)) for one in texts)
+            yield from (Fraction(high - low), Fraction(86_400 - high + low))
+        return
+    by_month = [re.fullmatch(r"(\d{4})-(\d\d)(-\d\d)?", one) for one in texts]
+    if in_months:
+        if by_month[0] and by_month[1] and by_month[0][3] == by_month[1][3]:
+            count = [int(one[1]) * 12 + int(one[2]) for one in by_month if one]
+            yield Fraction(abs(count[0] - count[1]))
+        return
+    with suppress(ValueError):
+        low_at, high_at = sorted(datetime.fromisoformat(one) for one in texts)
+        yield Fraction(int((high_at - low_at).total_seconds()))
 
 
 def dot_time(text: str, start: int, end: int) -> ReadDate | None:

@@ -36,8 +36,10 @@ _ELIDED = re.compile(r"(?!I')[A-Z][a-z]?'[A-ZÀ-ÖØ-Þ][^\W\d_]")
 _LETTERED = read_words("english_words.txt", "lettered")
 """Words that a single letter tells apart, as it does LABELS."""
 _ALONE = re.compile(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
-_PARTS = re.compile(r"[^\W\d_]+(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+")
-"""Names within a word: of "RTX4050", "14D" and "l'Oréal"."""
+_PARTS = re.compile(
+    r"[^\W\d_]+(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+|\b[A-Z]{2,}(?=[A-Z][a-z])|(?<=[A-Z])[A-Z][a-z]+\b"
+)
+"""Names within a word: of "RTX4050", "14D", "l'Oréal" and "OOMKilled"."""
 _LOOK_CHARS = 40
 _NEVER_LAST = read_words("abbreviations.txt", "never_last")
 

@@ -44,11 +44,18 @@ def _read_units(column: int) -> dict[str, str]:
 
 
 _SIGNS, _NAMES = _read_units(0), _read_units(1)
+_SIZES = {
+    unit: (Fraction(size), base)
+    for unit, row in read_groups("units.txt").items()
+    if row.count("|") == 2
+    for size, base in [row.rpartition("|")[2].split()]
+}
 _FOLDED: dict[str, set[str]] = {}
 for _name, _unit in _SIGNS.items():
     _FOLDED.setdefault(_name.lower(), set()).add(_unit)
 _ONLY_GLUED = frozenset(("in", "B", "x", "X", "K", "k", "gr", "a", "us", "mo", "st"))
 """Signs that are words or letters of their own behind a blank: "7 in stock", "gate 5 B"."""
+_TIMES_SIGNS = frozenset(("x", "X", "×"))
 _SYMBOLS = r"[$¢£¤¥฿\u20a0-\u20cf]"
 _LETTER = r"(?:(?=[\0-\u2e7f])[^\W\d_])"
 _UNIT = re.compile(
@@ -57,7 +64,8 @@ _UNIT = re.compile(
 )
 _OF_RATE = re.compile(
     rf"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<article>an?)[ ]|[ ](?P<each>each|every)[ ])"
-    rf"(?P<of>{_LETTER}{{1,12}})(?!\w)",
+    rf"(?P<of>{_LETTER}{{1,12}})(?!\w)"
+    r"|[ ](?P<annum>p\.[ ]?a\.)",
     re.IGNORECASE,
 )
 _LY = re.compile(r"[ ](?P<of>hour|dai|night|week|month|quarter|year|annual)ly\b", re.IGNORECASE)
@@ -67,7 +75,7 @@ _RATES = {
     "annum": "year",
     **dict.fromkeys(("head", "capita", "people"), "person"),
 }
-_COMPOSED = frozenset(("s", "min", "h", "gal", "l", "m2", "m3"))
+_COMPOSED = frozenset(("s", "min", "h", "gal", "l", "dl", "ml", "m2", "m3"))
 """What makes one unit of another: km/h, mg/l."""
 _TIMES = frozenset(
     ("s", "min", "h", "d", "week", "month", "year", "night", "person", "quarter", "kg", "l", "lb")
@@ -88,6 +96,8 @@ CURRENCY_BEFORE = (
     rf"(?:(?:US|CA?|AU?|HK|NZ|NT|MX|R|S)?\$|{_SYMBOLS}|(?:{_CURRENCY_CODES}|Rs\.?|Rp|RM|kr\.?|Fr\.)[ \t]?)"
 )
 """A currency in front of a number, as a pattern."""
+_FACTOR = re.compile(rf"[ ]?(?:{CURRENCY_BEFORE})?[ ]?\d")
+"""What stands behind a sign of multiplication."""
 _SCALES = dict.fromkeys(("k", "thousand"), 3) | dict.fromkeys(("m", "mn", "mio", "million"), 6)
 _SCALES |= dict.fromkeys(("b", "bn", "billion"), 9) | {"trillion": 12}
 _SCALE = re.compile(
@@ -228,7 +238,7 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
     (('km/h', 7), ('mi/h', 17), ('megawatt', 4))
     """
     found = _UNIT.match(text, at)
-    if not found:
+    if not found or (found["unit"] in _TIMES_SIGNS and _FACTOR.match(text, found.end())):
         return None, at
     if found["phrase"]:
         unit = next(
@@ -245,6 +255,19 @@ def unit_after(text: str, at: int) -> tuple[str | None, int]:
     if rate in _COMPOSED and text[found.end() : end].lstrip()[0] in "/pP" and unit not in ("x", "d", "cent"):
         return f"{unit}/{rate}", end
     return unit, found.end()
+
+
+def size_of(unit: str) -> tuple[Fraction, str]:
+    """
+    How large a unit is, and in which other unit that is told.
+
+    Args:
+        unit: Normal name, as unit_after gives it; one that no other measures is told in itself.
+
+    >>> size_of("kg"), size_of("h"), size_of("year"), size_of("gb")
+    ((Fraction(1000, 1), 'g'), (Fraction(3600, 1), 's'), (Fraction(12, 1), 'month'), (Fraction(1, 1), 'gb'))
+    """
+    return _SIZES.get(unit, (Fraction(1), unit))
 
 
 def _unit_of(written: str) -> str:
@@ -268,8 +291,8 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
     found = _OF_RATE.match(text, at) or _LY.match(text, at)
     if not found:
         return "", at
-    rate = rate_of(found["of"])
     group = found.groupdict()
+    rate = "year" if group.get("annum") else rate_of(found["of"])
     if (group.get("article") or group.get("each")) and rate not in _TIMES:
         return "", at
     return rate, found.end()
