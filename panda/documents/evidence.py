@@ -117,7 +117,7 @@ def _list_marks(text: str) -> set[int]:
 def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:
     """The claims of a plain text that are neither held nor proved, in order."""
     sources = named[: len(held)]
-    unheld, proofs = _judge(text, held, sources, named[len(held) :])
+    unheld, _proofs = _judge(text, held, sources, named[len(held) :])
     missing = [(found.start, found.claim) for found in unheld]
     starts = {found.start for found in unheld}
     known = [found for found in scan(text) if found.start not in starts and _is_held(found, held)]
@@ -289,6 +289,8 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
 def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:
     """Whether a number that says of itself to be rounded is a held one, to the digits that it shows."""
     if claimed.value is None or held.value is None or not claimed.value or held.value * claimed.value <= 0:
+        return False
+    if (claimed.value - held.value) * claimed.beyond < 0:
         return False
     near = abs(claimed.value - held.value) <= abs(held.value) * _ROUNDED_WITHIN
     return (

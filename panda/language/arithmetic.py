@@ -11,19 +11,20 @@ from panda.language.dates import find_days, span_between
 from panda.language.lexicon import NOT_COUNTED
 from panda.language.names import words_of
 from panda.language.numbers import rate_of, size_of
-from panda.language.sentences import split_sentences
+from panda.language.sentences import sentence_spans, split_sentences
 from panda.language.stemming import stem
 
 _MOST_OPERANDS = 14
-_LESS = (
+LESS = (
     r"less|fewer|cheaper|lighter|lower|shorter|smaller|younger|slower|earlier|sooner|colder|narrower|thinner"
 )
-_MORE = (
+MORE = (
     r"more|extra|dearer|costlier|pricier|heavier|higher|longer|larger|bigger|greater|taller|older|faster|later"
     r"|warmer|wider"
 )
 _COMPARES = re.compile(
-    rf"[ ]?(?:\w+[ ]){{0,2}}?(?:(?P<less>{_LESS})|(?P<more>{_MORE})|\w{{3,}}er[ ]than|off|apart|left|too[ ](?:much|many)"
+    rf"[ ]?(?:\w+[ ]){{0,2}}?(?:(?P<less>{LESS})|(?P<more>{MORE})|\w{{3,}}er[ ]than|off|apart|left"
+    r"|too[ ](?:much|many)"
     r"|remain\w*|over|under|below|above|short|saved|ahead|behind|in[ ](?:savings|change)|difference|discount"
     r"|reduction|increase|rise|gap|=)\b",
     re.IGNORECASE,
@@ -57,11 +58,21 @@ _PART_OF = re.compile(
     re.IGNORECASE,
 )
 _OPERATOR = re.compile(
-    r"(?:[ ][\w-]+){0,3}[ ]?(?:(?P<times>[×x*·]|\btimes|\bmultiplied by)|(?P<by>[/÷]|\bdivided by)|(?P<plus>\+|\bplus)"
+    r"(?:[ ][\w-]+){0,3}\)?[ ]?(?:(?P<times>[×x*·]|\btimes|\bmultiplied by)|(?P<by>[/÷]|\bdivided by)"
+    r"|(?P<plus>\+|\bplus)"
     r"|(?P<minus>[-–−]|\bminus))[ ]?"
 )
 _MARKS = {"×": "times", "/": "by", "+": "plus", "−": "minus"}
-_MULTIPLES = {"double": 2, "doubles": 2, "doubled": 2, "twice": 2, "half": 2, "halve": 2, "triple": 3, "thrice": 3}
+_MULTIPLES = {
+    "double": 2,
+    "doubles": 2,
+    "doubled": 2,
+    "twice": 2,
+    "half": 2,
+    "halve": 2,
+    "triple": 3,
+    "thrice": 3,
+}
 _LIST_LINE = re.compile(r"^\s*(?:[-*+•|]|\d{1,3}[.)])\s*\S", re.MULTILINE)
 _BETWEEN_MEMBERS = re.compile(r"\s*(?:,\s*(?:and|or)\s|,|;|\band\b|\bor\b|&|\n\s*(?:[-*+•]|\d{1,3}[.)]))\s*")
 _ARE = re.compile(r"\s(?:are|were|make|makes|is)\b|:|\(|—|–")
@@ -106,13 +117,17 @@ def prove(
         The first proof that is found; None if there is none.
     """
     amount = claimed.amount
-    if amount is None or amount.value is None or amount.ordinal or amount.version or amount.label:
+    if amount is None or amount.value is None or amount.ordinal or amount.version:
         return None
     operands = [found for found in stated if found.amount and found.amount.value is not None][:_MOST_OPERANDS]
     sentence = _sentence(text, claimed)
     for expression in _expressions(claims, text):
         if steps := expression.proves(claimed, stated, text, sources, asked):
             return Proof(claimed.claim.text, steps)
+    if amount.label:
+        return None
+    if steps := _beyond(claimed, amount, operands, text, sentence):
+        return Proof(claimed.claim.text, steps)
     if size_of(amount.unit)[1] in ("s", "month"):
         for steps, result in _spans(stated, amount.unit, sources):
             if _equals(amount, result, rounds=False):
@@ -141,7 +156,9 @@ def _results(
     compared = _COMPARES.match(after)
     differs = bool(compared or _DIFFERS.search(before))
     if differs and amount.unit == "pp":
-        for first, second in combinations([one for one in operands if one.amount and one.amount.unit == "%"], 2):
+        for first, second in combinations(
+            [one for one in operands if one.amount and one.amount.unit == "%"], 2
+        ):
             yield f"{first.claim.text} − {second.claim.text}", _value(first) - _value(second), False
     if differs and amount.unit != "%":
         for first, second in combinations(same, 2):
@@ -161,7 +178,11 @@ def _results(
     for source in sources if _ADDS.search(sentence) else ():
         listed = _listed(source, amount)
         if len(listed) > 1:
-            yield " + ".join(found.claim.text for found in listed), sum(map(_value, listed), Fraction()), False
+            yield (
+                " + ".join(found.claim.text for found in listed),
+                sum(map(_value, listed), Fraction()),
+                False,
+            )
     for group in _groups(same, sentence, text):
         if (
             len(group) > 1
@@ -190,6 +211,24 @@ def _results(
                 yield f"{base.claim.text} / {count.claim.text}", _value(base) / _value(count), True
 
 
+def _beyond(
+    claimed: Found, amount: Amount, operands: Sequence[Found], text: str, sentence: str
+) -> str | None:
+    """How "both are under $1,000" follows from what the sentence states of both."""
+    bound = _BOUND.search(text[max(0, claimed.start - 24) : claimed.start])
+    same = [
+        found
+        for found in _inside(operands, sentence, text)
+        if _measure(found.amount) == _measure(amount) != (None, "", "")
+    ]
+    if not bound or not same or amount.value is None:
+        return None
+    below, limit = bound["below"], amount.value
+    holds = all(_value(found) < limit if below else _value(found) > limit for found in same)
+    mark = "<" if below else ">"
+    return f"{', '.join(found.claim.text for found in same)} {mark} {claimed.claim.text}" if holds else None
+
+
 def _in_unit(found: Found, unit: str) -> Found:
     """A quantity told in another unit, if that measures the same."""
     if not found.amount or not found.amount.unit or found.amount.unit == unit:
@@ -206,9 +245,12 @@ def _spans(stated: Sequence[Found], unit: str, sources: Sequence[str]) -> Iterat
     years = {day[:4] for source in sources for day in find_days(source) if day[0].isdigit()} or {"2001"}
     size, base = size_of(unit)
     for first, second in combinations(dated, 2):
+        is_range = first.start == second.start and base == "s"  # "14–16 April" are three days
         for year in sorted(years):
-            for length in span_between(first.claim.value, second.claim.value, year, in_months=base == "month"):
-                yield f"{first.claim.text} to {second.claim.text}", length / size
+            for length in span_between(
+                first.claim.value, second.claim.value, year, in_months=base == "month"
+            ):
+                yield f"{first.claim.text} to {second.claim.text}", (length + 86_400 * is_range) / size
 
 
 @dataclass(frozen=True)
@@ -219,12 +261,16 @@ class _Expression:
     """The numbers, in order."""
     signs: tuple[str, ...]
     """What stands between them, each one of ×, /, + and − (the sign of subtraction)."""
+    divided: bool = False
+    """Whether all before a division stands in parentheses."""
 
     @property
     def result(self) -> Fraction:
         """Its value: products first; 0 where something is divided by 0."""
         total, product, sign = Fraction(), _value(self.operands[0]), "+"
         for mark, found in zip(self.signs, self.operands[1:], strict=True):
+            if mark == "/" and self.divided:
+                total, product, sign = Fraction(), total + (product if sign == "+" else -product), "+"
             if mark == "×":
                 product *= _value(found)
             elif mark == "/":
@@ -250,19 +296,30 @@ class _Expression:
             return None
         unknown = [found for found in self.operands if found not in stated]
         sentence = _sentence(text, self.operands[0])
-        if not all(self._is_factor(found, sentence, sources, asked) for found in unknown):
+        told = [found for found in scan(sentence) if found.amount and found.amount.value is not None]
+        if not all(
+            self._is_factor(found, sentence, sources, asked)
+            or any(self._is_asked(one, sources, asked) for one in told if _value(one) == _value(found))
+            for found in unknown
+        ):
             return None
         if claimed in self.operands:
             near = [found for found in scan(text) if text.count("\n", 0, found.start) == line]
             return self.steps if any(self._gives(found) for found in near) else None
         if self._gives(claimed):
             return self.steps
-        taken = [
-            found
-            for found in self.operands
-            if _value(found) == amount.value and self._is_asked(claimed, sources, asked)
-        ]
-        return self.steps if taken else None
+        factors = [found for found in self.operands if self._is_factor(found, sentence, sources, asked)]
+        if any(_value(found) == amount.value for found in self.operands) and self._is_asked(
+            claimed, sources, asked
+        ):
+            return self.steps
+        bases = [one.amount for source in sources for one in scan(source) if one.amount]
+        multiplied = amount.head and any(
+            base.head == amount.head and base.value and base.value * _value(found) == amount.value
+            for found in factors
+            for base in bases
+        )
+        return self.steps if multiplied else None
 
     def _gives(self, found: Found) -> bool:
         """Whether a number is the result, in a unit or currency of the operands."""
@@ -273,6 +330,8 @@ class _Expression:
         measures -= {(None, "")}
         measured = [one for one in self.operands if one.amount and (one.amount.unit or one.amount.currency)]
         squares = self.signs == ("×",) and len(measured) > 1
+        if self.signs == ("/",) and len(measured) > 1 and len(measures) == 1:
+            measures = {(None, "")}
         fits = not squares and (not measures or (amount.currency, amount.unit) in measures)
         return fits and _equals(amount, self.result, rounds="/" in self.signs)
 
@@ -283,9 +342,13 @@ class _Expression:
         if not amount or amount.currency or amount.unit == "%" or not {"×", "/"} & set(beside):
             return False
         value = _value(found)
+        if self.divided and found is self.operands[-1] and value == len(self.operands) - 1:
+            return True
         if any(_MULTIPLES.get(word) == value for word in re.findall(r"[a-z]+", sentence.lower())):
             return True
-        sizes = [size_of(rate_of(word.removesuffix("ly"))) for word in re.findall(r"[a-z]+", sentence.lower())]
+        sizes = [
+            size_of(rate_of(word.removesuffix("ly"))) for word in re.findall(r"[a-z]+", sentence.lower())
+        ]
         if any(big == value * small for (big, one), (small, other) in permutations(sizes, 2) if one == other):
             return True
         return self._is_asked(found, sources, asked)
@@ -306,19 +369,21 @@ def _expressions(claims: Sequence[Found], text: str) -> Iterator[_Expression]:
     """What a text computes with signs."""
     operands: list[Found] = []
     signs: list[str] = []
+    divided = False
     for found in claims:
         if not found.amount or found.amount.value is None:
             continue
         gap = _OPERATOR.fullmatch(text, operands[-1].end, found.start) if operands else None
         if gap:
             signs.append(next(mark for mark in _MARKS if gap[_MARKS[mark]]))
+            divided = divided or (")" in gap[0] and signs[-1] == "/")
         else:
             if signs:
-                yield _Expression(tuple(operands), tuple(signs))
-            operands, signs = [], []
+                yield _Expression(tuple(operands), tuple(signs), divided)
+            operands, signs, divided = [], [], False
         operands.append(found)
     if signs:
-        yield _Expression(tuple(operands), tuple(signs))
+        yield _Expression(tuple(operands), tuple(signs), divided)
 
 
 def _percentages(operands: Sequence[Found], differs: bool) -> Iterator[tuple[str, Fraction, bool]]:
@@ -402,9 +467,9 @@ def rounding_step(value: Fraction) -> Fraction:
 
 def _sentence(text: str, claimed: Found) -> str:
     """The sentence in which a number stands."""
-    start = max(text.rfind(mark, 0, claimed.start) for mark in (". ", "! ", "? ", "\n"))
-    ends = [at for mark in (". ", "! ", "? ", "\n") if (at := text.find(mark, claimed.end)) >= 0]
-    return text[start + 1 : min(ends, default=len(text))]
+    return next(
+        (text[start:end] for start, end in sentence_spans(text) if start <= claimed.start < end), text
+    )
 
 
 def _points_wrong(compared: re.Match[str], claimed: Found, first: Found, second: Found, text: str) -> bool:
@@ -476,6 +541,11 @@ def _proved_count(claimed: Found, amount: Amount, text: str, sources: Sequence[s
     return None
 
 
+_BOUND = re.compile(
+    r"\b(?:(?P<below>below|under|less than|fewer than|beneath)"
+    r"|(?P<above>above|over|more than|exceed\w*))[ ]\Z",
+    re.IGNORECASE,
+)
 _DETERMINED = re.compile(
     r"\b(?:the|these|those|all|your|both|other|every|first|last)[ ](?:other[ ])?\Z", re.IGNORECASE
 )
@@ -502,7 +572,7 @@ def _sizes_of(sources: Sequence[str]) -> set[int]:
 
 
 def _counted(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> str | None:
-    """How often the sources have what a number counts, where each stands on a line or in a part of its own."""
+    """How often the sources have what a number counts, each on a line or in a part of its own."""
     number = amount.value
     if _PARTITIVE.match(text, claimed.end):
         sentence = _sentence(text, claimed)
@@ -514,9 +584,9 @@ def _counted(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) 
                 return f"{other.claim.text} in {having} places"
         return None
     for word in sorted(amount.behind):
-        lines = [line for source in sources for line in source.split("\n") if len(source.split("\n")) > 1]
+        lines = [line for source in sources for line in source.split("\n")]
         having = sum(any(_is_like(word, one) for one in _stems(line)) for line in lines)
-        if len(word) > 3 and having == number:
+        if len(word) > 3 and len(lines) > 1 and having == number:
             return f"{word} on {having} lines"
     return None
 
@@ -527,7 +597,9 @@ def _parts_of(source: str) -> list[str]:
 
 def _is_like(first: str, second: str) -> bool:
     """Whether two stems are one word, perhaps shortened: "warn" and "warning"."""
-    return first == second or (min(len(first), len(second)) > 3 and (first.startswith(second) or second.startswith(first)))
+    return first == second or (
+        min(len(first), len(second)) > 3 and (first.startswith(second) or second.startswith(first))
+    )
 
 
 def _enumerations(text: str, claimed: Found) -> Iterator[list[str]]:

@@ -85,6 +85,8 @@ class Amount:
     """Whether it is a place in an order: "3rd"."""
     about: bool = False
     """Whether it says of itself that it is rounded."""
+    beyond: int = 0
+    """1 where what it rounds is said to be less ("just under"), -1 where it is said to be more."""
     version: bool = False
     """Whether zeros at its end matter: "Python 3.10"."""
 
@@ -136,7 +138,8 @@ _START = re.compile(
     re.VERBOSE,
 )
 _RANGE = re.compile(
-    r"(?:[ ]?[-–—][ ]?|[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than)[ ]|[ ]?[x×][ ]?)(?P<minus>-)?"
+    r"(?:[ ]?[-–—][ ]?"
+    r"|[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than)[ ]|[ ]?[x×][ ]?)(?P<minus>-)?"
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
 _IN_SUM = re.compile(r"[(=][ ]?[$€£]?\Z")
@@ -150,7 +153,9 @@ _WORD_BEFORE = re.compile(rf"({_WORD}+)[ -]\Z")
 _SAYS = re.compile(r"\b(?:is|are|was|were)(?: about)?\Z")
 _UNITS_IN_TITLE = re.compile(r"[(\[](?:in )?([^()\[\]\d]{1,12})[)\]]")
 _ABOUT = re.compile(
-    r"(?:\b(?:about|around|roughly|approximately|approx\.?|circa|ca\.|some|nearly|almost)[ ]"
+    r"(?:\b(?:about|around|roughly|approximately|approx\.?|circa|ca\.|some|(?P<below>nearly|almost"
+    r"|(?:just|slightly|a[ ](?:little|bit))[ ](?:under|below|short[ ]of))"
+    r"|(?P<above>(?:just|slightly|a[ ](?:little|bit))[ ](?:over|above)))[ ]"
     r"(?:(?:an?|the)[ ])?"
     r"|[~≈][ ]?)\Z",
     re.IGNORECASE,
@@ -589,7 +594,9 @@ class _Scanner:
         after, end_of_currency = currency_after(text, end)
         if after and currency in (None, "USD", after):
             currency, end = after, end_of_currency
-        amount = Amount(value, written, currency, about=bool(_ABOUT.search(text, max(0, start - 20), start)))
+        about = _ABOUT.search(text, max(0, start - 24), start)
+        beyond = 0 if about is None else (1 if about["below"] else -1 if about["above"] else 0)
+        amount = Amount(value, written, currency, about=bool(about), beyond=beyond)
         if currency:
             rate, _ = rate_after(text, end)
             amount = replace(amount, rate=rate, rates=self._line_rates(start, end))
@@ -701,6 +708,8 @@ class _Scanner:
     def _word_before(self, start: int) -> str:
         found = _WORD_BEFORE.search(self._text, max(0, start - 40), start)
         word = found[1].lower() if found else ""
+        if self._text[max(0, start - 1) : start] == "/":
+            return "/"
         return "" if word in NOT_COUNTED or word.isdigit() else word
 
     def _label(self, start: int) -> str:

@@ -1,14 +1,19 @@
 """Values that the sources hold, but of something else, or of which they say the opposite."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
-from panda.language.claims import Found, scan
+from panda.language.arithmetic import LESS, MORE
+from panda.language.claims import Claim, Found, scan
 from panda.language.lexicon import NOT_COUNTED
 from panda.language.names import find_names
-from panda.language.numbers import size_of
+from panda.language.numbers import RATES, rate_of, size_of
 from panda.language.stemming import stem
 
 _CUTS = (
@@ -24,14 +29,17 @@ _PIECES = re.compile(
 _SENTENCE = re.compile(r"\n|[.!?][\"')*]*\s|;\s|\s·\s")
 _LEAD = re.compile(r"\A[^:\n]{1,60}:\s")
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_PRONOUN = re.compile(r"\b(?:it|its|they|them|their|she|he|her|his|him|this|that|these|both)\b", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"\b(?:it|its|they|them|their|she|he|her|his|him|this|that|these|both)\b", re.IGNORECASE
+)
 _CONTRAST = re.compile(
     r"\b(?:than|vs|versus|compared|instead|rather|against|unlike|respectively|whereas|from|difference|between)\b",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
     r"(?:\b(?:is|are|was|were|has|have|had)(?: not|n't)|\b(?:does|do|did)(?: not|n't)"
-    r" (?:cost|have|weigh|take|last|contain|need|include|run|start|begin|end))\b(?: (?!only|just|merely)[a-z]+){0,3} \Z",
+    r" (?:cost|have|weigh|take|last|contain|need|include|run|start|begin|end))\b"
+    r"(?: (?!only|just|merely)[a-z]+){0,3} \Z",
 )
 _BOUNDED = re.compile(
     r"\b(?:until|till|before|after|above|below|over|under|more|less|fewer|later|earlier|than|beyond|exceed\w*|within|up)\b"
@@ -46,21 +54,27 @@ _AT_LEAST = re.compile(
 _FROM = re.compile(r"\bfrom (?:the )?\Z", re.IGNORECASE)
 _TO = re.compile(r" to (?:the )?", re.IGNORECASE)
 _BESIDE = re.compile(
-    r"(?P<first>(?:,| [^\s\d]+)[^.;:\n()\d]{0,40}?)\b(?:(?P<less>below|under|(?:less|lower|lighter|cheaper|shorter) than)"
+    r"(?P<first>(?:,| [^\s\d]+)[^.;:\n()\d]{0,40}?)\b"
+    r"(?:(?P<less>below|under|(?:less|lower|lighter|cheaper|shorter) than)"
     r"|(?P<more>above|over|exceed\w*|(?:more|higher|heavier|longer|dearer) than))\b[^.;,\n()\d$€£]{0,40}"
 )
 _LARGEST = re.compile(
-    r"\bthe (?:(?P<most>(?:big|larg|great|heavi|long|high|tall|wid|pric|dear)(?:est|iest)|most expensive|(?:bigger|larger"
-    r"|heavier|longer|higher|taller|pricier|dearer|more expensive) (?:one|of the two))"
-    r"|(?P<least>(?:cheap|small|light|short|low|thinn|narrow)est|least expensive|(?:cheaper|smaller|lighter|shorter|lower"
-    r"|less expensive) (?:one|of the two)))\b"
+    r"\bthe (?:(?P<most>(?:big|larg|great|heavi|long|high|tall|wid|pric|dear)(?:est|iest)|most expensive"
+    r"|(?:bigger|larger|heavier|longer|higher|taller|pricier|dearer|more expensive) (?:one|of the two))"
+    r"|(?P<least>(?:cheap|small|light|short|low|thinn|narrow)est|least expensive"
+    r"|(?:cheaper|smaller|lighter|shorter|lower|less expensive) (?:one|of the two)))\b"
     r"|\b(?:your|my|our) (?:(?P<my_most>(?:bigg|larg|great|high)est)|(?P<my_least>(?:small|low|cheap)est))\b",
     re.IGNORECASE,
+)
+_BY_PRICE = frozenset(("cheaper", "pricier", "dearer", "costlier", "more expensive", "less expensive"))
+_COMPARES = re.compile(
+    rf"\b(?P<by>(?P<less>less expensive|{LESS})|(?P<more>more expensive|{MORE}))\b(?=[^.;,]*? than )"
 )
 _RESTRICTED = re.compile(
     r"\b(?:with|among|that|which|those|second|next|under|below|above|over|third|at least|but|not|n't|who)\b"
 )
 _LOOK_CHARS = 60
+_MOST_VALUES = 300
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,8 @@ class _Part:
     """Those that are names."""
     key: frozenset[str]
     """Those before its first value, where they are no names."""
+    tail: frozenset[str]
+    """Those behind its only value, where none stands before it: "500 g bread flour"."""
     values: tuple[Found, ...]
     """What it claims, in order."""
     refers: bool
@@ -99,6 +115,13 @@ def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> It
     ['$749', '$697']
     """
     quoted = {sentence.strip() for source in sources for sentence in _cut(source, _SENTENCE)}
+    own = [found for found in held if found.claims and _sentence_of(text, found)[1].strip() not in quoted]
+    if not own:
+        return
+    known: dict[Fraction | None, Found] = {}
+    for one in (one for source in sources for one in scan(source) if one.amount and _measure(one)):
+        known.setdefault(one.amount.value if one.amount else None, one)
+    values = [value for value in (_as_held(found, known) for found in own[:_MOST_VALUES]) if _measure(value)]
     checks: tuple[Callable[[str, Found, Sequence[Found], Sequence[str]], bool], ...] = (
         _is_denied,
         _is_bounded_otherwise,
@@ -106,13 +129,23 @@ def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> It
         _is_compared_wrongly,
         _is_no_extreme,
     )
-    values = [found for found in held if found.claims and _measure(found)]
-    wrong = {found.start: found for found in values if any(check(text, found, values, sources) for check in checks)}
+    wrong = {
+        found.start: found for found in values if any(check(text, found, values, sources) for check in checks)
+    }
+    wrong |= {found.start: found for found in _wrong_orders(text, tuple(sources))}
     wrong |= {found.start: found for found in _of_others(text, values, tuple(sources))}
     for at in sorted(wrong):
-        sentence = next((one for start, one in _located(text, _SENTENCE) if start <= at < start + len(one)), "")
-        if sentence.strip() not in quoted:
-            yield wrong[at]
+        yield wrong[at]
+
+
+def _as_held(found: Found, known: Mapping[Fraction | None, Found]) -> Found:
+    """A bare number as the sources measure it, if it is there: "9.2" where they have "rating 9.2"."""
+    amount = found.amount
+    if amount is None or amount.value is None or _measure(found) or amount.label or amount.value not in known:
+        return found
+    held = known[amount.value].amount
+    assert held is not None
+    return replace(found, amount=replace(held, about=amount.about))
 
 
 def _measure(found: Found) -> str:
@@ -126,10 +159,12 @@ def _measure(found: Found) -> str:
     if amount.ordinal or amount.label or amount.version:
         return ""
     if amount.currency:
-        return amount.currency
+        return f"price {amount.currency}"
     if amount.unit:
         return size_of(amount.unit)[1]
-    return f"count:{amount.head}" if amount.head and amount.counts else ""
+    if amount.head and amount.counts:
+        return f"count:{amount.head}"
+    return f"named:{amount.before}" if amount.before.isalpha() else ""
 
 
 def _is_value(claimed: Found, other: Found) -> bool:
@@ -143,17 +178,20 @@ def _is_value(claimed: Found, other: Found) -> bool:
     return bool(claimed.needs & other.gives or (claimed.together and claimed.together <= other.gives))
 
 
-def _located(text: str, cut: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+@lru_cache(maxsize=1024)
+def _located(text: str, cut: re.Pattern[str]) -> tuple[tuple[int, str], ...]:
     """The parts of a text and where they begin; no claim and no parenthesis is cut."""
+    inside = bytearray(len(text) + 1)
     taken = [(found.start, found.end) for found in scan(text)]
     taken += [match.span() for match in re.finditer(r"\([^()\n]*\)", text)] if "," in cut.pattern else []
-    start = 0
+    for first, last in taken:
+        inside[first:last] = b"\1" * (last - first)
+    parts, start = [], 0
     for match in cut.finditer(text):
-        if match[0] != "\n" and any(first < match.end() and match.start() < last for first, last in taken):
-            continue
-        yield start, text[start : match.start()]
-        start = match.end()
-    yield start, text[start:]
+        if match[0] == "\n" or not any(inside[match.start() : match.end()]):
+            parts.append((start, text[start : match.start()]))
+            start = match.end()
+    return (*parts, (start, text[start:]))
 
 
 def _cut(text: str, cut: re.Pattern[str]) -> list[str]:
@@ -174,19 +212,24 @@ def _levels(sources: tuple[str, ...]) -> tuple[tuple[_Part, ...], ...]:
                 for sentence in _cut(line, _CUTS[1]) if cut is not _CUTS[0] else [line]:
                     lead = _LEAD.match(sentence)
                     over = f"{heading} {lead[0] if lead and cut in _CUTS[2:] else ''}"
-                    parts += [_part(one, over) for one in _cut(sentence, cut)]
+                    cuts = _cut(sentence, cut)
+                    first = frozenset(map(stem, _words(lead[0]))) if lead and len(cuts) == 1 else frozenset()
+                    parts += [_part(one, over, first) for one in cuts]
         levels.append(tuple(parts))
     return tuple(levels)
 
 
-def _part(text: str, over: str) -> _Part:
+def _part(text: str, over: str, title: frozenset[str] = frozenset()) -> _Part:
     values = tuple(found for found in scan(text) if _measure(found))
     lead = text[: values[0].start] if values else ""
     key = {stem(word) for word in _words(lead)} if len(_words(lead)) <= 4 else set()
     return _Part(
         frozenset(_subjects(text) | {stem(word) for word in _words(f"{over} {text}")} | _subjects(over)),
-        frozenset(_subjects(text)),
+        frozenset(_subjects(text)) | title,
         frozenset(key),
+        frozenset(map(stem, _words(text[values[0].end :])))
+        if len(values) == 1 and not lead.strip()
+        else frozenset(),
         values,
         bool(_PRONOUN.search(text)),
     )
@@ -196,7 +239,7 @@ def _words(text: str) -> list[str]:
     return [
         word
         for word in (match[0].lower().removesuffix("'s") for match in _WORD.finditer(text))
-        if word not in NOT_COUNTED and not re.search(r"\d", word) and len(word) > 1
+        if word not in NOT_COUNTED and word.isalpha() and len(word) > 1 and rate_of(word) not in RATES
     ]
 
 
@@ -209,7 +252,9 @@ def _subjects(text: str) -> set[str]:
     for found in scan(text):
         if found.amount and found.amount.label:
             names.add(f"{found.amount.label}{found.amount.written}")
-        elif found.amount is None and found.claim.kind == "number" and re.search(r"[^\W\d]", found.claim.value):
+        elif (
+            found.amount is None and found.claim.kind == "number" and re.search(r"[^\W\d]", found.claim.value)
+        ):
             names.add(found.claim.value)
     return names
 
@@ -241,7 +286,14 @@ def _of_others(text: str, held: Sequence[Found], sources: tuple[str, ...]) -> It
                     continue
                 who, what = _directly_before(text, found, start) or (subjects, words)
                 led = {stem(word) for word in _words(text[first : found.start])}
-                if any(_is_of_another(found, who, what, led, parts) for parts in levels):
+                kinds = Counter(_measure(one) for one in mine)
+                beside = [one for one in mine if one is not found and kinds[_measure(one)] == 1]
+                beside = beside if kinds[_measure(found)] == 1 else []
+                if any(
+                    _is_of_another(found, who, what, led, parts)
+                    or any(_is_crossed(found, one, parts) for one in beside)
+                    for parts in levels
+                ):
                     yield found
 
 
@@ -278,16 +330,76 @@ def _is_of_another(
             and not words & part.words - meant[0].words
             for part in holding
         )
-    keyed = [part for part in having if part.key and part.key <= led]
-    return (
-        bool(keyed)
-        and not any(part in holding for part in keyed)
-        and all(part.key and not words & part.words - keyed[0].words for part in holding)
+    for side, said in (("key", led), ("tail", words - led)):
+        keyed = [part for part in having if getattr(part, side) and getattr(part, side) <= said]
+        if (
+            keyed
+            and not any(part in holding for part in keyed)
+            and all(getattr(part, side) and not words & part.words - keyed[0].words for part in holding)
+        ):
+            return True
+    return False
+
+
+def _is_crossed(found: Found, other: Found, parts: Sequence[_Part]) -> bool:
+    """Whether two values that stand together belong to different parts that have values of both kinds."""
+    measure, second = _measure(found), _measure(other)
+    holding = [part for part in parts if any(_is_value(found, one) for one in part.values)]
+    meant = [part for part in parts if any(_is_value(other, one) for one in part.values)]
+    if not holding or not meant or any(part in holding for part in meant):
+        return False
+    return all(
+        {measure, second} <= {_measure(one) for one in part.values} and not part.refers
+        for part in (*holding, *meant)
     )
 
 
+def _wrong_orders(text: str, sources: tuple[str, ...]) -> Iterator[Found]:
+    """Comparisons of two things by name whose values, the first of each, are the other way round."""
+    for start, sentence in _located(text, _SENTENCE):
+        found = _COMPARES.search(sentence)
+        if not found or _ANY_NEGATION.search(sentence) or len(_COMPARES.findall(sentence)) > 1:
+            continue
+        one, two = _subjects(sentence[: found.start()]), _subjects(sentence[found.end() :])
+        measures = {_measure(value) for value in scan(sentence) if _measure(value)}
+        if re.search("cheap|expens|pric|dear|cost", found[0]) or not measures:
+            measures = (
+                {m for m in _kinds(sources) if m.startswith("price")} if found["by"] in _BY_PRICE else set()
+            )
+        if re.search("light|heav", found[0]):
+            measures = {"g"}
+        if len(measures) != 1:
+            continue
+        measure = measures.pop()
+        for parts in _levels(sources):
+            firsts = [_first(part, measure) for part in parts if one & part.words and not two & part.words]
+            seconds = [_first(part, measure) for part in parts if two & part.words and not one & part.words]
+            mine, other = ([value for value in values if value] for values in (firsts, seconds))
+            if len(mine) == len(other) == 1 and mine[0][1] == other[0][1]:
+                less = bool(found["less"])
+                if mine[0][0] == other[0][0] or (mine[0][0] < other[0][0]) != less:
+                    at = start + found.start()
+                    words = text[at : at + len(found[0])]
+                    yield Found(Claim(words, "number", words.lower()), at, at + len(words))
+                break
+
+
+def _first(part: _Part, measure: str) -> tuple[float, str] | None:
+    """The first value of a kind in a part, and what it is counted for."""
+    for found in part.values:
+        value = _value(found)
+        if _measure(found) == measure and value is not None and found.amount:
+            return value, found.amount.rate
+    return None
+
+
+def _kinds(sources: tuple[str, ...]) -> set[str]:
+    return {_measure(found) for source in sources for found in scan(source)}
+
+
 def _sentence_of(text: str, found: Found) -> tuple[int, str]:
-    return next((at, one) for at, one in _located(text, _SENTENCE) if at <= found.start <= at + len(one))
+    sentences = _located(text, _SENTENCE)
+    return sentences[bisect_right(sentences, found.start, key=lambda one: one[0]) - 1]
 
 
 def _is_denied(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
@@ -296,7 +408,11 @@ def _is_denied(text: str, found: Found, held: Sequence[Found], sources: Sequence
     before = _NEGATED.search(text[max(start, found.start - _LOOK_CHARS) : found.start])
     if not before or _BOUNDED.search(before[0]):
         return False
-    if any(one != found and _measure(one) == _measure(found) for one in scan(sentence) if one.claim != found.claim):
+    if any(
+        one != found and _measure(one) == _measure(found)
+        for one in scan(sentence)
+        if one.claim != found.claim
+    ):
         return False
     said = [one for source in sources for one in _cut(source, _SENTENCE)]
     return not any(
@@ -308,7 +424,10 @@ def _is_bounded_otherwise(text: str, found: Found, held: Sequence[Found], source
     """Whether "at most" stands where every source has "at least", or the other way round."""
     before = text[max(0, found.start - 20) : found.start]
     told = [
-        source[max(0, one.start - 20) : one.start] for source in sources for one in scan(source) if _is_value(found, one)
+        source[max(0, one.start - 20) : one.start]
+        for source in sources
+        for one in scan(source)
+        if _is_value(found, one)
     ]
     if _AT_MOST.search(before):
         return bool(told) and all(_AT_LEAST.search(one) for one in told)
@@ -327,11 +446,15 @@ def _is_turned_round(text: str, found: Found, held: Sequence[Found], sources: Se
     return False
 
 
-def _ways(text: str) -> Iterator[tuple[Found, Found]]:
+@lru_cache(maxsize=256)
+def _ways(text: str) -> tuple[tuple[Found, Found], ...]:
     claims = [found for found in scan(text) if _measure(found)]
-    for first, second in zip(claims, claims[1:], strict=False):
-        if _FROM.search(text, max(0, first.start - 10), first.start) and _TO.fullmatch(text, first.end, second.start):
-            yield first, second
+    return tuple(
+        (first, second)
+        for first, second in pairwise(claims)
+        if _FROM.search(text, max(0, first.start - 10), first.start)
+        and _TO.fullmatch(text, first.end, second.start)
+    )
 
 
 def _is_compared_wrongly(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
@@ -355,7 +478,9 @@ def _is_no_extreme(text: str, found: Found, held: Sequence[Found], sources: Sequ
     """Whether a value is told as the least or greatest where another part of the sources goes beyond it."""
     start, sentence = _sentence_of(text, found)
     superlatives = list(_LARGEST.finditer(sentence))
-    values = [one for one in held if start <= one.start < start + len(sentence) and _measure(one) == _measure(found)]
+    values = [
+        one for one in held if start <= one.start < start + len(sentence) and _measure(one) == _measure(found)
+    ]
     if len(superlatives) != 1 or values != [found] or _RESTRICTED.search(sentence):
         return False
     most = superlatives[0]["most"] or superlatives[0]["my_most"]
@@ -363,10 +488,8 @@ def _is_no_extreme(text: str, found: Found, held: Sequence[Found], sources: Sequ
     if found.amount is None or bool(re.search("cheap|expens|pric|dear", words)) > bool(found.amount.currency):
         return False
     for parts in _levels(tuple(sources)):
-        having = [[one for one in part.values if _measure(one) == _measure(found)] for part in parts]
-        first = [_value(values[0]) for values in having if values and values[0].amount]
-        known = [value for value in first if value is not None]
-        mine = _value(found)
-        if len(known) > 1 and mine in known:
+        first = [value for part in parts if (value := _first(part, _measure(found)))]
+        known, mine = [value for value, _ in first], _value(found)
+        if len(known) > 1 and len({rate for _, rate in first}) == 1 and mine in known:
             return mine < max(known) if most else mine > min(known)
     return False

@@ -18,7 +18,7 @@ _SHORT_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _SHORT_DAY = rf"(?:{'|'.join(_SHORT_DAYS)})"
 _HALF_DAY = r"(?:[AaPp]\.[ ]?[Mm]\.|[AaPp][Mm]\b)"
 _CLOCK = (
-    rf"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?!\d)(?:[ ]?{_HALF_DAY})?"
+    rf"(?:24:00(?!:)|(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?)(?!\d)(?:[ ]?{_HALF_DAY})?"
     rf"|(?:0?[1-9]|1[0-2])(?:\.[0-5]\d)?[ ]?{_HALF_DAY}"
 )
 _CLOCK_HOURS = tuple("twelve one two three four five six seven eight nine ten eleven".split())  # noqa: SIM905
@@ -196,7 +196,10 @@ def span_between(first: str, second: str, year: str, *, in_months: bool) -> Iter
     texts = [one.replace("--", f"{year}-", 1) if one.startswith("--") else one for one in (first, second)]
     if all(re.fullmatch(r"\d\d:\d\d:\d\d", one) for one in texts):
         if not in_months:
-            low, high = sorted(sum(int(part) * size for part, size in zip(one.split(":"), (3600, 60, 1), strict=True)) for one in texts)
+            low, high = sorted(
+                sum(int(part) * size for part, size in zip(one.split(":"), (3600, 60, 1), strict=True))
+                for one in texts
+            )
             yield from (Fraction(high - low), Fraction(86_400 - high + low))
         return
     by_month = [re.fullmatch(r"(\d{4})-(\d\d)(-\d\d)?", one) for one in texts]
@@ -293,6 +296,7 @@ def _read_clock(written: str) -> ReadDate:
     half = re.search(r"(?<![a-z])([ap])\.? ?m", small)
     if half:
         hour = hour % 12 + (12 if half[1] == "p" else 0)
+    hour %= 24
     value = f"{hour:02d}:{minute:02d}:{second:02d}"
     if half:
         return ReadDate(value, (f"time:{value}",), (f"time:{value}", as_told))

@@ -68,6 +68,8 @@ class Words:
     """Every word, in order."""
     capital: tuple[bool, ...]
     """Whether each has a capital and is bound to the next by nothing but a blank."""
+    upper: tuple[bool, ...]
+    """Whether each has a capital."""
     places: dict[str, tuple[int, ...]]
     """Where each stands."""
 
@@ -94,9 +96,11 @@ def words_of(text: str) -> Words:
     """
     folded: list[str] = []
     capital: list[bool] = []
+    upper: list[bool] = []
     places: dict[str, list[int]] = {}
     for match in _WORD.finditer(text):
         word = _stem_of(match[0])
+        upper.append(match[0][0].isupper())
         capital.append(match[0][0].isupper() and text[match.end() : match.end() + 1] in (" ", "-"))
         if (
             word not in ("a", "i")
@@ -110,7 +114,9 @@ def words_of(text: str) -> Words:
         places.setdefault(word.replace("-", ""), [])
     for word in re.findall(_PARTS, text):
         places.setdefault(fold_name(word), [])
-    return Words(tuple(folded), tuple(capital), {word: tuple(at) for word, at in places.items()})
+    return Words(
+        tuple(folded), tuple(capital), tuple(upper), {word: tuple(at) for word, at in places.items()}
+    )
 
 
 def _stem_of(word: str) -> str:
@@ -157,6 +163,9 @@ def find_names(text: str) -> tuple[Name, ...]:
             titled and not _is_told_of(text, last_end, match.end(), behind_name=behind_name)
         )
         last_end = match.end()
+        if text[start - 1 : start] == "`" and text[match.end() :].startswith(("`", "-", "_", ".")):
+            names.append(Name(word, _stem_of(word), start, match.end()))
+            continue
         if span[0] <= start or (start and text[start - 1] in "'@#/\\" and not starts):
             continue
         if _is_letter(text, start) or _is_name(word, at_start, caseless_text, english, shouted):
@@ -286,4 +295,4 @@ def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
 
 
 def _is_capital(words: Words, at: int) -> bool:
-    return at < len(words.folded) and (words.capital[at] or at == len(words.folded) - 1)
+    return at < len(words.folded) and words.upper[at]

@@ -77,9 +77,10 @@ _RATES = {
 }
 _COMPOSED = frozenset(("s", "min", "h", "gal", "l", "dl", "ml", "m2", "m3"))
 """What makes one unit of another: km/h, mg/l."""
-_TIMES = frozenset(
+RATES = frozenset(
     ("s", "min", "h", "d", "week", "month", "year", "night", "person", "quarter", "kg", "l", "lb")
 )
+"""What amounts are counted for, by normal names."""
 
 
 def _one_of(names: list[str]) -> str:
@@ -293,7 +294,7 @@ def rate_after(text: str, at: int) -> tuple[str, int]:
         return "", at
     group = found.groupdict()
     rate = "year" if group.get("annum") else rate_of(found["of"])
-    if (group.get("article") or group.get("each")) and rate not in _TIMES:
+    if (group.get("article") or group.get("each")) and rate not in RATES:
         return "", at
     return rate, found.end()
 
