@@ -20,6 +20,9 @@ from panda.trust import guard_links
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _RULES = "__option_rules__"
+_Completion = Callable[..., Any] | None
+COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
+"""What can stand behind every command."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +101,6 @@ def _shown(parameter: Any) -> str:
     return str(parameter.metavar or parameter.name.upper())
 
 
-_Completion = Callable[..., Any] | None
-
-
 def option(
     help_: str, metavar: str | None = None, *names: str, complete: _Completion = None, **more: Any
 ) -> Any:
@@ -139,9 +139,6 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
         0,
     ),
 }
-
-COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
-"""What can stand behind every command."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from panda.recipes.book import RecipeBook
     from panda.recipes.executor import Layers
 
+_NAMED = ("--user", "PANDA_USER")
+"""Where a user is named for one command; a file names one before the first turn."""
+
 
 @dataclass(frozen=True)
 class Reporter:
@@ -81,10 +84,6 @@ class Reporter:
         with suppress(BrokenPipeError):
             self.stream.write(text)
             self.stream.flush()
-
-
-_NAMED = ("--user", "PANDA_USER")
-"""Where a user is named for one command; a file names one before the first turn."""
 
 
 @dataclass(frozen=True)

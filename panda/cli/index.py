@@ -28,6 +28,8 @@ from panda.trust import open_layers
 if TYPE_CHECKING:
     from panda.phases.summarizing import SummaryReport
 
+_SUMMARY_CHARS = 100
+
 
 def _warn_if_stale(invocation: Invocation, report: SyncReport) -> None:
     """Tell of the age of the index and of files that it lacks."""
@@ -175,9 +177,6 @@ def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, 
             meaning.drop_others(users)
     if missing:
         invocation.reporter.step(f"vectors of {missing:,} sources, {time.monotonic() - started:.1f} s")
-
-
-_SUMMARY_CHARS = 100
 
 
 @excludes("full", "user", fix="leave it out: --full is for all users")

@@ -20,6 +20,13 @@ from panda.storage.records import load_object
 
 _Record = Mapping[str, Any]
 _COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "ms", "retries", "result")
+_STATS_COLUMNS = (
+    *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
+    *("p50 ms", "p95 ms", "tokens", "tokens saved"),
+)
+_COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
+_KINDS = (*BY, "compression")
+_BAR_CHARS = 40
 
 
 def log(
@@ -111,15 +118,6 @@ def _row(record: _Record) -> tuple[object, ...]:
         record.get("retries"),
         "done" if record.get("success") is True else "failed",
     )
-
-
-_STATS_COLUMNS = (
-    *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
-    *("p50 ms", "p95 ms", "tokens", "tokens saved"),
-)
-_COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
-_KINDS = (*BY, "compression")
-_BAR_CHARS = 40
 
 
 @requires("plot", "by", *BY)

@@ -19,6 +19,8 @@ from panda.cli.boundary import Terminated, run
 from panda.cli.command import build_command, flag
 from panda.settings import process_environment
 
+_ABOUT = "Run language-model turns over plain files, every claim bound to a file on disk."
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -136,8 +138,6 @@ GROUP_HELP = {
     "tool": "The tools that plans can use.",
     "recipe": "The recipes: one file for one model call.",
 }
-
-_ABOUT = "Run language-model turns over plain files, every claim bound to a file on disk."
 
 
 def build_program() -> TyperGroup:

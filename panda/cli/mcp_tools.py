@@ -23,6 +23,27 @@ from panda.storage.names import check_id
 from panda.storage.turns import TurnRow, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
+_SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -."}
+_MOST = {"type": "integer", "minimum": 1, "maximum": POOL, "description": "Most turns; 10 if absent."}
+_SYNTHESIZE = (
+    "What is known now within a scope (local, team, company or public): for each entity and relation the "
+    "most credible value, and where another fact says otherwise, contradicted with both values."
+)
+_SEARCH = "The saved turns that a query finds, best first; each can be read as a resource."
+_GATHER = (
+    "Begins a turn with a query and gathers its context: lines of memory and earlier turns with their nodes."
+)
+_RUN = "Takes a query through all phases and gives the answer with its sources, or a question, or why not."
+_MEMORY, _TURNS = "panda://memory/", "panda://turns"
+_MEMORY_FILES = {
+    PREFERENCES_MD: "The user's preferences, as they are now.",
+    FACTS_MD: "Facts that the user stated, as they are now.",
+    MEMORY_JSONL: "Every assertion, oldest first.",
+    CONFLICTS_JSONL: "Contradictions, and how they were settled.",
+}
+_MIME_TYPES = {"md": "text/markdown", "json": "application/json", "jsonl": "application/jsonl"}
+_LISTED_TURNS = 50
+_MOST_DIGITS = 12
 
 
 def _schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -32,8 +53,6 @@ def _schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": "object", "properties": named, "required": ["query"], "additionalProperties": False}
 
 
-_SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -."}
-_MOST = {"type": "integer", "minimum": 1, "maximum": POOL, "description": "Most turns; 10 if absent."}
 _SEARCH_SCHEMA = _schema(
     limit=_MOST,
     session={**_SESSION, "description": "Only turns of this session."},
@@ -44,15 +63,6 @@ _TURN_SCHEMA = _schema(
     mode={"type": "string", "enum": ["chat", "code"], "description": "chat if absent."},
     seed={"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "description": "Of the models."},
 )
-_SYNTHESIZE = (
-    "What is known now within a scope (local, team, company or public): for each entity and relation the "
-    "most credible value, and where another fact says otherwise, contradicted with both values."
-)
-_SEARCH = "The saved turns that a query finds, best first; each can be read as a resource."
-_GATHER = (
-    "Begins a turn with a query and gathers its context: lines of memory and earlier turns with their nodes."
-)
-_RUN = "Takes a query through all phases and gives the answer with its sources, or a question, or why not."
 
 
 @dataclass(frozen=True)
@@ -133,18 +143,6 @@ def _check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     if error is not None:
         where = ".".join(map(str, error.absolute_path)) or "arguments"
         raise UsageError(error.message[:200], where=where, fix="see the tool's input schema")
-
-
-_MEMORY, _TURNS = "panda://memory/", "panda://turns"
-_MEMORY_FILES = {
-    PREFERENCES_MD: "The user's preferences, as they are now.",
-    FACTS_MD: "Facts that the user stated, as they are now.",
-    MEMORY_JSONL: "Every assertion, oldest first.",
-    CONFLICTS_JSONL: "Contradictions, and how they were settled.",
-}
-_MIME_TYPES = {"md": "text/markdown", "json": "application/json", "jsonl": "application/jsonl"}
-_LISTED_TURNS = 50
-_MOST_DIGITS = 12
 
 
 class UserResources:

@@ -39,6 +39,18 @@ from panda.storage.files import parse_json
 from panda.storage.layout import Layout
 
 _FIELDS = ("key", "value", "kind", "scope", "entity", "type", "valid_until")
+LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
+HISTORY_COLUMNS = ("time", "value", "confidence", "source", "until", "clock", "id")
+CONFLICT_COLUMNS = ("id", "scope", "key", "holds", "confidence", "against", "its confidence", "facts")
+LINT_COLUMNS = ("rule", "scope", "key", "finding")
+_VALUE_CHARS = 60
+_READER_WAIT_SECONDS = 2.0
+_AT_ONCE = 20
+_KindOption = Annotated[str | None, option("preference or fact.", "KIND")]
+Scope = Annotated[str | None, option("local, team, company or public.", "SCOPE")]
+Entity = Annotated[str | None, option("Whom or what it is about; the user if left out.", "NAME")]
+Key = Annotated[str, argument("A key such as budget, or entity#key.", "KEY", complete=complete_memory_keys)]
+_COLUMNS = ("status", "key", "value", "turn", "batches", "until")
 
 
 @dataclass(frozen=True)
@@ -217,13 +229,6 @@ def _json_value(raw: Any, type_: str | None, where: str) -> FactValue:
     return value
 
 
-LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
-HISTORY_COLUMNS = ("time", "value", "confidence", "source", "until", "clock", "id")
-CONFLICT_COLUMNS = ("id", "scope", "key", "holds", "confidence", "against", "its confidence", "facts")
-LINT_COLUMNS = ("rule", "scope", "key", "finding")
-_VALUE_CHARS = 60
-
-
 def _shown(value: FactValue) -> str:
     return clipped(render_value(file_value(value)), _VALUE_CHARS)
 
@@ -322,15 +327,6 @@ def conflict_data(one: Contradiction, user: str) -> dict[str, object]:
 def finding_row(one: Finding) -> tuple[object, ...]:
     """A row of `panda memory lint`."""
     return one.rule, one.scope, one.key, one.message
-
-
-_READER_WAIT_SECONDS = 2.0
-_AT_ONCE = 20
-
-_KindOption = Annotated[str | None, option("preference or fact.", "KIND")]
-Scope = Annotated[str | None, option("local, team, company or public.", "SCOPE")]
-Entity = Annotated[str | None, option("Whom or what it is about; the user if left out.", "NAME")]
-Key = Annotated[str, argument("A key such as budget, or entity#key.", "KEY", complete=complete_memory_keys)]
 
 
 def memory_of(invocation: Invocation, store: Layout | None = None) -> Memory:
@@ -594,9 +590,6 @@ def lint(
     counts = ", ".join(f"{count} {rule}" for rule, count in Counter(one.rule for one in findings).items())
     error = CheckError(f"findings in the memory of {settings.user}: {counts}")
     return Result(data, Table(LINT_COLUMNS, [finding_row(one) for one in findings]), error=error)
-
-
-_COLUMNS = ("status", "key", "value", "turn", "batches", "until")
 
 
 def reflect(

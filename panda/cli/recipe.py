@@ -27,6 +27,7 @@ _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "ri
 _Name = Annotated[
     str, argument("A recipe, such as pipeline/phase1_reflection.", "NAME", complete=complete_recipes)
 ]
+_Hash = Annotated[str, argument("The beginning of a version's hash.", "HASH")]
 
 
 def list_recipes(invocation: Invocation) -> Result:
@@ -180,9 +181,6 @@ def _preview_data(recipe: Recipe, preview: Preview, turn: int | None) -> dict[st
         "cuts": [asdict(cut) for cut in preview.cuts],
         "schema": preview.schema,
     }
-
-
-_Hash = Annotated[str, argument("The beginning of a version's hash.", "HASH")]
 
 
 def history(invocation: Invocation, name: _Name) -> Result:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FACTS_HELP = 'Facts of this file, {"facts": […], "conflicts": […]}, not the memory of the user.'
 _COLUMNS = ("entity", "relation", "value", "conf.", "", "other value", "conf.")
+HOST_HELP = "Name or address to listen on; other than this machine's own only with PANDA_TOKEN set."
+_STOP_SECONDS = 2  # clients keep a stream open, which would never end by itself
 
 
 @excludes("facts", "user", fix="leave it out: the facts are those of the file")
@@ -94,9 +96,6 @@ def _text(fact: Fact, entry: Entry) -> str:
     return f"{text} ({fact.value.type})" if alike else text
 
 
-HOST_HELP = "Name or address to listen on; other than this machine's own only with PANDA_TOKEN set."
-
-
 @excludes("facts", "user", fix="leave it out: the facts are those of the file")
 def serve(
     invocation: Invocation,
@@ -131,9 +130,6 @@ def _served(invocation: Invocation, source: FactSource, host: str, port: int) ->
 def read_token(invocation: Invocation) -> str | None:
     """The token that clients must send; None if PANDA_TOKEN is unset or empty."""
     return invocation.environ.get("PANDA_TOKEN") or None
-
-
-_STOP_SECONDS = 2  # clients keep a stream open, which would never end by itself
 
 
 @requires("host", "http", True)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 CLARIFY = 21
 _MODES = ("chat", "code")
 _RESUMED = "leave it out: a turn that goes on has its own"
+_PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
+_QUERY_CHARS = 60
 
 
 @excludes("resume", "query", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
@@ -196,9 +198,6 @@ def _result(invocation: Invocation, data: dict[str, Any], error: PandaError | No
     return Result(data, Markdown(data["response"]))
 
 
-_PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
-
-
 @excludes("turn", "query", "session", "mode", "seed", fix="leave it out: a turn that is there has its own")
 @excludes("plan", "draft", fix="--plan stops before the draft: leave one of the two out")
 def gather(
@@ -297,9 +296,6 @@ def _gathered_result(data: dict[str, Any], look: "Look | None", error: PandaErro
         for one in (look.plan or {}).get("candidates", ())
     ]
     return Result(data, Table(_PLAN_COLUMNS, rows))
-
-
-_QUERY_CHARS = 60
 
 
 def list_turns(

@@ -24,6 +24,7 @@ LONGEST_LINE_CHARS = 1_000
 
 _FIRST = ("preference", "fact", "research_cache", "visit_record")
 _SUMMARY_TYPE = "default"
+_CUT = "[…]"
 
 
 @dataclass(frozen=True)
@@ -171,9 +172,6 @@ def _cut(
 def _kept(document: LoadedDocument, items: Sequence[Item], count: Callable[[str], int]) -> LoadedDocument:
     in_order = tuple(item for item in document.items if item in items)
     return replace(document, items=in_order, kept_tokens=sum(count(item.text) for item in in_order))
-
-
-_CUT = "[…]"
 
 
 def group_documents(

@@ -17,6 +17,11 @@ SCOPES = ("local", "team", "company", "public")
 
 _KINDS = get_args(SaidKind)
 _OWN_SOURCES = frozenset({"turn", "user", "file"})
+_DEFAULTS: Mapping[str, object] = {
+    **dict.fromkeys(("hlc", "valid_until", "source_turn", "asserted_at")),
+    "kind": "fact",
+    "content_type": "general_fact",
+}
 
 
 class Subject(NamedTuple):
@@ -303,11 +308,6 @@ _NOTED: Mapping[str, Callable[[Any], Any]] = {
 }
 _ASSERTION = {**_FACT, **_NOTED}
 _CONFLICT = {name: _text(name) for name in ("conflict_id", "fact_a", "fact_b", "status")}
-_DEFAULTS: Mapping[str, object] = {
-    **dict.fromkeys(("hlc", "valid_until", "source_turn", "asserted_at")),
-    "kind": "fact",
-    "content_type": "general_fact",
-}
 
 
 def _read(raw: Any, readers: Mapping[str, Callable[[Any], Any]], what: str, where: str, key: str) -> Any:

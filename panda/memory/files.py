@@ -25,6 +25,8 @@ KINDS: tuple[Kind, ...] = ("preference", "fact")
 _TITLES = {"preference": "Preferences", "fact": "Facts"}
 _LEAST = 0.01
 _NO_FILE = "none"
+Verdict = Literal["same", "typed", "deleted", "stale"]
+"""same: the file shows what the log says. typed and deleted: by hand. stale: the log went on."""
 
 
 def split_key(key: str, kind: Kind, user: str) -> tuple[str, str]:
@@ -90,10 +92,6 @@ class Standing:
     def expired(self) -> bool:
         """Whether all that was said has expired."""
         return bool(self.past) and not self.live
-
-
-Verdict = Literal["same", "typed", "deleted", "stale"]
-"""same: the file shows what the log says. typed and deleted: by hand. stale: the log went on."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,25 @@ RAW_QUERY = "§0.raw_query"
 
 _AGING: tuple[SourceType, ...] = ("research_cache", "visit_record")
 _HOURS_A_DAY = 24
+CUT_MARK = "[…]"
+"""Stands where something was cut."""
+_LINE = re.compile(
+    r"^(?:- )?(?:Turn \d+: )?(?P<text>.*?)(?P<marks>(?: \[\d{1,3}\])+)(?: \([^()]*\))?$", re.DOTALL
+)
+_PLAIN = re.compile(r"^(?:- )?(?:Turn \d+: )?(.*)$", re.DOTALL)
+_OLD_TITLES = {
+    "Cached Research Intelligence": TITLES["research_cache"],
+    "Visit Record Data": TITLES["visit_record"],
+    "User Preferences": TITLES["preference"],
+}
+_OLD_TYPES = {
+    "preferences": "preference",
+    "turn_context": "turn_summary",
+    "research_cache": "research_cache",
+    "visit_data": "visit_record",
+}
+_WITHOUT_NODES = {"Source References", "Context Assessment"}
+"""Parts of S1's form that cite nothing by themselves."""
 
 
 @dataclass(frozen=True)
@@ -259,27 +278,6 @@ def _lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _lists(part) for key, part in value.items()}
     return [_lists(part) for part in value] if isinstance(value, list | tuple) else value
-
-
-CUT_MARK = "[…]"
-"""Stands where something was cut."""
-_LINE = re.compile(
-    r"^(?:- )?(?:Turn \d+: )?(?P<text>.*?)(?P<marks>(?: \[\d{1,3}\])+)(?: \([^()]*\))?$", re.DOTALL
-)
-_PLAIN = re.compile(r"^(?:- )?(?:Turn \d+: )?(.*)$", re.DOTALL)
-_OLD_TITLES = {
-    "Cached Research Intelligence": TITLES["research_cache"],
-    "Visit Record Data": TITLES["visit_record"],
-    "User Preferences": TITLES["preference"],
-}
-_OLD_TYPES = {
-    "preferences": "preference",
-    "turn_context": "turn_summary",
-    "research_cache": "research_cache",
-    "visit_data": "visit_record",
-}
-_WITHOUT_NODES = {"Source References", "Context Assessment"}
-"""Parts of S1's form that cite nothing by themselves."""
 
 
 @dataclass(frozen=True)

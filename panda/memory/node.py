@@ -27,6 +27,11 @@ _SHORT_WORDS = 4
 _CARRYING = ("sentence", "line", "item")
 _SHORT_LINE_WORDS = 6
 _ROW_FIELDS = frozenset({"products", "offers", "tables"})
+SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
+_PREFIX = re.compile(r"\A(?:preference|fact|memory):\s*")
+_KEY = re.compile(r"\A[\w.-]+(?=: )")
+_JOINTS = re.compile(r"[\s_-]+")
+_NOTE = "knowledge:"
 
 
 @dataclass(frozen=True)
@@ -289,9 +294,6 @@ def knowledge_items(
     return tuple(items)
 
 
-SourceType = Literal["turn_summary", "preference", "fact", "research_cache", "visit_record"]
-
-
 @dataclass(frozen=True)
 class Node:
     """One loaded piece of memory."""
@@ -324,12 +326,6 @@ class Node:
     def text(self) -> str:
         """All item texts, a line each."""
         return "\n".join(item.text for item in self.items)
-
-
-_PREFIX = re.compile(r"\A(?:preference|fact|memory):\s*")
-_KEY = re.compile(r"\A[\w.-]+(?=: )")
-_JOINTS = re.compile(r"[\s_-]+")
-_NOTE = "knowledge:"
 
 
 def line_text(above: str, text: str) -> str:

@@ -35,6 +35,7 @@ from panda.storage.visits import Visit, find_visits, load_visit, visit_slug, vis
 _Turns = Sequence[tuple[int, Path]]
 _TITLE_CHARS = 80
 _PREFIXES: dict[Kind, str] = {"preference": "memory", "fact": "fact"}
+_MEMORY = ("memory:", "fact:")
 
 
 class NodeReader:
@@ -287,9 +288,6 @@ def _as_node_error(node_id: str) -> Iterator[None]:
         raise MemoryNodeError(
             f"{node_id}: {exc.message}", where=exc.where, fix=exc.fix, details={"node_id": node_id}
         ) from exc
-
-
-_MEMORY = ("memory:", "fact:")
 
 
 class PastNodes:

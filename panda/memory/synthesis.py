@@ -12,6 +12,10 @@ from panda.errors import UsageError
 from panda.memory.fact import SCOPES, Conflict, Fact, Subject, read_scope, read_share
 from panda.memory.value import canonical_json, entity_name, read_time
 
+CONTRADICTED = "CONTRADICTED"
+"""The mark beside whatever something contradicts."""
+_BEFORE_ALL = (-2, 0)
+
 
 @dataclass(frozen=True)
 class SynthesisRequest:
@@ -172,12 +176,6 @@ def _shared_home(
 ) -> set[Subject]:
     """What all facts of a conflict compete for, the resolution itself apart; empty if they never met."""
     return set.intersection(*(homes.get(one, {facts[one].subject}) for one in named if one != resolution))
-
-
-CONTRADICTED = "CONTRADICTED"
-"""The mark beside whatever something contradicts."""
-
-_BEFORE_ALL = (-2, 0)
 
 
 @dataclass(frozen=True, slots=True)

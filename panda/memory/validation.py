@@ -65,6 +65,11 @@ from panda.storage.turns import TurnFolder
 _OWN_ID = re.compile(r"fact-[0-9a-f]{16}")
 _RESTORE = "restore memory.jsonl, which only grows; to change what holds: panda memory set or retract"
 _NAMES = frozenset({PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL})
+_GATHERING = 2
+_SYNTHESIS = "phase2_2_synthesis"
+JUDGED = "§2"
+"""Key of what was judged."""
+_NOTHING = "none stated"
 
 
 def check_memory(root: Path, places: Sequence[Path], now: datetime) -> list[Problem]:
@@ -207,13 +212,6 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
         if counts.pop(one.key, 0) > 1:
             message = f"{one.key} is there more than once; the last one holds"
             yield Problem(where, message, line=front.yaml_line + one.line, fix="remove the others")
-
-
-_GATHERING = 2
-_SYNTHESIS = "phase2_2_synthesis"
-JUDGED = "§2"
-"""Key of what was judged."""
-_NOTHING = "none stated"
 
 
 def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:

@@ -23,6 +23,8 @@ _JSON = "application/json"
 _SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 _SHARE: Mapping[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 _COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+_TEXT, _TEXT_OR_NULL = {"type": "string"}, {"type": ["string", "null"]}
+_TEXTS = ["string", "text", "datetime", "ref"]
 
 
 def _object(*optional: str, **properties: Any) -> dict[str, Any]:
@@ -44,8 +46,6 @@ def _schema(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-_TEXT, _TEXT_OR_NULL = {"type": "string"}, {"type": ["string", "null"]}
-_TEXTS = ["string", "text", "datetime", "ref"]
 _VALUE: Mapping[str, Any] = {
     "oneOf": [
         _object(type={"enum": _TEXTS}, v=_TEXT),

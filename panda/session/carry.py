@@ -8,6 +8,20 @@ from typing import Literal
 from panda.documents.sentences import shorten
 
 MARK = " […]"
+_DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
+SummaryKind = Literal["verbatim", "clipped", "model", "fallback"]
+"""How a summary came about: the text itself, its beginning, written by a model, or what stands in for it."""
+Outcome = Literal["approved", "clarify", "failed", "imported"]
+FlowPhase = Literal["exploring", "narrowing", "confirming", "executing", "reflecting"]
+StepType = Literal["read", "write", "generate", "analyze"]
+State = Literal["active", "demoted", "dropped"]
+Tone = Literal["neutral", "polite", "enthusiastic", "frustrated", "hurried"]
+PendingType = Literal["question", "proposal", "choice"]
+PendingStatus = Literal["open", "answered", "dropped"]
+_ANALYSIS, _REFLECTION, _PLAN = "query_analysis.json", "reflection.json", "plan.json"
+_CONTEXT, _SUMMARY, _STEPS = "context.md", "summary.json", "steps/"
+_ACTIVE = "500 records; active: touched in this turn or the two before, or retained"
+_RECENT, _HISTORY = ("3; a reply over 400 characters is summarised", "1,200 characters; the unmerged")
 
 
 def clip(text: str, chars: int) -> str:
@@ -32,15 +46,6 @@ def clip_lines(text: str, chars: int, *, rest: str) -> str:
     """
     mark = f"\n[… cut, whole in {rest}]"
     return text if len(text) <= chars else text[: max(0, chars - len(mark))] + mark
-
-
-_DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")
-
-SummaryKind = Literal["verbatim", "clipped", "model", "fallback"]
-"""How a summary came about: the text itself, its beginning, written by a model, or what stands in for it."""
-Outcome = Literal["approved", "clarify", "failed", "imported"]
-FlowPhase = Literal["exploring", "narrowing", "confirming", "executing", "reflecting"]
-StepType = Literal["read", "write", "generate", "analyze"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,12 +196,6 @@ class Archive:
 
     entries: tuple[ArchiveEntry, ...] = ()  # oldest first
     evicted: int = 0  # how many older ones are no longer listed
-
-
-State = Literal["active", "demoted", "dropped"]
-Tone = Literal["neutral", "polite", "enthusiastic", "frustrated", "hurried"]
-PendingType = Literal["question", "proposal", "choice"]
-PendingStatus = Literal["open", "answered", "dropped"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -359,10 +358,6 @@ class Field:
     files: tuple[str, ...]  # files of a turn that it comes from
 
 
-_ANALYSIS, _REFLECTION, _PLAN = "query_analysis.json", "reflection.json", "plan.json"
-_CONTEXT, _SUMMARY, _STEPS = "context.md", "summary.json", "steps/"
-_ACTIVE = "500 records; active: touched in this turn or the two before, or retained"
-_RECENT, _HISTORY = ("3; a reply over 400 characters is summarised", "1,200 characters; the unmerged")
 FIELDS: Mapping[str, Field] = {
     "recent_turns": Field("the last turns, nearly whole", (0, 1, 2, 3, 4, 5), _RECENT, (_CONTEXT, _SUMMARY)),
     "history_summary": Field(

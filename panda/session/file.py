@@ -23,6 +23,9 @@ _REMAKE = "delete it: it is made again from the turns"
 SESSION_SCHEMA = "panda.session/1"
 MOST_TURNS = 2_400
 """Turns that session.json lists; of older ones it says how many there are."""
+CLOSED_SCHEMA = "panda.closed/1"
+_SHOWN_CHARS = 120
+_FIX = "delete session.json: it is made again from the turns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,9 +203,6 @@ def session_ids(layout: Layout, user: str) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if layout.session(user, path.name).is_file())
 
 
-CLOSED_SCHEMA = "panda.closed/1"
-
-
 def close_session(layout: Layout, user: str, session: str, at: str, head_turn: int) -> None:
     """
     Mark a session as closed.
@@ -241,9 +241,6 @@ def check_open(layout: Layout, user: str, session: str) -> None:
             where=str(layout.session_closed(user, session)),
             fix=f"use another session, or `panda session close {session} --reopen`",
         )
-
-
-_SHOWN_CHARS = 120
 
 
 def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
@@ -286,9 +283,6 @@ def _broken_seal(layout: Layout, user: str, session: str) -> list[Problem]:
     except PandaError as exc:
         return [Problem(exc.where or "", exc.message, fix=exc.fix)]
     return []
-
-
-_FIX = "delete session.json: it is made again from the turns"
 
 
 def _differences(path: str, found: Session, again: Session | None) -> Iterator[Problem]:

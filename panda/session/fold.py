@@ -44,6 +44,13 @@ from panda.session.steps import (
 from panda.session.turn_files import TurnFiles
 
 _MOST, _TEXT_CHARS = 30, 160
+_EXPRESSED_CHARS = 160
+WHOLE, LINES = 2, 20
+_LINE_CHARS, _GOAL_CHARS = 240, 200
+RECENT = 3
+REPLY_CHARS, HISTORY_CHARS = 400, 1_200
+_ASKED_ABOUT = 12
+_ASSISTANT_CHARS, _USER_CHARS, _RULE_LINE_CHARS = 12_000, 4_000, 240
 
 
 def limits_of(query: str, known: Iterable[Constraint] = ()) -> tuple[Limit, ...]:
@@ -91,9 +98,6 @@ def merge_limits(
     return (*kept, *new)[-_MOST:]
 
 
-_EXPRESSED_CHARS = 160
-
-
 def flow_of(previous: Carry, files: TurnFiles, curation: Curation, *, asks: str | None, reply: str) -> Flow:
     """
     How the conversation goes with a turn.
@@ -131,10 +135,6 @@ def _expressed(files: TurnFiles) -> str | None:
     """What the user told first, be it a feeling or a wish."""
     told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
     return clip(told, _EXPRESSED_CHARS) if told else None
-
-
-WHOLE, LINES = 2, 20
-_LINE_CHARS, _GOAL_CHARS = 240, 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,12 +259,6 @@ def _curation_line(curation: Curation) -> str | None:
     ):
         parts += [f"{word} {', '.join(one.ref for one in found)}"] if found else []
     return clip("; ".join(parts), _LINE_CHARS) if parts else None
-
-
-RECENT = 3
-REPLY_CHARS, HISTORY_CHARS = 400, 1_200
-_ASKED_ABOUT = 12
-_ASSISTANT_CHARS, _USER_CHARS, _RULE_LINE_CHARS = 12_000, 4_000, 240
 
 
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
