@@ -8,10 +8,10 @@ from panda.cli.completion import complete_sessions
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped
 from panda.documents.problems import Problem
+from panda.documents.records import encode
 from panda.documents.times import render_time
 from panda.errors import CheckError, NotFoundError, PandaError
 from panda.session.carry import FIELDS
-from panda.session.decoding import encode
 from panda.session.file import (
     Session,
     close_session,

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from panda.documents.context import Meta, Section, Text
 from panda.documents.escaping import escape_item, unescape_item
+from panda.documents.records import encode
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
 from panda.memory.node import Item, Node, SourceType
 
@@ -265,19 +266,13 @@ def is_stale(node: Node, now: datetime) -> bool:
 
 def sections_to_json(sections: Sequence[GatheredSection]) -> list[dict[str, object]]:
     """The parts as gathered_context.json holds them."""
-    return [_lists(asdict(section)) for section in sections]
+    return [encode(section) for section in sections]
 
 
 def answer_items(answer: Section | None) -> list[GatheredItem]:
     """The items of §5, as its `_meta` holds them; [] if there is no §5 or it answers nothing."""
     items: Any = answer.meta.get("items", []) if answer else []
     return [GatheredItem(str(item["text"]), tuple(item["node_ids"])) for item in items]
-
-
-def _lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _lists(part) for key, part in value.items()}
-    return [_lists(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from panda.documents.times import parse_time, render_time
+from panda.documents.records import decode, encode
+from panda.documents.times import render_time
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import Assertion, Statement
 from panda.memory.value import typed_value
 from panda.storage.files import read_json_lines, write_atomic
-from panda.storage.layout import PROPOSED_FACTS_JSONL
-from panda.storage.schemas import check_json
 
 _AGREEING = 2
 _KEPT_FOR = timedelta(days=30)
@@ -46,11 +45,7 @@ class Proposal:
 
     def to_json(self) -> dict[str, object]:
         """As its line holds it."""
-        return {
-            **vars(self),
-            "proposed_at": render_time(self.proposed_at),
-            "batches": [list(batch) for batch in self.batches],
-        }
+        return {**encode(self), "proposed_at": render_time(self.proposed_at)}
 
     def statement(self, user: str) -> Statement:
         """What memory is told when it is kept."""
@@ -70,23 +65,13 @@ def load_proposals(path: Path) -> list[Proposal]:
     The lines of proposed_facts.jsonl, in order; [] if there is no such file. Raises FileFormatError: A line
     does not fit the schema; names it.
     """
-    if not path.is_file():
-        return []
-    found = []
-    for number, raw in enumerate(read_json_lines(path), 1):
-        check_json(PROPOSED_FACTS_JSONL, raw, f"{path}:{number}")
-        found.append(_proposal(raw))
-    return found
+    lines = enumerate(read_json_lines(path), 1) if path.is_file() else ()
+    return [decode(Proposal, raw, where=f"{path}:{number}") for number, raw in lines]
 
 
 def save_proposals(path: Path, proposals: Sequence[Proposal]) -> None:
     """Replaces proposed_facts.jsonl."""
     write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in proposals))
-
-
-def _proposal(raw: dict[str, Any]) -> Proposal:
-    batches = tuple(tuple(batch) for batch in raw["batches"])
-    return Proposal(**{**raw, "proposed_at": parse_time(raw["proposed_at"]), "batches": batches})
 
 
 def settle(

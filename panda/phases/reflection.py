@@ -6,6 +6,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
+from panda.documents.records import encode
 from panda.memory.reader import NodeReader
 from panda.phases.asking import ask, question_of, quote
 from panda.phases.contract import Advance, Outcome, Stop
@@ -17,7 +18,6 @@ from panda.retrieval.query_words import find_query_words
 from panda.retrieval.recent import recent_turns
 from panda.session.carry import Curation
 from panda.session.curation import with_written
-from panda.session.decoding import encode
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24

@@ -4,12 +4,11 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from panda.documents.problems import Problem
+from panda.documents.records import decode, encode
 from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
 from panda.session.carry import EMPTY, Carry
-from panda.session.decoding import decode, encode
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.storage.files import held_lock, read_json, store_errors, write_atomic, write_json
@@ -181,18 +180,13 @@ def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
     """
     found: dict[str, list[int]] = {}
     for number, directory in turn_directories(layout.turns(user)):
-        metadata = _metadata(directory / METADATA_JSON)
+        metadata: Mapping[str, object] = {}
+        with suppress(FileFormatError, StoreError):
+            metadata = load_object(directory / METADATA_JSON)
         status, session = metadata.get("status"), metadata.get("session_id")
         if isinstance(status, str) and status in SAVED_STATUSES and isinstance(session, str):
             found.setdefault(session, []).append(number)
     return found
-
-
-def _metadata(path: Path) -> Mapping[str, object]:
-    try:
-        return load_object(path)
-    except (FileFormatError, StoreError):
-        return {}
 
 
 def session_ids(layout: Layout, user: str) -> list[str]:
@@ -231,9 +225,7 @@ def closed_at(layout: Layout, user: str, session: str) -> str | None:
 
 
 def check_open(layout: Layout, user: str, session: str) -> None:
-    """
-    Raises UsageError for a closed session.
-    """
+    """Raises UsageError for a closed session."""
     at = closed_at(layout, user, session)
     if at is not None:
         raise UsageError(
@@ -273,13 +265,10 @@ def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     except PandaError as exc:
         return [*problems, Problem(exc.where or path, exc.message, fix=exc.fix)]
     problems += _differences(path, found, again)
-    return problems or _broken_seal(layout, user, session)
-
-
-def _broken_seal(layout: Layout, user: str, session: str) -> list[Problem]:
-    """What is wrong with a file that says what its turns say, and yet was altered."""
+    if problems:
+        return problems
     try:
-        load_session(layout, user, session)
+        load_session(layout, user, session)  # it says what its turns say, and may have been altered yet
     except PandaError as exc:
         return [Problem(exc.where or "", exc.message, fix=exc.fix)]
     return []

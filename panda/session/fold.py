@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from panda.documents.records import decode, encode
 from panda.language.conversation import tone_of, without_greeting
 from panda.language.limits import find_counts, find_limits
 from panda.language.reading import Limit
@@ -27,7 +28,6 @@ from panda.session.carry import (
     clip,
     clip_lines,
 )
-from panda.session.decoding import decode, encode
 from panda.session.pending import carry_pending, raised_by, take_answer
 from panda.session.references import find_references
 from panda.session.registry import apply_curation, carry_log, carry_registry, curation_of, says

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from panda.documents.memory_file import is_statement
+from panda.documents.records import decode
 from panda.language.listings import ListedItem, label_of, listed_items
 from panda.language.stemming import split_terms
 from panda.session.carry import (
@@ -20,7 +21,6 @@ from panda.session.carry import (
     State,
     clip,
 )
-from panda.session.decoding import decode
 from panda.session.turn_files import TurnFiles
 
 _MOST, _MOST_BYTES = 500, 90_000

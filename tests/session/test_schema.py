@@ -5,9 +5,9 @@ from dataclasses import fields
 
 import pytest
 
+from panda.documents.records import decode, encode
 from panda.errors import FileFormatError
 from panda.session.carry import EMPTY, FIELDS, Carry
-from panda.session.decoding import decode, encode
 from panda.session.file import Session, SessionTurn
 from panda.storage.schemas import json_problems
 from tests.session.schema_of import FILE, session_schema
