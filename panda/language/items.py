@@ -404,7 +404,7 @@ class _Finder:
         if not places:
             return None
         dated = any(_PLACE.fullmatch(token.low) for token in self._tokens[at:end])
-        lead, last = self._low(start - 1), self._closed(end)
+        lead, last = self._low(start - 1), end if self._is_asked_of(start, end) else self._closed(end)
         if not self._is_thing(end) and self._low(end) != "of":
             day = lead == "on" or (dated and lead in word_list("dates_on")) or self._low(start) == "your"
             if day or self._low(end) == "to" or self._is_noun(end):
@@ -412,6 +412,18 @@ class _Finder:
         if last is None or self._low(last) in word_list("no_item"):
             return None
         return self._at_places(start, last, places)
+
+    def _is_asked_of(self, start: int, end: int) -> bool:
+        """Whether what is asked of a thing stands behind it: "when is the second due", which of each is said,
+        or "what does the third charge", which has no other verb."""
+        verb, word = self._low(start - 1), self._low(end)
+        if not word.isalpha() or self._low(end + 1)[0].isalnum() or self._is_thing(end):
+            return False
+        if verb in ("does", "did", "do"):
+            return self._low(start - 2) in word_list("asks")
+        return verb in ("is", "was") and all(
+            holds(one.told, term) for one in self._items for term in _terms(word)
+        )
 
     def _ordinal(self, at: int) -> tuple[int | None, int]:
         """The place that a word or two name, and how many words; (None, 0) if they name none."""
@@ -771,6 +783,8 @@ def find_pronouns(text: str) -> list[Pronoun]:
     [('it', 'one'), ('which one of them', 'which')]
     >>> find_pronouns("the best laptop that money can buy"), find_pronouns("take the tent and pitch it")
     ([], [])
+    >>> find_pronouns("who is our vet these days")
+    []
     """
     tokens = tokens_of(text)
     low = [token.low for token in tokens]
@@ -792,7 +806,8 @@ def _pronoun(low: Sequence[str], at: int) -> tuple[Literal["one", "several", "wh
         words = " ".join(low[at : at + size])
         for kind in ("which", "several", "one"):
             if at + size <= len(low) and words in word_list(f"pronouns_{kind}"):
-                return kind, size
+                counts_no_item = low[at + size : at + size + 1] and low[at + size] in word_list("no_item")
+                return (None, 0) if counts_no_item and size == 1 else (kind, size)
     return None, 0
 
 

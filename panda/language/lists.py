@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from panda.language.lexicon import NOT_COUNTED
 from panda.language.stemming import split_words, stem
 from panda.language.text_front import plain_signs
+from panda.language.word_lists import read_groups
 
 _WHOLE = re.compile(
     r"""\b(?:all(?!\ (?:right|day|night|week|year|time|the\ time|along)\b)
@@ -14,9 +15,7 @@ _WHOLE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _NOT_WHOLE = re.compile(r"\b(?:at|after|above|not|that'?s|is that|in) all\b", re.IGNORECASE)
-_LIST = re.compile(
-    r"^(?:please )?(?:list|name|enumerate)\b|\bon (?:the|my|our|your) (?:[\w'’-]+ )?list\b", re.IGNORECASE
-)
+_LIST = re.compile(r"\bon (?:the|my|our|your) (?:[\w'’-]+ )?list\b", re.IGNORECASE)
 _STEPS = re.compile(
     r"^(?:(?:and|so|but|then) )?"
     r"(?:how (?:do|does|can|should|to)|what (?:do|should|must|can) (?:I|we|you) do)\b",
@@ -35,6 +34,8 @@ _BEHIND_KIND = frozenset(
     of there left
     """.split()  # noqa: SIM905
 )
+_BEFORE_ORDERS = frozenset("please now ok okay so and then can could would you just again".split())  # noqa: SIM905
+_FROM_WHERE = frozenset("i we you he she they that which who from in on at for of with by about".split())  # noqa: SIM905
 _PEOPLE = frozenset(("people", "men", "women", "children", "feet", "teeth"))
 _STEP_WORDS = frozenset(
     "step point number again please tell show say read ok okay what s comes come next previous final".split()  # noqa: SIM905
@@ -59,6 +60,8 @@ def wants_whole(query: str) -> bool:
         return False
     if _WHOLE.search(_NOT_WHOLE.sub("", text)) or _LIST.search(text) or _STEPS.match(text):
         return True
+    if any(map(_is_plural, things_to_show(text))):
+        return True
     kind = _KIND.match(text)
     words = kind["words"].lower().split() if kind else []
     for word, following in zip(words, [*words[1:], None], strict=False):
@@ -67,6 +70,22 @@ def wants_whole(query: str) -> bool:
         if _is_plural(word) and kind:
             return bool(kind["be"]) or following is None or following in _BEHIND_KIND
     return False
+
+
+def things_to_show(query: str) -> list[str]:
+    """
+    The words for what a message orders to show, up to where that comes from; none if it orders nothing such.
+
+    >>> things_to_show("please show me the copy shops I wrote down"), things_to_show("what do we have")
+    (['me', 'the', 'copy', 'shops'], [])
+    """
+    words = [word.lower() for word in split_words(plain_signs(query))]
+    while words and words[0] in _BEFORE_ORDERS:
+        words = words[1:]
+    verbs = read_groups("narrowing_words.txt")["shows"].split()
+    behind = words[1:] if words and words[0] in verbs else []
+    end = next((at for at, word in enumerate(behind) if word in _FROM_WHERE), len(behind))
+    return behind[:end]
 
 
 def _is_plural(word: str) -> bool:

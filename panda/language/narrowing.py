@@ -12,8 +12,9 @@ from functools import cache
 from itertools import pairwise
 
 from panda.language.claims import scan
-from panda.language.items import Item, comparable, factor
+from panda.language.items import Item, comparable, factor, find_pronouns, is_weak
 from panda.language.lexicon import FUNCTION_WORDS, is_ordinary
+from panda.language.lists import things_to_show
 from panda.language.stemming import split_terms, stem
 from panda.language.text_front import plain_signs, plain_text
 from panda.language.word_lists import read_groups
@@ -39,7 +40,7 @@ def _says(name: str, words: Sequence[str]) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    return _WORD.findall(plain_signs(text).lower())
+    return [word.removesuffix("'s") for word in _WORD.findall(plain_signs(text).lower())]
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ def find_bounds(text: str) -> list[Bound]:
     ['at most 30 euros', 'at least 5 litres']
     >>> [str(one) for one in find_bounds("I won't pay more than 20 €, our limit is 400 crowns a head")]
     ['at most 20 €', 'at most 400']
+    >>> [str(one) for one in find_bounds("more than 900 a month is not possible")]
+    ['at most 900']
     >>> find_bounds("we paid 30 euros for it, for more than 2 people")
     []
     """
@@ -102,9 +105,9 @@ def find_bounds(text: str) -> list[Bound]:
         near = [*before[-3:], *behind]
         is_money = _says("money", before) or _says("bounded", before)
         is_least = _says("at_least", near)
-        is_most = _says("at_most", near) or (is_least and _is_denied(before))
+        is_most = _says("at_most", near) or (is_least and _is_denied([*before, *behind]))
         is_most = is_most or (not is_least and _says("bounded", [*before, *behind]))
-        if (is_least or is_most) and (amount.currency or amount.unit or is_money):
+        if (is_least or is_most) and (is_money or not amount.counts):
             words = plain[one.start : one.end].strip()
             found.append(Bound(float(amount.value), amount.currency, amount.unit, is_most, words))
     return found
@@ -135,19 +138,41 @@ def asks_what_fits(query: str) -> bool:
     return asks_which(query) and (may_do or _says("fits", words))
 
 
+def points_back(query: str) -> bool:
+    """
+    Whether a query asks which of several things that were listed before.
+
+    >>> [points_back(text) for text in ("which of them delivers?", "which ones did I note", "which is it")]
+    [True, False, False]
+    """
+    kinds = {one.kind for one in find_pronouns(query)}
+    return asks_which(query) and bool(kinds & {"which", "several"}) and not _says("noted", _split(query))
+
+
+def names_nothing(query: str) -> bool:
+    """
+    Whether a query asks and names no thing at all, so that it goes on with what was just spoken of.
+
+    >>> [names_nothing(text) for text in ("and until when?", "how many?", "how are you?", "when is it red?")]
+    [True, True, False, False]
+    """
+    words = _split(query)
+    asks = any((word,) in (*_phrases("opens"), *_phrases("asks")) for word in words)
+    return asks and all(is_weak(word) and word not in ("you", "your") for word in words)
+
+
 def words_to_show(query: str) -> frozenset[str]:
     """
     The terms of what a message orders to show, if it names that as a whole; none if it orders nothing such.
 
     >>> sorted(words_to_show("please show me the whole packing list")), words_to_show("show me row 3")
     (['pack'], frozenset())
-    >>> words_to_show("book a table"), words_to_show("what is on the list")
-    (frozenset(), frozenset())
+    >>> sorted(words_to_show("show me the venues I noted")), words_to_show("book a table")
+    (['venu'], frozenset())
     """
-    words = [word for word in _split(query) if word not in FUNCTION_WORDS]
+    words = [word for word in things_to_show(query) if word not in FUNCTION_WORDS]
     known = {word for (word,) in (*_phrases("kinds"), *_phrases("shows"))}
-    leading = next((word for word in words if word not in ("please", "now")), "")
-    if (leading,) not in _phrases("shows") or any(word.isdigit() for word in words):
+    if any(word.isdigit() for word in words):
         return frozenset()
     return frozenset(terms_of(" ".join(word for word in words if word not in known)))
 
@@ -248,6 +273,7 @@ def _ruled_out_by(
         if named:
             return named
     names = {term for row in rows for term in terms_of(row.name)}
+    names |= {stem(word) for phrase in _phrases("must") for word in phrase}
     apart = {term for term in terms - names if 0 < sum(term in own for own in said) < len(said)}
     if denied:
         return {at for at, own in enumerate(said) if apart & own}
@@ -287,7 +313,7 @@ def _is_denied(words: Sequence[str]) -> bool:
 def _affirmed(text: str) -> set[str]:
     """The terms of a line that it does not deny."""
     parts = [_split(part) for part in _PARTS.split(plain_text(text))]
-    return {term for words in parts if not _is_denied(words) for word in words for term in split_terms(word)}
+    return {term for words in parts if not _is_denied(words) for term in terms_of(" ".join(words))}
 
 
 def terms_of(text: str) -> set[str]:

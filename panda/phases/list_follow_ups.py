@@ -14,6 +14,7 @@ from panda.language.narrowing import (
     asks_which,
     find_bounds,
     names_only,
+    points_back,
     rows_asked_for,
     ruled_out,
     shared_terms,
@@ -174,21 +175,23 @@ def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 
 def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
-    """The items of a list that nothing which was told rules out."""
-    by_all = asks_what_fits(turn.query)
-    if not by_all and not (asks_which(turn.query) and find_bounds(turn.query)):
+    """The items of a list that the query tells apart, and that nothing which was told rules out."""
+    fits, back = asks_what_fits(turn.query), points_back(turn.query)
+    if not fits and not back and not (asks_which(turn.query) and find_bounds(turn.query)):
         return None
     known = _known_lists(turn, reader)
-    chosen = _meant(turn.query, known)
+    chosen = _meant(turn.query, known, back)
     if chosen is None:
         return None
-    told = _told(turn, reader) if by_all else []
+    asked = rows_asked_for(turn.query, chosen.rows, chosen.about)
+    tells_apart = len(asked) < len(chosen.lines)
+    told = _told(turn, reader) if fits or (back and not tells_apart) else []
     told = [(at, text) for at, text in told if not _is_of_another(text, chosen, known)]
     reasons = ruled_out(turn.query, chosen.rows, chosen.about, [*(text for _, text in told), turn.query])
     carry = present_carry(turn)
     aside = {at for at, line in enumerate(chosen.lines) if uses_excluded([line.text], carry)}
-    kept = [line for at, line in enumerate(chosen.lines) if at not in reasons and at not in aside]
-    if not kept or not reasons:
+    kept = [chosen.lines[at] for at in asked if at not in reasons and at not in aside]
+    if not kept or not (reasons or tells_apart):
         return None
     limits = [
         f"{limit} (turn {told[place][0]})"
@@ -198,7 +201,9 @@ def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
     ]
     limits += ["what you put aside"] if aside - set(reasons) else []
     count = len(chosen.lines) - len(kept)
-    left_out = f"{count} of {len(chosen.lines)} left out: {', '.join(dict.fromkeys(limits))}."
+    left_out = (
+        f"{count} of {len(chosen.lines)} left out: {', '.join(dict.fromkeys(limits))}." if limits else ""
+    )
     return FollowUp(tuple(GatheredItem(line.text, (chosen.node_id,)) for line in kept), left_out)
 
 
@@ -212,18 +217,22 @@ def _opened(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
 def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """
-    Of a query that wants all there are, the first list of §2 that stands under what the query names: whether
-    a line by itself answers is not asked of a list.
+    Of a query that wants all there are, the list of §2 that stands under most of what the query names, the
+    first of equals: whether a line by itself answers is not asked of a list.
     """
+    known = []
     for text, node_ids in _gathered_lines(turn) if turn.reading.all else ():
         for node in _load(reader, node_ids[0]) if node_ids else ():
             heads = {line.heads for line in node.items if line.text == text}
             for one in lists_of(node) if node.id.startswith("knowledge:") else ():
                 is_quoted = one.name in heads or any(line.text == text for line in one.lines)
-                if is_quoted and len(one.lines) > 1 and shared_terms(turn.query, one.about):
-                    asked = rows_asked_for(turn.query, one.rows, one.about)
-                    return _whole(reader, one, [one.lines[at] for at in asked])
-    return None
+                known += [one] if is_quoted and len(one.lines) > 1 else []
+    best = max(known, key=lambda one: shared_terms(turn.query, one.about), default=None)
+    if best is None or not shared_terms(turn.query, best.about):
+        return None
+    is_numbered = all(one.number is not None for one in best.lines)
+    asked = rows_asked_for(turn.query, best.rows, best.about)
+    return _whole(reader, best, best.lines if is_numbered else [best.lines[at] for at in asked])
 
 
 def _whole(reader: NodeReader, shown: ShownList, lines: Sequence[Item]) -> FollowUp:
@@ -253,12 +262,12 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
     return shown + [one for one in known if one not in shown and one.node_id in gathered]
 
 
-def _meant(query: str, known: Sequence[ShownList]) -> ShownList | None:
-    """The list that a query names, or else the last one, if it names no other thing."""
+def _meant(query: str, known: Sequence[ShownList], back: bool) -> ShownList | None:
+    """The list that a query names, or else the last one, if it points back or names no other thing."""
     best = max(known, key=lambda one: shared_terms(query, one.about), default=None)
     if best is None or shared_terms(query, best.about):
         return best
-    return known[0] if names_only(query, known[0].about) else None
+    return known[0] if back or names_only(query, known[0].about) else None
 
 
 def _is_of_another(text: str, meant: ShownList, known: Sequence[ShownList]) -> bool:

@@ -91,6 +91,7 @@ class QueryAnalyzer:
         elif target in named and target is not None:
             references = references.chosen(target.id)
         subject = subject_of(turn, self._reader) if written is None else None
+        words = words or ([turn.query] if subject else [])
         content = subject.content if subject else self._content(references, target)
         status = "not_needed" if not words else "resolved" if content else "failed"
         reading = written or read_query(turn, references, reply)

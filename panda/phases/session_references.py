@@ -7,6 +7,7 @@ from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
 from panda.language.conversation import asks_again
 from panda.language.items import find_pronouns
+from panda.language.narrowing import names_nothing
 from panda.language.reading import Reading
 from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
@@ -139,7 +140,8 @@ class Subject:
 
 def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
     """
-    What a pronoun of a short query means, if the last turn noted a statement or quoted a list of one note.
+    What a pronoun of a short query means, or what one asks of that names nothing, if the last turn noted a
+    statement or quoted a list of one note.
 
     Args:
         turn: The running turn.
@@ -147,7 +149,8 @@ def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
     """
     query, last = turn.query, turn.earlier[-1:]
     pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
-    if pronoun is None or not last or len(find_query_words(query)) > _MOST_WORDS:
+    is_asked_on = pronoun is not None or names_nothing(query)
+    if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:
         return None
     quoted = {one.origin for one in reader.load(f"turn:{last[0]}").items if one.origin}
     told = [node for node in reader.statements() if node.source_turn == last[0]]
@@ -158,7 +161,10 @@ def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
     note = next(iter(quoted)) if len(quoted) == 1 else ""
     if not note.startswith("knowledge:") or listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
         return None
-    title, end = reader.load(note).title, pronoun.start + len(pronoun.words)
+    title = reader.load(note).title
+    if pronoun is None:
+        return Subject(f"{query} {title}", title, note, last[0])
+    end = pronoun.start + len(pronoun.words)
     return Subject(f"{query[: pronoun.start]}{title}{query[end:]}", title, note, last[0])
 
 

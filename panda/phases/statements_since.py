@@ -74,11 +74,12 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
         closest: Says how close statements are to a line and to the query.
 
     Returns:
-        The same items where nothing was told since; of more than two lines none is taken for outdated.
+        The same items where nothing was told since; of more than two lines none is taken for outdated, what
+        was told since of one of them stands behind them.
     """
     statements = _statements(turn, reader, closest)
     told = {one.item: one.at for one in statements if one.item in items}
-    if not 0 < len(items) <= _MOST or not statements:
+    if not items or not statements:
         return Since(tuple(items), told)
     first: list[GatheredItem] = []
     last: list[GatheredItem] = []
@@ -96,16 +97,18 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
                 continue  # it adds to what was told before
             corrects = is_told and further < _SOON and _corrects(one.item, item)
             place = "before" if corrects else _place(turn.meant, own, one, line.prior)
-            if place == "before":
+            if len(items) > _MOST:
+                last += [one.item] if place == "before" and one.item not in items else []
+            elif place == "before":
                 before.add(item)
                 first.append(one.item)
                 looked_at += [one.item] if one.item not in looked_at else []
             elif place == "behind":
                 last.append(one.item)
-            if place is not None:
+            if place is not None and (one.item in first or one.item in last):
                 told[one.item] = one.at
     newest = sorted(dict.fromkeys(first), key=lambda one: told[one], reverse=True)[:_MOST]
-    others = [one for one in dict.fromkeys([*items, *last[:_MOST]]) if one not in newest]
+    others = [one for one in dict.fromkeys([*items, *list(dict.fromkeys(last))[:_MOST]]) if one not in newest]
     quoted = [one for one in (*newest, *others) if one in told]
     repeats = {one: _repeated(one, quoted) for one in (*newest, *others)}
     cited = {
@@ -181,9 +184,11 @@ def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before
     kinds = {kind for kind, _ in its}
     other = any(kind in kinds or "number" in kinds for kind, _ in mine - its)
     differs = other and max(near, one.near_query) >= _OTHER_VALUE
-    if (shared or names) and (
-        differs or (near >= _OF_ONE_THING and one.near_query >= max(_ASKED_FOR, item.prior - _BEHIND))
-    ):
+    instead = bool(mine & its) and any(kind in {kind for kind, _ in mine & its} for kind, _ in its - mine)
+    answers = bool(names - folded_names(f"… {query}")) or one.near_query >= max(
+        _ASKED_FOR, item.prior - _BEHIND
+    )
+    if (shared or names) and (differs or instead or (near >= _OF_ONE_THING and answers)):
         return "before"
     return "behind" if names - folded_names(f"… {query}") else None
 
@@ -205,17 +210,18 @@ def _values(text: str) -> set[tuple[str, str]]:
 
 def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
     """
-    The user's own words that still hold, oldest first; what this turn told, or asks on from, is no answer.
+    The user's own words that still hold, oldest first; what this turn told is no answer, and what it asks on
+    from is not close to it for that.
     """
     reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"] or {"node_id": ""}
-    nodes = [
-        node
-        for node in reader.statements()
-        if node.source_turn != turn.turn and node.id != reference["node_id"]
-    ]
+    nodes = [node for node in reader.statements() if node.source_turn != turn.turn]
     plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]
     told = [
-        _Told(GatheredItem(one.text, one.node_ids), node.at, one.prior)
+        _Told(
+            GatheredItem(one.text, one.node_ids),
+            node.at,
+            0.0 if node.id == reference["node_id"] else one.prior,
+        )
         for node, one in zip(nodes, closest.rate(turn.meant, plain), strict=True)
         if node.at is not None
     ]
