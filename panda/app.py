@@ -365,7 +365,7 @@ def build_with(
         )
 
     store = TurnStore(layout, user, clock)
-    pipeline = Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits)
+    pipeline = Pipeline(phases, on_halt, count=count_tokens, log=log, limits=limits, executor=executor)
     return App(
         settings,
         layout,

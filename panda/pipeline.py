@@ -6,8 +6,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
+from panda.compression.content_types import RECIPES
 from panda.compression.events import compressed_line
 from panda.compression.limits import Limits
+from panda.compression.rewriting import REWRITE
 from panda.compression.sections import fit_context
 from panda.documents.context import Section
 from panda.documents.times import render_time
@@ -23,7 +25,9 @@ from panda.errors import (
 from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
+from panda.recipes.executor import RecipeExecutor
 from panda.recipes.journal import whose_turn
+from panda.recipes.rewording import passage_rewriter
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turns import Next, Status
 
@@ -42,6 +46,7 @@ class Pipeline:
         count: Maps a text to budget tokens.
         log: Takes one line of the executions log.
         limits: What the user has set of how context.md is kept within its budgets.
+        executor: Asks NERVES to word passages anew where it writes; None leaves that out.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class Pipeline:
         count: Callable[[str], int],
         log: Callable[[Mapping[str, object]], None],
         limits: Limits,
+        executor: RecipeExecutor | None = None,
     ) -> None:
         self._phases = {phase.number: phase for phase in phases}
         self._last = phases[-1].number
@@ -59,6 +65,7 @@ class Pipeline:
         self._count = count
         self._log = log
         self._limits = limits
+        self._executor = executor
 
     def run(self, turn: Turn, watch: Watch = lambda phase: None, *, before: int | None = None) -> None:
         """
@@ -184,12 +191,21 @@ class Pipeline:
     def _write_section(self, turn: Turn, section: Section) -> None:
         """context.md with the section, both within their budgets; what that took is warned of and logged."""
         document = turn.context.with_section(section)
+        executor = self._executor
         document, cuts = fit_context(
-            document, section.number, query=turn.query, count=self._count, limits=self._limits
+            document,
+            section.number,
+            query=turn.query,
+            count=self._count,
+            limits=self._limits,
+            rewriter=lambda kind: passage_rewriter(executor, kind, turn.query, turn) if executor else None,
         )
         for cut in cuts:
             turn.warn(f"{cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
-            line = compressed_line(cut, timestamp=render_time(turn.folder.clock()), recipe=None, layer=None)
+            now, layer, model = render_time(turn.folder.clock()), None, None
+            if executor is not None and cut.method == REWRITE:
+                layer, model = executor.runs(RECIPES[cut.content_type])
+            line = compressed_line(cut, timestamp=now, recipe=None, layer=layer, model=model)
             self._log({**line, **whose_turn(turn)})
         turn.write_context(document)
 

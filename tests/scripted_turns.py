@@ -133,7 +133,10 @@ class Script:
 
 def step_of(asked: Asked) -> str:
     """The step of the pipeline that asks, by the schema of its reply."""
-    properties = getattr(asked.params, "schema", {})["properties"]
+    schema = getattr(asked.params, "schema", None)
+    if schema is None:
+        return "rewording"
+    properties = schema["properties"]
     return next(step for name, step in _STEPS.items() if name in properties)
 
 

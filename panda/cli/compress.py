@@ -13,19 +13,15 @@ from panda.compression.compressing import compress as compress_text
 from panda.compression.content_types import CONTENT_TYPES, RECIPES, ContentType, detect_content_type
 from panda.compression.events import compressed_line, overflow_line
 from panda.compression.facts import compile_keep
-from panda.compression.fitting import Cut, InputDocument
+from panda.compression.fitting import Cut
 from panda.compression.nerves import NervesReader
-from panda.compression.rewriting import Rewrite
 from panda.compression.tokens import count_tokens
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.contract import Usage
-from panda.models.layers import Layers
-from panda.recipes.book import RecipeBook
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.journal import NoTurn, token_fields
-from panda.recipes.pack import Request
-from panda.settings import Settings
+from panda.recipes.rewording import passage_rewriter
 from panda.storage.files import append_json_line, read_text, write_atomic
 from panda.storage.opening import is_writable
 from panda.trust import open_layers
@@ -101,10 +97,13 @@ def _compressed(
     with open_layers(settings, invocation.environ) as layers:
         info = (model := layers.model(layer)).info
         recipe = book.load_recipe(RECIPES[kind])
-        asked = {"kind": kind, "budget_tokens": budget, "query": query, "keep": keep}
+        about_text = {"kind": kind, "budget_tokens": budget, "query": query, "keep": keep}
         version = recipe.text if info.writes else None
-        key = cache.key(text, **asked, model=info.digest, recipe=version)  # type: ignore[arg-type]  # as named
-        if (made := cache.find(key)) is None:
+        key = cache.key(text, **about_text, model=info.digest, recipe=version)  # type: ignore[arg-type]  # as named
+        was_kept = (made := cache.find(key)) is not None
+        if made is None:
+            executor = RecipeExecutor(book, layers, clock=settings.clock, log=log, count=count_tokens)
+            journal = NoTurn(settings.user, settings.session, settings.seed or 0)
             reader = NervesReader(model) if info.scores else None
             try:
                 made = compress_text(
@@ -115,7 +114,7 @@ def _compressed(
                     query=query,
                     keep=patterns,
                     surprise=reader,
-                    rewrite=_rewriter(settings, layers, book, kind, query, log) if info.writes else None,
+                    rewrite=passage_rewriter(executor, kind, query or "", journal),
                 )
             except LimitError as exc:
                 now = render_time(settings.clock())
@@ -129,7 +128,9 @@ def _compressed(
                 invocation.reporter.detail(f"not kept in the cache: {exc.message}")
     cut = Cut(name, made.before_tokens, made.after_tokens, made.method, kind, "command", made.seconds)
     now = render_time(settings.clock())
-    log({**compressed_line(cut, timestamp=now, recipe=None, layer=layer), **about})
+    asked = (None, None) if was_kept else (layer, info.name)
+    line = compressed_line(cut, timestamp=now, recipe=None, layer=asked[0], model=asked[1])
+    log({**line, **about})
     return made
 
 
@@ -163,22 +164,6 @@ def _reading_line(reader: NervesReader, recipe: str, layer: str) -> dict[str, ob
         "compression_applied": False,
         "compression_savings": 0,
     }
-
-
-def _rewriter(
-    settings: Settings, layers: Layers, book: RecipeBook, kind: ContentType, query: str | None, log: _Log
-) -> Rewrite:
-    """Words a passage anew by the recipe of the document's type."""
-    executor = RecipeExecutor(book, layers, clock=settings.clock, log=log, count=count_tokens)
-    name = book.load_recipe(RECIPES[kind]).input_docs[0]
-    journal = NoTurn(settings.user, settings.session, settings.seed or 0)
-
-    def rewrite(passage: str, tokens: int) -> str:
-        documents = [InputDocument(name, passage, protected=True)]
-        request = Request(query or "", documents, variables={"target_tokens": str(tokens)})
-        return str(executor.execute(RECIPES[kind], request, journal).values["text"])
-
-    return rewrite
 
 
 def _explain(reporter: Reporter, made: Compression) -> None:

@@ -13,7 +13,7 @@ from panda.compression.markdown_pieces import parse_text
 from panda.compression.pieces import Outline, TextOutline, with_heads
 from panda.compression.ranking import Unit, find_units, rank, score_units
 from panda.compression.relevance import UnitText, measure
-from panda.compression.rewriting import Rewrite, apply_rewrite, rewrite_passages
+from panda.compression.rewriting import REWRITE, Rewrite, apply_rewrite, rewrite_passages
 from panda.compression.verification import verify
 
 Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
@@ -116,7 +116,7 @@ def compress(
     if rung == 3 and rewrite is not None and isinstance(plan.outline, TextOutline):
         worded, note = _reword(plan, plan.outline, full, rewrite, budget_tokens, count)
         if worded is not None:
-            output, rung, method = worded, 4, "rewrite"
+            output, rung, method = worded, 4, REWRITE
     protected = tuple(plan.outline.pieces[i].text for i in sorted(plan.weights.protected))
     return Compression(
         output,

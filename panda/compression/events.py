@@ -5,17 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from panda.compression.fitting import Cut
+from panda.compression.rewriting import REWRITE
 
 COMPRESSED = "compressed"
 """Member `event` of the line of a compression; the line of a recipe execution has no such member."""
 OVERFLOW = "overflow"
 """The same where something was over its budget and could not be brought below it."""
 
-_BY_MODEL = ("model", "rewrite")
+_BY_MODEL = ("model", REWRITE)
 """Methods for which a model was asked."""
 
 
-def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str | None) -> dict[str, object]:
+def compressed_line(
+    cut: Cut, *, timestamp: str, recipe: str | None, layer: str | None, model: str | None = None
+) -> dict[str, object]:
     """
     One compression for the log, without whose it was.
 
@@ -24,6 +27,7 @@ def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str 
         timestamp: When.
         recipe: Name of the recipe whose call it was for; None if it was for a file.
         layer: Layer whose model compresses, where one is asked; the line names it only if one was.
+        model: Name of that model, in the same way.
 
     >>> line = compressed_line(Cut("§4", 3000, 2400), timestamp="", recipe=None, layer="NERVES")
     >>> line["trigger"], line["tokens_saved"], line["compression_ratio"]
@@ -38,6 +42,7 @@ def compressed_line(cut: Cut, *, timestamp: str, recipe: str | None, layer: str 
         "recipe": recipe,
         "model_layer": layer if cut.method in _BY_MODEL else None,
         "method": cut.method,
+        "model": model if cut.method in _BY_MODEL else None,
         "original_tokens": cut.before_tokens,
         "compressed_tokens": cut.after_tokens,
         "tokens_saved": cut.before_tokens - cut.after_tokens,

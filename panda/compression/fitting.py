@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from panda.compression.content_types import ContentType, detect_content_type
 from panda.compression.pieces import MARK
+from panda.compression.rewriting import Rewrite
 from panda.errors import BudgetExceededError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Cut:
     after_tokens: int
     """Budget tokens it kept, the marks included."""
     method: str = "lexical"
-    """How it was compressed: whole pieces, lexical or model."""
+    """How it was compressed: whole pieces, lexical, model or rewrite."""
     content_type: ContentType = "generic"
     """Its type."""
     trigger: Trigger = "input"
@@ -62,6 +63,7 @@ def fit_documents(
     query: str | None = None,
     surprise: "Surprise | None" = None,
     keep: Sequence[re.Pattern[str]] = (),
+    rewrite: Rewrite | None = None,
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
     Documents that fit the room together.
@@ -73,6 +75,7 @@ def fit_documents(
         query: The user's query, so that what answers it is kept first.
         surprise: Asks the NERVES model where there is no query; None decides by words alone.
         keep: Where one of these occurs, nothing is dropped.
+        rewrite: Asks it to word passages anew, if it writes.
 
     Returns:
         The n documents in order, the least important unprotected ones compressed first, with `[…]` in the
@@ -113,6 +116,7 @@ def fit_documents(
             query=query,
             surprise=surprise,
             keep=keep,
+            rewrite=rewrite,
         )
         fitted[i] = replace(document, text=made.text)
         cuts[i] = _cut(document, made)

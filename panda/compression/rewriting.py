@@ -1,5 +1,6 @@
 """Rung 4: a writing model words passages anew in the room that their extract takes, and each is checked."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -10,8 +11,13 @@ from panda.errors import HaltError, TryAgainError
 Rewrite = Callable[[str, int], str]
 """Maps a passage and the budget tokens it may have to another wording; raises HaltError when it cannot."""
 
+REWRITE = "rewrite"
+"""Method of a compression for which passages were worded anew."""
+
 _PASSAGE_TOKENS = 380
 _LEAST_TOKENS = 12
+_CITES = re.compile(r"\[\d+\]")
+"""How the marks behind an item begin, which are no prose."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,8 @@ class Rewritten:
     """Pieces that the new wordings stand for, besides the first ones."""
     notes: tuple[str, ...]
     """Why others were refused."""
+    marks: frozenset[int] = frozenset()
+    """Marks of sources behind new wordings, which stay."""
 
 
 def rewrite_passages(
@@ -60,6 +68,7 @@ def rewrite_passages(
     """
     texts: dict[int, str] = {}
     skipped: set[int] = set()
+    marks: set[int] = set()
     notes: list[str] = []
     for passage in _passages(outline.pieces, protected, count):
         members = range(passage.first, passage.last + 1)
@@ -68,6 +77,9 @@ def rewrite_passages(
             continue
         source = outline.source[outline.pieces[passage.first].start : outline.pieces[passage.last].end]
         room = count(_extract(outline, stays))
+        mark = _mark_behind(outline.pieces, passage)
+        if mark is not None and mark not in kept:
+            room -= count(outline.pieces[mark].text)
         if room < _LEAST_TOKENS:
             continue
         problem, text = _ask(source, room, rewrite, count)
@@ -76,7 +88,8 @@ def rewrite_passages(
         else:
             texts[passage.first] = text
             skipped.update(range(passage.first + 1, passage.last + 1))
-    return Rewritten(texts, frozenset(skipped), tuple(notes))
+            marks |= {mark} if mark is not None else set()
+    return Rewritten(texts, frozenset(skipped), tuple(notes), frozenset(marks))
 
 
 def apply_rewrite(outline: TextOutline, kept: Set[int], made: Rewritten) -> str:
@@ -104,7 +117,9 @@ def apply_rewrite(outline: TextOutline, kept: Set[int], made: Rewritten) -> str:
         end = piece.end
     source += outline.source[end:]
     pieces = [replace(one, heads=tuple(place[h] for h in one.heads if h in place)) for one in pieces]
-    return TextOutline(source, tuple(pieces)).render({place[i] for i in (*kept, *made.texts) if i in place})
+    return TextOutline(source, tuple(pieces)).render(
+        {place[i] for i in (*kept, *made.texts, *made.marks) if i in place}
+    )
 
 
 def _ask(source: str, room: int, rewrite: Rewrite, count: Callable[[str], int]) -> tuple[str | None, str]:
@@ -120,6 +135,13 @@ def _ask(source: str, room: int, rewrite: Rewrite, count: Callable[[str], int]) 
     return (f"the rewrite was refused: {problems[0]}", "") if problems else (None, text)
 
 
+def _mark_behind(pieces: Sequence[Piece], passage: Passage) -> int | None:
+    """The piece that holds the sources of a passage, if it has one."""
+    at = passage.last + 1
+    is_mark = at < len(pieces) and pieces[at].line == pieces[passage.last].line
+    return at if is_mark and _CITES.match(pieces[at].text) else None
+
+
 def _extract(outline: TextOutline, stays: Sequence[int]) -> str:
     return f" {MARK} ".join(outline.source[outline.pieces[i].start : outline.pieces[i].end] for i in stays)
 
@@ -129,7 +151,7 @@ def _passages(pieces: Sequence[Piece], protected: Set[int], count: Callable[[str
     found: list[Passage] = []
     first, tokens = -1, 0
     for i, piece in enumerate(pieces):
-        free = piece.kind == "sentence" and i not in protected
+        free = piece.kind == "sentence" and i not in protected and not _CITES.match(piece.text)
         size = count(piece.text) if free else 0
         if first >= 0 and (not free or piece.line != pieces[first].line or tokens + size > _PASSAGE_TOKENS):
             found.append(Passage(first, i - 1))

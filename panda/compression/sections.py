@@ -1,12 +1,13 @@
 """Sections of context.md within their budgets, and the document within its own (S3 §25, §26)."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from panda.compression.content_types import ContentType
 from panda.compression.fitting import Cut, InputDocument, fit_documents
 from panda.compression.limits import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Limits
 from panda.compression.pieces import MARK
+from panda.compression.rewriting import REWRITE, Rewrite
 from panda.documents.context import (
     Block,
     ContextDocument,
@@ -19,11 +20,27 @@ from panda.documents.context import (
 from panda.documents.sections import SECTIONS
 from panda.errors import BudgetExceededError
 
-_TOOLS = 4
+Rewriter = Callable[[ContentType], Rewrite | None]
+"""Gives what words passages of a type of document anew; None where no model writes."""
+
+_GATHERED, _TOOLS = 2, 4
+_WORDED_ANEW = (_GATHERED, _TOOLS)
 _NAMES = {_TOOLS: "tool_result"}
 _MOST_TRIES = 3
 _SHORT_META = ("step", "steps", "tool", "status")
 """What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A section within a budget."""
+
+    section: Section
+    """The section."""
+    method: str
+    """lexical, or rewrite."""
+    seconds: float
+    """What compressing it took."""
 
 
 def fit_context(
@@ -33,6 +50,7 @@ def fit_context(
     query: str,
     count: Callable[[str], int],
     limits: Limits | None = None,
+    rewriter: Rewriter = lambda kind: None,
 ) -> tuple[ContextDocument, list[Cut]]:
     """
     context.md with a new section, before it is written: first the section, then the whole if it must be.
@@ -43,6 +61,7 @@ def fit_context(
         query: The user's query, so that what answers it is kept first.
         count: Maps a text to budget tokens.
         limits: What the user has set.
+        rewriter: Gives what words passages of §2 and §4 anew, by type; asked only if they are cut.
 
     Returns:
         The document, each section with its `_meta`; and the cuts, with what caused each of them. A section
@@ -56,7 +75,7 @@ def fit_context(
     made, cuts = document, []
     section = document.section(number)
     if section is not None:
-        fitted, cut = fit_section(section, query=query, count=count, limits=limits)
+        fitted, cut = fit_section(section, query=query, count=count, limits=limits, rewriter=rewriter)
         if cut is not None:
             made = made.with_section(fitted)
             cuts.append(cut)
@@ -79,7 +98,12 @@ def fit_context(
 
 
 def fit_section(
-    section: Section, *, query: str, count: Callable[[str], int], limits: Limits | None = None
+    section: Section,
+    *,
+    query: str,
+    count: Callable[[str], int],
+    limits: Limits | None = None,
+    rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
     """
     A section within its budget, before it is written.
@@ -89,6 +113,7 @@ def fit_section(
         query: The user's query, so that what answers it is kept first.
         count: Maps a text to budget tokens.
         limits: What the user has set.
+        rewriter: As for fit_context.
 
     Returns:
         The section, its text compressed if it was over budget, `_meta` whole; and the cut, None if there was
@@ -102,15 +127,19 @@ def fit_section(
     if section.number == 0 or before <= budget:
         return section, None
     aim = (limits or Limits()).target(before, budget)
-    made, cut = _shrink(section, aim, query, count)
+    made, cut = _shrink(section, aim, query, count, rewriter)
     newest = newest_result(section)
     if section.number == _TOOLS and aim < budget and section.blocks[newest:] != made.blocks[newest:]:
-        made, cut = _shrink(section, budget, query, count)
+        made, cut = _shrink(section, budget, query, count, rewriter)
     return made, cut
 
 
 def _shrink(
-    section: Section, budget: int, query: str, count: Callable[[str], int]
+    section: Section,
+    budget: int,
+    query: str,
+    count: Callable[[str], int],
+    rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
     """The section in so many tokens, or as near to them as what it must hold allows."""
     before = count(render_section(section))
@@ -122,20 +151,34 @@ def _shrink(
         short = _with_short_meta(section)
         tries = [(section, True), (short, True), (_folded(section), True), *tries, (short, False)]
     for given, newest_whole in tries:
-        made, seconds = _fit(given, budget, newest_whole, query, count)
-        if made is not None:
-            after = count(render_section(made))
-            kind: ContentType = "tool_result" if is_tools else "context.md"
-            return made, Cut(f"§{section.number}", before, after, "lexical", kind, "section", seconds)
+        made = _fit(given, budget, newest_whole, query, count)
+        if made is None:
+            continue
+        kind: ContentType = "tool_result" if is_tools else "context.md"
+        rewrite = rewriter(kind) if section.number in _WORDED_ANEW else None
+        worded = _fit(given, budget, newest_whole, query, count, rewrite) if rewrite else None
+        best = worded or made
+        after = count(render_section(best.section))
+        cut = Cut(f"§{section.number}", before, after, best.method, kind, "section", best.seconds)
+        return best.section, cut
     return section, None
 
 
 def _fit(
-    section: Section, budget: int, newest_whole: bool, query: str, count: Callable[[str], int]
-) -> tuple[Section | None, float]:
+    section: Section,
+    budget: int,
+    newest_whole: bool,
+    query: str,
+    count: Callable[[str], int],
+    rewrite: Rewrite | None = None,
+) -> _Fitted | None:
     """The section with its texts compressed into the budget; None if they cannot be."""
     places = [place for place, block in enumerate(section.blocks) if isinstance(block, Text)]
-    order = places[::-1] if section.number == _TOOLS else places
+    order = places
+    if section.number == _TOOLS:
+        order = places[::-1]
+    elif section.number == _GATHERED:
+        order = [*places[-1:], *places[:-1]]  # the constraints, which stand last, are cut last
     name = _NAMES.get(section.number, SECTIONS[section.number].title)
     whole = newest_result(section) if newest_whole else len(section.blocks)
     given = [InputDocument(name, _text(section, place), protected=place >= whole) for place in order]
@@ -143,18 +186,21 @@ def _fit(
     room = budget - (size - sum(count(document.text) for document in given))
     for _ in range(_MOST_TRIES):
         try:
-            fitted, cuts = fit_documents(given, room_tokens=max(0, room), count=count, query=query)
+            fitted, cuts = fit_documents(
+                given, room_tokens=max(0, room), count=count, query=query, rewrite=rewrite
+            )
         except BudgetExceededError:
-            return None, 0.0
+            return None
         blocks = list(section.blocks)
         for place, document in zip(order, fitted, strict=True):
             blocks[place] = Text(document.text)
         made = Section(section.number, tuple(blocks))
         over = count(render_section(made)) - budget  # texts beside each other may take a token more
         if over <= 0:
-            return made, sum(cut.seconds for cut in cuts)
+            worded = any(cut.method == REWRITE for cut in cuts)
+            return _Fitted(made, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts))
         room -= over
-    return None, 0.0
+    return None
 
 
 def newest_result(section: Section) -> int:

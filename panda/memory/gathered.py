@@ -254,9 +254,28 @@ def freshness(node: Node, now: datetime) -> str:
     """
     if node.source_type not in _AGING or node.at is None:
         return ""
-    hours = age_days(node.at, now) * _HOURS_A_DAY
-    age = f"{hours:.1f}h ago" if hours < 2 * _HOURS_A_DAY else f"{hours / _HOURS_A_DAY:.0f} days ago"
+    age = _age(node.at, now)
     return f"{age}, stale: refresh before use" if is_stale(node, now) else age
+
+
+def node_label(node: Node, now: datetime) -> str:
+    """
+    What a model that chooses sources is told of one: its kind, date and age, quality and confidence.
+
+    Args:
+        node: A loaded node.
+        now: The present.
+    """
+    parts = ["note" if node.id.startswith("knowledge:") else node.source_type.replace("_", " ")]
+    parts += [f"{node.at:%Y-%m-%d}", _age(node.at, now)] if node.at else []
+    parts += ["stale"] if is_stale(node, now) else []
+    parts += [f"quality {node.quality:.2f}"] if node.quality is not None else []
+    return ", ".join([*parts, f"confidence {node.confidence:.2f}"])
+
+
+def _age(at: datetime, now: datetime) -> str:
+    hours = age_days(at, now) * _HOURS_A_DAY
+    return f"{hours:.1f}h ago" if hours < 2 * _HOURS_A_DAY else f"{hours / _HOURS_A_DAY:.0f} days ago"
 
 
 def is_stale(node: Node, now: datetime) -> bool:

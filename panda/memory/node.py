@@ -311,6 +311,7 @@ class Node:
     changed_at: datetime | None = None  # of a note, when its file was last written
     url: str | None = None  # of a visit, its page
     source_turn: int | None = None  # turn in which a preference or fact was said
+    quality: float | None = None  # how good its maker found research or a visit, 0 to 1
 
     @property
     def origins(self) -> tuple[str, ...]:

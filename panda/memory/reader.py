@@ -229,6 +229,7 @@ class NodeReader:
             links=tuple(f"visit:{visit_id}" for visit_id in newest.visit_ids),
             expires_at=newest.expires_at,
             warnings=(f"{node_id} has no quality_score; {MISSING:.2f} assumed",) if lacks_quality else (),
+            quality=newest.quality,
         )
 
     def _visit(self, node_id: str, visit_id: str, turns: _Turns) -> Node:
@@ -260,6 +261,7 @@ class NodeReader:
                 else ()
             ),
             url=record.url or None,
+            quality=record.quality,
         )
 
     def _relative(self, path: Path) -> str:

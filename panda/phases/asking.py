@@ -32,6 +32,7 @@ def ask(
     extra: Mapping[str, str] | None = None,
     guidance: str | None = None,
     pictures: tuple[Picture, ...] = (),
+    arguments: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Reply:
     """
     Execute the recipe that serves a step of the pipeline in the turn's mode.
@@ -45,6 +46,7 @@ def ask(
         extra: Documents that are not files of the turn, by the name that input_docs uses.
         guidance: What an earlier judgement asks to do differently.
         pictures: What the model is shown.
+        arguments: Schemas of what goes with an option, by its id.
 
     Returns:
         The checked reply; everything that was cut from the inputs is a warning of the turn.
@@ -59,6 +61,7 @@ def ask(
         guidance=guidance,
         meant=turn.meant if turn.meant != turn.query else None,
         pictures=pictures,
+        arguments=arguments or {},
     )
     turn.recipe = recipe.key
     reply = executor.execute(recipe.key, request, turn)

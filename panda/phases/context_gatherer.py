@@ -29,6 +29,7 @@ from panda.memory.gathered import (
     DraftSection,
     GatheredSection,
     build_sections,
+    node_label,
     render_gathered,
     sections_to_json,
     with_own_confidence,
@@ -55,6 +56,8 @@ _MOST_CANDIDATES = 30
 _WIDER = 4
 _SESSION_TURNS = 20
 _CHARS = 240
+_LABEL_TOKENS = 24
+"""What kind, date, age, quality and confidence of a candidate take, where a model that writes reads them."""
 
 
 @dataclass(frozen=True)
@@ -123,12 +126,15 @@ class ContextGatherer:
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
-        offered = offered_candidates(candidates, count=self._count)
+        label_tokens = _LABEL_TOKENS if self._writes(turn) else 0
+        offered = offered_candidates(candidates, count=lambda text: self._count(text) + label_tokens)
         best = self._closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
         lines = [best.get(one.node_id, Option(one.node_id, one.text)) for one in offered]
         shares = measure_closeness(turn.meant, [line.near for line in lines], None)
+        now = self._clock()
+        labels = {id_: f"{node_label(node, now)}: " for id_, node in nodes.items() if label_tokens}
         options = [
-            replace(line, prior=share, shown=c.text)
+            replace(line, prior=share, shown=labels.get(c.node_id, "") + c.text)
             for c, share, line in zip(offered, shares, lines, strict=True)
         ]
         reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})

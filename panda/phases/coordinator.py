@@ -22,7 +22,7 @@ from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_J
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.files import settle_change
 from panda.tools.filling import fill_arguments
-from panda.tools.table import TOOLS, describe_tools, run_tool
+from panda.tools.table import TOOLS, describe_tools, run_tool, why_unavailable
 
 MOST_ROUNDS = 10
 MOST_CALLS = 20
@@ -93,6 +93,7 @@ class _Loop:
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
+        self._available = [n for n in self._recipe.tools_available if why_unavailable(n, context) is None]
         self._writes = executor.writes(self._recipe.key)
         self._carry = present_carry(turn)
         self._query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
@@ -128,8 +129,8 @@ class _Loop:
 
     def _waiting(self) -> Mapping[str, Calls]:
         """The tools on offer, planned ones first; for a model that does not write with all their calls."""
-        planned = [name for name in self._plan["tools"] if name in self._recipe.tools_available]
-        names = dict.fromkeys([*planned, *self._recipe.tools_available])
+        planned = [name for name in self._plan["tools"] if name in self._available]
+        names = dict.fromkeys([*planned, *self._available])
         filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
         if self._writes:
             return filled
@@ -153,7 +154,8 @@ class _Loop:
                 "results": tool_spans(self._turn, self.steps) if may_end else [],
                 "pages": pages,
             },
-            variables={"tools": describe_tools(self._recipe.tools_available)},
+            variables={"tools": describe_tools(self._available)},
+            arguments={name: TOOLS[name].argument_schema for name in waiting},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
         )
 

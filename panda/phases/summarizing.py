@@ -51,17 +51,18 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
     """
     items = [] if turn.answered is False else [item.text for item in answer_items(turn.context.section(5))]
     said = " ".join([turn.query, *items])
-    words = dict.fromkeys(word.lower() for word in find_query_words(said) if not word[0].isdigit())
-    topics = [
-        Option(w, w, (), share_of_words(turn.query, w)) for w in list(words)[:_MOST_TOPICS] if len(w) > 2
+    names = dict.fromkeys(word.lower() for word in find_query_words(said) if not word[0].isdigit())
+    words = [
+        Option(w, w, (), share_of_words(turn.query, w)) for w in list(names)[:_MOST_TOPICS] if len(w) > 2
     ]
     line = items[0] if items else _line_of(turn)
     line = shorten(line, _SUMMARY_CHARS)
-    reply = ask(executor, "phase7_summarizer", turn, options={"topics": topics}, variables={"line": line})
+    reply = ask(executor, "phase7_summarizer", turn, options={"words": words}, variables={"line": line})
+    topics = reply.values.get("topics", reply.values.get("words", ()))
     topic = load_research(turn.folder.paths / RESEARCH_JSON).topic if turn.folder.has(RESEARCH_JSON) else None
     return {
         "summary": reply.values["summary"],
-        "topics": list(reply.values.get("topics", ())),
+        "topics": list(dict.fromkeys(one_line(topic) for topic in topics)),
         "intent": turn.read(QUERY_ANALYSIS_JSON)["intent"] if turn.folder.has(QUERY_ANALYSIS_JSON) else None,
         "has_research": topic is not None,
         "research_topic": topic,

@@ -1,7 +1,7 @@
 """Phase 5: the answer, item by item, each item with the nodes it rests on (S3 §16.3)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -85,7 +85,7 @@ class Synthesizer:
         noted = self._noting.of(turn)
         told = [GatheredItem(text, (f"turn:{turn.turn}",)) for text in dict.fromkeys(n.text for n in noted)]
         rejected = [item for document in turn.superseded() for item in _rejected(document)]
-        texts = {item.text for item in rejected}
+        texts = dict.fromkeys(item.text for item in rejected)
         kept = kept_again(turn)
         quotes = not self._executor.writes(
             self._executor.book.recipe_for("phase5_synthesizer", turn.mode).key
@@ -110,7 +110,7 @@ class Synthesizer:
             "phase5_synthesizer",
             turn,
             options={"answer": closest, "named": named, "sources": sources},
-            guidance=repair.guidance if repair else turn.reason,
+            guidance=repair.guidance if repair else _guidance(turn, () if quotes else texts),
         )
         origin = {span.text: span.node_ids for span in spans}
         written = [
@@ -326,6 +326,15 @@ def _said(reply: Reply, sources: Sequence[Option]) -> list[GatheredItem]:
     if "items" not in reply.values:
         return cited_paragraphs(str(reply.values["text"]), [one.text for one in sources])
     return [GatheredItem(item["text"], tuple(item["node_ids"])) for item in reply.values["items"]]
+
+
+def _guidance(turn: Turn, refused: Collection[str]) -> str | None:
+    """What the last check says, and what a model that writes is not to say again."""
+    if turn.reason is None or not refused:
+        return turn.reason
+    return "\n".join(
+        [turn.reason, "These were refused and are not given again:", *(f"- {t}" for t in refused)]
+    )
 
 
 def _tidy(text: str) -> str:

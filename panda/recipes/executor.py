@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.choice import choose, written_choice
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
+from panda.compression.content_types import RECIPES
 from panda.compression.fitting import Cut, InputDocument
 from panda.compression.limits import Limits
 from panda.documents.times import Clock, render_time
@@ -33,9 +34,9 @@ from panda.recipes.pack import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Gate, Reply, find_fault, parse_object, value_span
 from panda.recipes.reply_limits import lower_limits
-from panda.recipes.room import fit_request
+from panda.recipes.room import fit_request, output_room
 from panda.recipes.schemas import choice_specs, lenient_properties, plain_schema, text_properties
-from panda.recipes.templates import fill_templates, replaced_texts, template_sources, without_replaced
+from panda.recipes.templates import fill_templates, replaced_texts, shown_to_writer, template_sources
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
@@ -90,6 +91,11 @@ class RecipeExecutor:
     def writes(self, key: str) -> bool:
         """Whether the model of a recipe writes text."""
         return self._layers.model(self.book.load_recipe(key).model_layer).info.writes
+
+    def runs(self, key: str) -> tuple[str, str]:
+        """Layer and name of the model that runs a recipe."""
+        layer = self.book.load_recipe(key).model_layer
+        return layer, self._layers.model(layer).info.name
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
@@ -159,10 +165,11 @@ class _Execution:
         self.lenient = lenient_properties(recipe.output_schema)
         self.sources = template_sources(recipe) if self.model.info.writes else set()
         self.optional = self.sources if self.model.info.writes else set(replaced_texts(recipe))
-        self.shown = without_replaced(recipe, request) if self.model.info.writes else request
+        self.shown = shown_to_writer(recipe, request, self.prompt) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.times_cut = 0
+        self.room_tokens = recipe.token_budget.output
         self.reasoning = ""
         self.writer = CallWriter(journal, recipe, executor.book.prompts_of(recipe.key), self.model.info)
 
@@ -171,7 +178,8 @@ class _Execution:
         error: str | None = None
         received: str | None = None
         for _ in range(gates.max_retries + 1):
-            self.journal.count_execution(self.recipe.key)
+            if self.recipe.key not in RECIPES.values():  # compression is not counted
+                self.journal.count_execution(self.recipe.key)
             self.attempts += 1
             messages = self._messages(error)
             received, reply, error = self._attempt(messages)
@@ -231,7 +239,7 @@ class _Execution:
         asked = {**schema, "properties": {name: schema["properties"][name] for name in names}}
         is_last = self.attempts > self.recipe.quality_gates.max_retries
         per_token = _LEAST_CHARS if is_last or self.times_cut > 1 else _COMMON_CHARS
-        lowered = lower_limits(asked, self.recipe.token_budget.output * per_token, self._ids())
+        lowered = lower_limits(asked, self.room_tokens * per_token, self._ids())
         return {**schema, "properties": {**schema["properties"], **lowered["properties"]}}
 
     def _asked(self) -> tuple[str, ...]:
@@ -302,10 +310,14 @@ class _Execution:
         recipe = self.recipe
         schema = None
         if names is not None:
-            schema = plain_schema(self._schema(names), only=names, options=self._ids())
+            schema = plain_schema(
+                self._schema(names), only=names, options=self._ids(), arguments=self.request.arguments
+            )
+        count, limits = self.executor._count, self.executor.limits
+        self.room_tokens = output_room(recipe, self.model, messages, count=count, limits=limits)
         params = GenerateParams(
             temperature=recipe.temperature,
-            max_tokens=recipe.token_budget.output,
+            max_tokens=self.room_tokens,
             seed=self.journal.seed(recipe.key, self.attempts),
             timeout_seconds=recipe.quality_gates.timeout_ms / 1000,
             schema=schema,
@@ -318,7 +330,7 @@ class _Execution:
         self.writer.write_generate(messages, params, completion, self.attempts, lenient)
         if completion.finish_reason == "length":
             self.times_cut += 1
-            told = f"it was cut after {params.max_tokens} tokens; write a shorter one"
+            told = f"it was cut after {params.max_tokens:,} tokens; write a shorter one"
             return completion.text, told + (" within the limits of the schema" if schema else "")
         return completion.text, None
 

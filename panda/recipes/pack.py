@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
@@ -35,6 +36,8 @@ class Request:
     """The query with names for what it refers to, if it refers to anything; scorers read it."""
     pictures: tuple[Picture, ...] = ()
     """What the model is shown; only the layer EYES sees."""
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
 
     @property
     def scored(self) -> str:

@@ -14,9 +14,9 @@ from panda.recipes.documents import recipe_documents
 from panda.recipes.pack import Request, build_messages, render_options
 from panda.recipes.recipe import Recipe
 from panda.recipes.room import preserved
-from panda.recipes.schemas import plain_schema, text_properties
+from panda.recipes.schemas import option_places, plain_schema, text_properties
 from panda.recipes.steps import BASE_VARIABLES, STEPS
-from panda.recipes.templates import template_sources, without_replaced
+from panda.recipes.templates import shown_to_writer, template_sources
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ def preview_recipe(
     variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *(given.variables if given else ()))}
     if turn:
         variables |= {"query": query, "mode": turn.mode, "session_id": turn.session_id}
-    names = dict.fromkeys(_option_names(recipe.output_schema, ""))
+    named = [name for name in (given.options if given else ()) if f'"{name}"' in prompt]
+    names = dict.fromkeys([*option_places(recipe.output_schema), *named])
     options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
     shown, keep = preserved(recipe, _documents(recipe, turn, given.documents if given else ()))
     documents, cuts = fit_documents(
@@ -91,7 +92,7 @@ def preview_recipe(
         query=turn.query if turn else None,
         keep=keep,
     )
-    request = without_replaced(recipe, Request(query, documents, options, variables))
+    request = shown_to_writer(recipe, Request(query, documents, options, variables), prompt)
     sources, texts_first = template_sources(recipe), text_properties(recipe.output_schema)
     choices = [name for name in recipe.output_schema.get("properties", ()) if name not in texts_first]
     asked = (*texts_first, *(name for name in choices if name not in sources))
@@ -123,20 +124,3 @@ def _documents(recipe: Recipe, turn: TurnFiles | None, by_phase: tuple[str, ...]
     sections = [InputDocument(f"§{n}", f"<section {n} of context.md>", n == 0) for n in recipe.input_sections]
     names = [name for name in recipe.input_docs if name != "context.md"]
     return sections + [InputDocument(name, extra.get(name, f"<{name}>")) for name in names]
-
-
-def _option_names(schema: Any, name: str) -> list[str]:
-    """Names of all options that a schema looks at: of properties, nested ones, and those under `over`."""
-    if isinstance(schema, list):
-        return [found for item in schema for found in _option_names(item, name)]
-    if not isinstance(schema, Mapping):
-        return []
-    own = [str(schema.get("x-from", name))] if "x-options" in schema else []
-    steps = schema.get("x-decide", ())
-    own += [str(step["over"]) for step in steps if step.get("over")]
-    properties = schema.get("properties", {})
-    inner = [(key, part) for key, part in schema.items() if key not in ("properties", "x-decide")]
-    return own + [
-        found for key, part in [*properties.items(), *((name, part) for _, part in inner)]
-        for found in _option_names(part, key)
-    ]  # fmt: skip

@@ -32,6 +32,8 @@ class TokenBudget:
     """What the model may write, in model tokens."""
     response_reserve: int = 0
     """Kept free beside the output."""
+    longest_output: int = 0
+    """What a model that writes may write at most, where call and window leave room for more than output."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ class Recipe:
 
 
 _BUDGET = ("total", "prompt", "input", "output", "response_reserve")
+_LONGEST = "longest_output"
 _SECTIONS = tuple(f"§{number}" for number in range(7))
 _KEYS = tuple(name for name in Recipe.__dataclass_fields__ if name not in ("path", "key", "text"))
 _REQUIRED = ("name", "description", "model_layer", "token_budget", "output_format")
@@ -183,7 +186,8 @@ def _parse_budget(recipe: Mapping[str, object], path: Path, report: Report) -> T
         return TokenBudget(0, 0, 0, 0)
     reader = TypedReader(path, "token_budget", report)
     budget = reader.mapping(recipe["token_budget"])
-    reader.check_keys(budget, _BUDGET, _BUDGET[:4])
+    reader.check_keys(budget, (*_BUDGET, _LONGEST), _BUDGET[:4])
+    longest = reader.count(budget.get(_LONGEST, 0), _LONGEST)
     parts = {name: reader.count(budget.get(name, 0), name) for name in _BUDGET}
     used = sum(parts[name] for name in _BUDGET[1:])
     if used > parts["total"] and "total" in budget:
@@ -195,7 +199,7 @@ def _parse_budget(recipe: Mapping[str, object], path: Path, report: Report) -> T
                 fix="raise total or lower prompt, input, output or response_reserve",
             )
         )
-    return TokenBudget(**parts)
+    return TokenBudget(**parts, longest_output=longest)
 
 
 def _parse_gates(values: object, path: Path, report: Report) -> QualityGates:

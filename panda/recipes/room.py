@@ -81,6 +81,34 @@ def fit_request(
         room = max(0, min(room, left) - excess - _SLACK_TOKENS)
 
 
+def output_room(
+    recipe: Recipe,
+    model: Model,
+    messages: Sequence[Message],
+    *,
+    count: Callable[[str], int],
+    limits: Limits,
+) -> int:
+    """
+    The most tokens that a reply may have: what call and window leave, up to the recipe's longest_output.
+
+    Args:
+        recipe: The recipe.
+        model: The model that runs it; one that does not write gets the recipe's output.
+        messages: What it is sent.
+        count: Maps a text to budget tokens.
+        limits: What the user has set.
+    """
+    budget = recipe.token_budget
+    if not model.info.writes or budget.longest_output <= budget.output:
+        return budget.output
+    reserve = budget.response_reserve or limits.reserve_tokens
+    left = limits.call_tokens - sum(count(message.content) for message in messages)
+    used = math.ceil(model.count_model_tokens(model.render_chat(messages)) * _MODEL_TOKENS_PER_BUDGET_TOKEN)
+    window = model.info.n_ctx - model.info.thinking_tokens - used
+    return max(budget.output, min(budget.longest_output, left - reserve, window - reserve))
+
+
 def _fit(
     given: Sequence[InputDocument],
     used: int,

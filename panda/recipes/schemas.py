@@ -82,8 +82,29 @@ def lenient_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in text_properties(schema) if schema["properties"][name].get("x-lenient"))
 
 
+def option_places(schema: Any, name: str = "") -> tuple[str, ...]:
+    """
+    Names of the options that values of a schema are taken from, nested ones included.
+
+    >>> option_places({"properties": {"id": {"x-options": "candidates"}, "why": {"type": "string"}}})
+    ('id',)
+    """
+    if isinstance(schema, list):
+        return tuple(place for item in schema for place in option_places(item, name))
+    if not isinstance(schema, Mapping):
+        return ()
+    own = (str(schema.get("x-from", name)),) if "x-options" in schema else ()
+    parts = [*schema.get("properties", {}).items()]
+    parts += [(name, part) for key, part in schema.items() if key not in ("properties", "x-decide")]
+    return own + tuple(place for key, part in parts for place in option_places(part, key))
+
+
 def plain_schema(
-    schema: Mapping[str, Any], *, only: Sequence[str] | None, options: Mapping[str, Sequence[str]]
+    schema: Mapping[str, Any],
+    *,
+    only: Sequence[str] | None,
+    options: Mapping[str, Sequence[str]],
+    arguments: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """
     The schema without x- keys, with the ids of the given options as enums.
@@ -94,27 +115,31 @@ def plain_schema(
         options: Ids for each `x-options` place, by property name; a nested place uses its own name or
             the name in `x-from`. A place that is not named becomes a string or a list of strings; a list
             whose options are none stays empty.
+        arguments: Schemas by id: an object with `x-arguments: property` becomes one of several, each with
+            its id for that property and the schema of the id for `arguments`, or without those.
 
     >>> plain_schema({"properties": {"id": {"type": "string", "x-options": "candidates"}}}, only=None,
     ...              options={"id": ["a"]})
     {'properties': {'id': {'type': 'string', 'enum': ['a']}}}
     """
-    result = cast(dict[str, Any], _strip(schema, "", options))
+    result = cast(dict[str, Any], _strip(schema, "", options, arguments or {}))
     if only is not None:
         result["properties"] = {name: result["properties"][name] for name in only}
         result["required"] = [name for name in result.get("required", []) if name in only]
     return result
 
 
-def _strip(value: Any, name: str, options: Mapping[str, Sequence[str]]) -> Any:
+def _strip(
+    value: Any, name: str, options: Mapping[str, Sequence[str]], arguments: Mapping[str, Mapping[str, Any]]
+) -> Any:
     if isinstance(value, list):
-        return [_strip(item, name, options) for item in value]
+        return [_strip(item, name, options, arguments) for item in value]
     if not isinstance(value, Mapping):
         return value
     result = {
-        key: {inner: _strip(item, inner, options) for inner, item in part.items()}
+        key: {inner: _strip(item, inner, options, arguments) for inner, item in part.items()}
         if key == "properties" and isinstance(part, Mapping)
-        else _strip(part, name, options)
+        else _strip(part, name, options, arguments)
         for key, part in value.items()
         if not str(key).startswith("x-")
     }
@@ -129,9 +154,24 @@ def _strip(value: Any, name: str, options: Mapping[str, Sequence[str]]) -> Any:
                 result |= {"minItems": 0, "maxItems": 0}
         elif ids:
             result["enum"] = ids
+    if "x-arguments" in value and arguments:
+        of = value["x-arguments"]
+        ids = result["properties"][of].get("enum", ())
+        return {"anyOf": [_with_arguments(result, of, id_, arguments.get(id_)) for id_ in ids]}
     return result
 
 
+def _with_arguments(
+    schema: Mapping[str, Any], of: str, id_: str, arguments: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    properties = {**schema["properties"], of: {"type": "string", "enum": [id_]}}
+    properties.pop(_ARGUMENTS, None)
+    if arguments is not None:
+        properties[_ARGUMENTS] = arguments
+    return {**schema, "properties": properties}
+
+
+_ARGUMENTS = "arguments"
 _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from")
 _STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "cue", "many",
               "fit", "reads", "unfitted")  # fmt: skip

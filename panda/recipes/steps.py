@@ -104,7 +104,7 @@ STEPS: Mapping[str, StepInputs] = {
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
     "phase5_synthesizer": StepInputs(("answer", "named", "sources"), reads=("items",), may_be_text=True),
     "phase6_validator": StepInputs(("answer", "goals", "recalled"), reads=("verdict",)),
-    "phase7_summarizer": StepInputs(("topics",), ("line",)),
+    "phase7_summarizer": StepInputs(("words",), ("line",)),
     "phase7_session": StepInputs(
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),
     ),

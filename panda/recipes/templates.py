@@ -8,6 +8,7 @@ from panda.choosing.decision import Choice, Option
 from panda.errors import RecipeKeyError
 from panda.recipes.pack import Request, fill
 from panda.recipes.recipe import Recipe
+from panda.recipes.schemas import option_places
 
 FORMS = ("spans", "objects", "instead")
 """Templates that name a choice."""
@@ -49,10 +50,35 @@ def replaced_texts(recipe: Recipe) -> dict[str, tuple[str, ...]]:
     }
 
 
-def without_replaced(recipe: Recipe, request: Request) -> Request:
-    """The request as a model that writes sees it: without the options of what it is not asked for."""
-    hidden = {name for choices in replaced_texts(recipe).values() for name in choices}
-    return replace(request, options={k: given for k, given in request.options.items() if k not in hidden})
+def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
+    """
+    The request as a model that writes sees it, so that nothing is sent twice.
+
+    Args:
+        recipe: The recipe.
+        request: What the phase gives.
+        prompt: The recipe's prompt.
+
+    Returns:
+        The request with the options that the model chooses from, those that its prompt names, as in `the
+        options "pages"`, and plain ids. Options that stand in for texts that it writes are left out. Of
+        lines, which only scorers look at, those stay that no document holds. Without a schema all stay.
+    """
+    replaced = {name for choices in replaced_texts(recipe).values() for name in choices}
+    chosen = set(option_places(recipe.output_schema)) - template_sources(recipe)
+    documents = " ".join(" ".join(document.text.split()) for document in request.documents)
+
+    def is_shown(name: str, option: Option) -> bool:
+        text = " ".join((option.shown or option.text).split())
+        named = name in chosen or f'"{name}"' in prompt or recipe.output_format != "json"
+        return named or option.id == option.text or text not in documents
+
+    options = {
+        name: [option for option in given if is_shown(name, option)]
+        for name, given in request.options.items()
+        if name not in replaced
+    }
+    return replace(request, options=options)
 
 
 def fill_templates(

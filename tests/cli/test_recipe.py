@@ -115,7 +115,7 @@ def test_render_without_turn(panda: Project) -> None:
     for part in (
         "<section 2 of context.md>",
         "User query: <query>",
-        "<options of evidence, given by the phase>",
+        "<options of pages, given by the phase>",
     ):
         assert part in ended.out
     assert ended.err.startswith("prompt: ")

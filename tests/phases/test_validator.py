@@ -10,7 +10,7 @@ from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.node import Node
 from panda.phases.evidence_spans import step_texts
 from panda.phases.validator import AnswerCheck
-from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, offered, pick, run_turn
+from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, pick, run_turn
 
 BOTH = {
     "retrieval": {"relevant": pick("turn:1", PRICE_NODE)},
@@ -110,17 +110,16 @@ def test_reason_reaches_the_next_attempt(tmp_path: Path) -> None:
 
 
 def test_rejected_evidence_is_not_offered_again(tmp_path: Path) -> None:
-    """A quotation that was rejected is not among the evidence of the next attempt, nor of the one after."""
+    """A quotation that was rejected is named as refused to the next attempt, and to the one after."""
     script = Script(
         **BOTH,
         answer=[item(PRICE), item("The Lenovo LOQ 15 was the best laptop.", "turn:1"), item(RIGHT)],
         validator=[{"verdict": "REVISE"}, {"verdict": "REVISE"}, {"verdict": "APPROVE"}],
     )
     ran = run_turn(laptop_store(tmp_path), answer=script)
-    shown = [set(offered(asked, "answer").values()) for asked in ran.asked("answer")]
-    assert PRICE in shown[0]
-    assert shown[1] == shown[0] - {PRICE}
-    assert shown[2] == shown[1] - {"The Lenovo LOQ 15 was the best laptop."}
+    told = [asked.text.partition("===== Guidance =====\n")[2] for asked in ran.asked("answer")]
+    assert [f"- {PRICE}" in text for text in told] == [False, True, True]
+    assert ["- The Lenovo LOQ 15 was the best laptop." in text for text in told] == [False, False, True]
     assert ran.metadata.status == "approved"
 
 
