@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +13,9 @@ from panda.cli.text import read_instant, time_text
 from panda.compression.events import CompressionMetrics, sum_compressions
 from panda.documents.problems import Problem
 from panda.errors import PandaError, UsageError
-from panda.storage.execution_log import BY, ExecutionStats, LogLine, LogReader, follow_log, sum_executions
+from panda.storage.execution_log import BY, ExecutionStats, sum_executions
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
+from panda.storage.line_tail import Line, LineTail
 from panda.storage.records import load_object
 
 _Record = Mapping[str, Any]
@@ -47,9 +47,7 @@ def log(
     path = layout.executions_log
     if follow:
         return Result(None, Stream(_followed(invocation, path, wanted, lines)))
-    with LogReader(path) as reader:
-        parts = chain(reader.read_new(), reader.read_torn())
-        found, earlier = _newest(_records(invocation, parts, wanted), lines)
+    found, earlier = _newest(_records(invocation, LineTail(path).read()[1], wanted), lines)
     if earlier:
         invocation.reporter.step(f"{earlier} earlier lines are left out: -n 0 shows all")
     if not found:
@@ -71,11 +69,9 @@ def _followed(
     invocation: Invocation, path: Path, wanted: Callable[[_Record], bool], lines: int
 ) -> Iterator[tuple[object, ...]]:
     """The newest rows, then those that come."""
-    with LogReader(path) as reader:
-        for record in deque(_records(invocation, reader.read_new(), wanted), maxlen=lines or None):
-            yield _row(record)
-        for record in _records(invocation, follow_log(reader), wanted):
-            yield _row(record)
+    log = LineTail(path)
+    yield from map(_row, deque(_records(invocation, log.read(torn=False)[1], wanted), maxlen=lines or None))
+    yield from map(_row, _records(invocation, log.follow(), wanted))
 
 
 def _wanted(invocation: Invocation, recipe: str | None, turn: int | None) -> Callable[[_Record], bool]:
@@ -93,7 +89,7 @@ def _wanted(invocation: Invocation, recipe: str | None, turn: int | None) -> Cal
 
 
 def _records(
-    invocation: Invocation, parts: Iterable[LogLine | Problem], wanted: Callable[[_Record], bool]
+    invocation: Invocation, parts: Iterable[Line | Problem], wanted: Callable[[_Record], bool]
 ) -> Iterator[_Record]:
     """The records that are wanted; a damaged line becomes a warning."""
     for part in parts:
@@ -166,15 +162,12 @@ def _check_kind(by: str) -> None:
 
 def _lines_since(invocation: Invocation, layout: Layout, since: str) -> Iterator[Mapping[str, Any]]:
     """The lines of the user; a damaged one becomes a warning."""
-    with LogReader(layout.executions_log) as reader:
-        for part in chain(reader.read_new(), reader.read_torn()):
-            if isinstance(part, Problem):
-                invocation.reporter.warn(f"{part.where}: {part.message}")
-            elif (
-                part.record.get("user_id") == invocation.settings.user
-                and str(part.record.get("timestamp")) >= since
-            ):
-                yield part.record
+
+    def is_wanted(record: _Record) -> bool:
+        is_own = record.get("user_id") == invocation.settings.user
+        return is_own and str(record.get("timestamp")) >= since
+
+    return _records(invocation, LineTail(layout.executions_log).read()[1], is_wanted)
 
 
 def _put_aside(

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -10,7 +11,7 @@ from panda.errors import FileFormatError
 from panda.memory.fact import Assertion, Conflict, Fact, Subject, parse_assertion, parse_conflict
 from panda.memory.synthesis import SynthesisRequest, find_contenders
 from panda.storage.layout import Layout
-from panda.storage.line_tail import LineTail
+from panda.storage.line_tail import LineTail, sound_lines
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,19 @@ class MemoryLog:
         begins_anew, found = self._tails[0].read()
         if begins_anew:
             self._facts, self._latest = _Facts(), None
-        found.reverse()
-        while found:  # each is let go as it is read: a large log is not held twice
-            number, offset, raw = found.pop()
-            where = f"{path}:{number}"
-            one = parse_assertion(raw, where=where)
-            known = self.get(one.fact.id)
-            if known is None:
-                self._add(one, offset)
-            elif known != one:
-                raise FileFormatError(
-                    f"another line has the id {one.fact.id!r} and says something else",
-                    where=f"{where} (id)",
-                    fix="remove one of them",
-                )
+        with closing(sound_lines(found)) as lines:
+            for line in lines:
+                where = f"{path}:{line.number}"
+                one = parse_assertion(line.record, where=where)
+                known = self.get(one.fact.id)
+                if known is None:
+                    self._add(one, line.end)
+                elif known != one:
+                    raise FileFormatError(
+                        f"another line has the id {one.fact.id!r} and says something else",
+                        where=f"{where} (id)",
+                        fix="remove one of them",
+                    )
 
     def _add(self, one: Assertion, offset: int) -> None:
         facts = self._facts
@@ -100,12 +100,13 @@ class MemoryLog:
         begins_anew, found = self._tails[1].read()
         if begins_anew:
             self._records = _Records()
-        for number, offset, raw in found:
-            one = parse_conflict(raw, where=f"{path}:{number}")
-            self._records.conflicts.append(one)
-            self._records.offsets.append(offset)
-            for fact in {one.fact_a, one.fact_b}:
-                self._records.by_fact.setdefault(fact, []).append(one)
+        with closing(sound_lines(found)) as lines:
+            for line in lines:
+                one = parse_conflict(line.record, where=f"{path}:{line.number}")
+                self._records.conflicts.append(one)
+                self._records.offsets.append(line.end)
+                for fact in {one.fact_a, one.fact_b}:
+                    self._records.by_fact.setdefault(fact, []).append(one)
 
     @property
     def reading(self) -> str | None:

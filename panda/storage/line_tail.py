@@ -1,13 +1,38 @@
-"""A growing file of JSON lines, of which only what was added is read again."""
+"""A file of JSON lines that others append to, replace or cut short, of which each line is read once."""
 
 import os
+import time
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from panda.documents.problems import Problem
 from panda.errors import FileFormatError
 from panda.storage.files import parse_json, store_errors
 
+CUT_SHORT = "a write was cut short; the next one removes this line"
+"""What is to be done about a last line without a line break that is no JSON."""
+
 _REMEMBERED_BYTES = 4_096
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that is a JSON object."""
+
+    number: int
+    """Its number in the file, from 1."""
+    end: int
+    """The byte behind it."""
+    record: dict[str, Any]
+    """What it holds, unchecked."""
+
+
+Parts = Generator[Line | Problem, None, None]
+"""Lines of a file, and what is wrong with others; to be closed if it is not gone through."""
 
 
 class LineTail:
@@ -27,68 +52,83 @@ class LineTail:
         self.lines = 0
         """Lines read so far, blank ones included."""
 
-    def read(self) -> tuple[bool, list[tuple[int, int, Any]]]:
+    def read(self, *, torn: bool = True) -> tuple[bool, Parts]:
         """
         What was added since the last call.
 
+        Args:
+            torn: Whether a last line without a line break is read too.
+
         Returns:
-            Whether the file is another one than before, so that all earlier lines are void; and for each
-            line its number from 1, the byte behind it, and its value. Blank lines are skipped, a torn last
-            line that is no JSON is left out.
+            Whether the file is another one than before, so that all earlier lines are void; and its new lines
+            in order, to be gone through before the next call. Blank lines are left out, what is no JSON
+            object is a Problem.
 
         Raises:
             StoreError: The file cannot be read.
-            FileFormatError: A line is not UTF-8 or not JSON; names it.
         """
         if not self._path.exists():
-            return self._start_again(), []
-        with store_errors(self._path, "read"), self._path.open("rb") as file:
+            return self._start_again(), (part for part in list[Line | Problem]())
+        with store_errors(self._path, "read"):
+            file = self._path.open("rb")
             inode = os.fstat(file.fileno()).st_ino
             file.seek(self.size_bytes - len(self._last))
             begins_anew = inode != self._inode or file.read(len(self._last)) != self._last
             if begins_anew:
                 begins_anew = self._start_again()
                 file.seek(0)
-            data = file.read()
-        found = self._parse(data)
-        self._inode = inode
-        return begins_anew, found
+            self._inode = inode
+        return begins_anew, self._added(file, torn)
+
+    def follow(self) -> Parts:
+        """The lines as they are written, without end; a file that is away for a while is waited for."""
+        while True:
+            yield from self.read(torn=False)[1]
+            time.sleep(_POLL_SECONDS)
 
     def _start_again(self) -> bool:
         known = self._inode is not None
         self._inode, self._last, self.size_bytes, self.lines = None, b"", 0, 0
         return known
 
-    def _parse(self, data: bytes) -> list[tuple[int, int, Any]]:
-        whole_bytes = data.rfind(b"\n") + 1
-        torn = data[whole_bytes:]
-        found = []
-        number, start, offset = self.lines, 0, self.size_bytes
-        while start < whole_bytes:  # line by line: of a large file there is no second copy
-            line = data[start : data.index(b"\n", start)]
-            start += len(line) + 1
-            number, offset = number + 1, offset + len(line) + 1
-            if line.strip():
-                found.append((number, offset, self._value(line, number)))
-        self.lines, self.size_bytes = number, offset
-        self._last = (self._last + data[max(0, whole_bytes - _REMEMBERED_BYTES) : whole_bytes])[
-            -_REMEMBERED_BYTES:
-        ]
-        if torn.strip():
-            try:
-                found.append((number + 1, offset + len(torn), self._value(torn, number + 1)))
-            except FileFormatError:
-                return found  # what a crash left; the next append takes it away
-            self.lines, self.size_bytes, self._last = number + 1, offset + len(torn), b""
-            self._inode = -1  # the next append puts a line break in front: read the file anew then
-        return found
+    def _added(self, file: BinaryIO, torn: bool) -> Parts:
+        with file, store_errors(self._path, "read"):
+            for line in file:
+                is_whole = line.endswith(b"\n")
+                is_read = line.strip() and (is_whole or torn)
+                part = self._parse(line, None if is_whole else CUT_SHORT) if is_read else None
+                if is_whole or isinstance(part, Line):
+                    self.lines, self.size_bytes = self.lines + 1, self.size_bytes + len(line)
+                    self._last = (self._last + line)[-_REMEMBERED_BYTES:]
+                if not is_whole and isinstance(part, Line):
+                    self._last, self._inode = b"", -1  # with a line break behind it, it is another file
+                if part is not None:
+                    yield part
 
-    def _value(self, line: bytes, number: int) -> Any:
-        place = f"{self._path}:{number}"
+    def _parse(self, line: bytes, fix: str | None) -> Line | Problem:
+        number, path = self.lines + 1, str(self._path)
         try:
-            text = line.decode()
+            value = parse_json(line.decode(), where=path, line=number)
         except UnicodeDecodeError as exc:
-            raise FileFormatError(
-                f"not UTF-8: byte 0x{line[exc.start]:02x}", where=place, fix="save the file as UTF-8"
-            ) from exc
-        return parse_json(text, where=str(self._path), line=number)
+            message = f"not UTF-8: byte 0x{line[exc.start]:02x}"
+            return Problem(path, message, line=number, fix=fix or "save the file as UTF-8")
+        except FileFormatError as exc:
+            return Problem(path, exc.message, line=number, fix=fix)
+        if not isinstance(value, dict):
+            return Problem(path, "not a JSON object", line=number, fix=fix)
+        return Line(number, self.size_bytes + len(line), value)
+
+
+def sound_lines(parts: Parts) -> Generator[Line, None, None]:
+    """
+    The lines of which a file may not lack one; only what a crash left at its end is passed over.
+
+    Raises:
+        FileFormatError: One is no JSON object.
+    """
+    with closing(parts):
+        for part in parts:
+            if isinstance(part, Line):
+                yield part
+            elif part.fix != CUT_SHORT:
+                raise FileFormatError(part.message, where=part.where, fix=part.fix)

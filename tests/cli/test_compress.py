@@ -11,7 +11,7 @@ from panda.cli.main import build_program
 from panda.compression import compressing
 from panda.compression.cache import CompressionCache
 from panda.compression.tokens import count_tokens
-from panda.storage.execution_log import LogLine, LogReader
+from panda.storage.line_tail import LineTail, sound_lines
 from tests.builders import build_store
 from tests.cli.programs import Ended, run_words
 from tests.unprivileged import unprivileged
@@ -112,8 +112,7 @@ def test_what_the_model_reads_is_logged(compress: Compress, file: Path, tmp_path
     names = ["Ada", "Bea", "Cleo", "Dora", "Edna", "Fay", "Gwen", "Hope", "Iris", "Joan"]
     file.write_text(" ".join(f"{name} keeps a {name.lower()}bird at home." for name in names), "utf-8")
     assert compress(str(file), "--budget", "40", "--root", str(layout.root)).code == 0
-    with LogReader(layout.executions_log) as reader:
-        lines = [line.record for line in reader.read_new() if isinstance(line, LogLine)]
+    lines = [line.record for line in sound_lines(LineTail(layout.executions_log).read()[1])]
     assert [(line["recipe"], line.get("event")) for line in lines] == [
         ("compress_generic", None),
         (None, "compressed"),
@@ -129,8 +128,7 @@ def test_a_model_that_was_not_asked_is_not_named(compress: Compress, file: Path,
     layout = build_store(tmp_path / "store")
     assert compress(str(file), "--budget", "40", "--query", "fan", "--root", str(layout.root)).code == 0
     assert compress(str(file), "--budget", "20", "--keep", "loud", "--root", str(layout.root)).code == 4
-    with LogReader(layout.executions_log) as reader:
-        lines = [line.record for line in reader.read_new() if isinstance(line, LogLine)]
+    lines = [line.record for line in sound_lines(LineTail(layout.executions_log).read()[1])]
     assert [(line["event"], line.get("method"), line["model_layer"]) for line in lines] == [
         ("compressed", "lexical", None),
         ("overflow", None, None),
