@@ -12,12 +12,12 @@ from panda.settings import Settings
 from panda.storage.layout import Layout
 from panda.storage.opening import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
-from panda.storage.turns import TurnStore
 from panda.trust import require_trust
 
 if TYPE_CHECKING:
     from panda.recipes.book import RecipeBook
     from panda.recipes.executor import Layers
+    from panda.storage.turns import TurnStore
 
 _NAMED = ("--user", "PANDA_USER")
 """Where a user is named for one command; a file names one before the first turn."""
@@ -168,8 +168,10 @@ class Invocation:
             self.check_user(layout)
         return layout
 
-    def turns(self) -> TurnStore:
+    def turns(self) -> "TurnStore":
         """The user's saved turns, as store() opens it."""
+        from panda.storage.turns import TurnStore
+
         return TurnStore(self.store(), self.settings.user, self.settings.clock)
 
     def book(self) -> "RecipeBook":

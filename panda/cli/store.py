@@ -9,18 +9,11 @@ from typing import Annotated
 from panda.cli.command import argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.contract import Invocation, Result
-from panda.cli.index import fill_imported
 from panda.cli.text import problem_text, read_lines
 from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.errors import CheckError
-from panda.memory.validation import JUDGED, check_memory, judge_gathered
-from panda.session.file import write_imported
 from panda.settings import Settings
 from panda.storage.assets import asset
-from panda.storage.checking import check_store
-from panda.storage.demo import copy_demo
-from panda.storage.importing import import_turns
-from panda.storage.index_rebuild import index_imported
 from panda.storage.layout import Layout
 from panda.storage.opening import create_store
 from panda.storage.temporaries import begin_writing
@@ -37,6 +30,8 @@ def init(
 
     Example: panda init --demo
     """
+    from panda.storage.demo import copy_demo
+
     settings = invocation.settings
     require_trust(settings, "root")
     created = create_store(settings.root)
@@ -60,6 +55,11 @@ def import_file(
 
     Example: panda import turns.jsonl
     """
+    from panda.cli.index import fill_imported  # each command waits for what it needs alone
+    from panda.session.file import write_imported
+    from panda.storage.importing import import_turns
+    from panda.storage.index_rebuild import index_imported
+
     layout = invocation.store_for_writing()
     invocation.reporter.detail(f"reading {'stdin' if file == '-' else file}")
     source = read_lines(invocation.stdin) if file == "-" else Path(file)
@@ -143,6 +143,9 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
 
 def _store_problems(layout: Layout, settings: Settings, places: Sequence[Path]) -> list[Problem]:
     """Those of the store's files below the paths; all if there are none."""
+    from panda.memory.validation import JUDGED, check_memory, judge_gathered
+    from panda.storage.checking import check_store
+
     problems = check_store(layout, places)
     for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):
         told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
