@@ -36,6 +36,9 @@ from panda.storage.snapshot import Ranges
 
 Floats = npt.NDArray[np.float32]
 
+_BY_NODE = "entries INDEXED BY entries_node"
+"""SQLite, which keeps no statistics here, would walk through all turns of the user."""
+
 
 @dataclass(frozen=True)
 class IndexEntry(IndexRow):
@@ -184,14 +187,14 @@ class IndexView:
             if kind == "turn" and rest.isascii() and rest.isdigit():
                 found += self.entries([int(rest)]).values() if len(rest) < 18 else ()
             else:
-                query = "SELECT * FROM entries WHERE user = ? AND node_id = ? AND number IS NULL"
+                query = f"SELECT * FROM {_BY_NODE} WHERE user = ? AND node_id = ? AND number IS NULL"
                 rows = self._execute(query, (self._user, node_id))
                 found += self._counting(rows, lambda row, node_id=node_id: row.node_id == node_id)  # type: ignore[misc]
         return found
 
     def turns_holding(self, node_id: str) -> list[int]:
         """Numbers of the turns in whose directories a research or visit of that id lies."""
-        query = "SELECT source FROM entries WHERE user = ? AND node_id = ? AND number IS NULL"
+        query = f"SELECT source FROM {_BY_NODE} WHERE user = ? AND node_id = ? AND number IS NULL"
         names = (turn_of(row["source"]) for row in self._execute(query, (self._user, node_id)))
         return [number for name in names if name and (number := turn_number(name))]
 
