@@ -53,6 +53,17 @@ def turn(tmp_path: Path) -> Turn:
     return Turn(TurnStore(layout, "ann", still_clock).claim("default", "chat", "Why?"), layout)
 
 
+def test_what_a_tool_asks_counts_once(turn: Turn) -> None:
+    """A research of a dozen recipes is one execution of the 25 that a turn has."""
+    with turn.as_one_execution():
+        for _ in range(30):
+            turn.count_execution("research/strategy")
+    for _ in range(24):
+        turn.count_execution("pipeline/phase4_coordinator_chat")
+    with pytest.raises(HaltError, match="more than 25 recipe executions"):
+        turn.count_execution("pipeline/phase5_synthesizer_chat")
+
+
 def made(phases: list[Phase], on_halt: Callable[[Turn, Phase, PandaError], str]) -> Pipeline:
     """A pipeline of these phases."""
     return Pipeline(phases, on_halt, count=count_tokens, log=lambda line: None, limits=Limits())

@@ -225,7 +225,8 @@ class _Loop:
             self._turn.write_step(step["step"], started)
 
         context = replace(self._context, step=step["step"], intend=intend)
-        return run_tool(step["tool"], step["arguments"], context)
+        with self._turn.as_one_execution():
+            return run_tool(step["tool"], step["arguments"], context)
 
     def _taken_up(self, step: Step) -> Step | None:
         """The same step as a killed run has left it, if that settles it."""

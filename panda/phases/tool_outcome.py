@@ -87,6 +87,8 @@ def shortfall(turn: Turn) -> list[str]:
     wrote = any(step["kind"] == "write" and step["status"] == "success" for step in turn.steps())
     unchanged = turn.mode == "code" and not wrote and any(map(orders_change, _ordered(turn)))
     told = ["No file was changed."] if unchanged else []
+    last = {step["tool"]: step for step in turn.steps() if turn.mode == "code" and step["kind"] != "read"}
+    told += [f"{name} failed: {step['error']}" for name, step in last.items() if step["status"] == "error"]
     if progress is None or plan["next_step"] != "coordinator" or progress["ending"] == "done":
         return told
     goals = {goal["id"]: goal["goal"] for goal in plan["goals"]}

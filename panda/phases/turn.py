@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from panda.compression.tokens import count_tokens
@@ -82,6 +83,7 @@ class Turn:
         self._made = Counter(_identity(record) for record in self._calls if self._is_current(record))
         done = (record.get("execution", 0) for record in self._calls if not self._is_current(record))
         self._executions = max(done, default=0)
+        self._joined: int | None = None
         self._prefixes = {call["sha256"] for record in self._calls for call in _prefixes(record)}
 
     def take_up(self, metadata: Metadata) -> None:
@@ -185,8 +187,21 @@ class Turn:
         key = f"{base}/{recipe}/{self.round}/{self.attempt}/{attempt}"
         return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") >> 1
 
+    @contextmanager
+    def as_one_execution(self) -> Iterator[None]:
+        """What a tool asks while it runs counts as one execution together, as the call of a tool."""
+        self._joined = 0
+        try:
+            yield
+        finally:
+            self._joined = None
+
     def count_execution(self, recipe: str) -> None:
         """Count one recipe execution; raises HaltError past the most a turn may have."""
+        if self._joined is not None:
+            self._joined += 1
+            if self._joined > 1:
+                return
         self._executions += 1
         if self._executions > MOST_EXECUTIONS:
             raise HaltError(

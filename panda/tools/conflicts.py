@@ -50,9 +50,10 @@ class Conflict:
     @property
     def text(self) -> str:
         """One line that says what each source says."""
-        sites = [claim.source for claim in self.claims]
-        places = sites if len(set(sites)) == len(sites) else [claim.url for claim in self.claims]
-        said = [f"{_written_price(c)} ({place})" for c, place in zip(self.claims, places, strict=True)]
+        unique = {(claim.price, claim.url): claim for claim in self.claims}.values()
+        sites = [claim.source for claim in unique]
+        places = sites if len(set(sites)) == len(sites) else [claim.url for claim in unique]
+        said = [f"{_written_price(c)} ({place})" for c, place in zip(unique, places, strict=True)]
         return f"{self.about}: price {' or '.join(said)}; the sources disagree"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence
-from panda.errors import UsageError, WebError
+from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.query_words import share_of_words
@@ -279,6 +279,9 @@ def _summary(made: Research, ask: Ask) -> str:
     findings += [conflict.text for conflict in made.conflicts]
     counted = made.counted
     listed = "\n".join(findings) or "nothing was found"
-    reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
+    try:
+        reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
+    except ReplyError:  # what was found stands without a report
+        return counted
     said = str(reply["summary"])
     return counted if check_evidence(said, [*findings, counted]) else said

@@ -206,3 +206,13 @@ def test_dry_run_shows_the_diff_of_a_refused_answer(tmp_path: Path) -> None:
     ended = show_turn(invocation, app, app.start_turn(QUERY, "code", dry_run=True))
     assert ended.code == 22
     assert "-def add_up(values):\n+def total(values):\n" in stderr.getvalue()
+
+
+def test_a_tool_that_failed_is_told(tmp_path: Path) -> None:
+    """Whatever an answer says of tests that did not run, the reply tells that, and why."""
+    calls = replies(call("test.run", name="unit"))
+    answer = {"items": [{"text": "The tests pass.", "node_ids": ["memory:budget"]}]}
+    project = repository(tmp_path)
+    ran = run_code(tmp_path, project, code_script(calls, answer=answer), "Run the tests.")
+    assert [step["status"] for step in ran.turn.steps()] == ["error"]
+    assert "test.run failed: " in ran.response

@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from panda.choosing.decision import Option
+from panda.errors import ReplyError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
 from panda.storage.layout import Layout
 from panda.storage.schemas import check_json
+from panda.tools.conflicts import FoundClaim, join_conflicts
 from panda.tools.contract import ToolContext
 from panda.tools.table import run_tool, why_unavailable
 from panda.web.addresses import AddressRules, parse_allowed
@@ -105,6 +108,43 @@ def test_sources_that_disagree(site: Site, context: ToolContext) -> None:
     node = context.reader.load(f"research:{value['topic']}")
     assert text in node.text
     assert "price $697.00 (" not in node.text
+
+
+def test_a_report_that_fails_loses_nothing(site: Site, context: ToolContext) -> None:
+    """Where the model gives no valid report, what was found stands with what code counts of it."""
+    two_shops(site, context)
+
+    def ask(step: str, **given: Any) -> Mapping[str, Any]:
+        if step == "phase4_research_report":
+            raise ReplyError(
+                "no valid reply in 3 attempts", where="research_report.yaml", fix="see calls.jsonl"
+            )
+        return choose_by_prior(step, **given)
+
+    result = run_tool("internet.research", {"query": QUERY}, replace(context, ask=ask))
+    assert result.error is None
+    assert any("$649.00" in claim.text for claim in result.claims)
+    assert json.loads((context.layout.turn("ann", 1) / "research.json").read_text())["summary"]
+
+
+def test_a_conflict_says_each_price_once() -> None:
+    """Several claims of a page with one price are one place in the line of a conflict."""
+    given = [("$697.00", "a"), ("$649.00", "b"), ("$697.00", "a"), ("$649.00", "b")]
+    claims = [
+        FoundClaim(
+            f"LOQ: price {price}",
+            "LOQ",
+            f"{shop}.example",
+            f"https://{shop}.example/",
+            "v",
+            "f",
+            0.9,
+            "price",
+        )
+        for price, shop in given
+    ]
+    (conflict,) = join_conflicts(claims, [(0, 1), (2, 3), (0, 3)])
+    assert conflict.text == "LOQ: price $697.00 (a.example) or $649.00 (b.example); the sources disagree"
 
 
 def test_a_second_run_takes_what_is_there(site: Site, context: ToolContext) -> None:
