@@ -45,7 +45,7 @@ _FROM_TODAY = {
 """How many days ago; None for what is to come."""
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1}
 _words = partial(read_words, "period_words.txt")
-_PARTS_OF_DAY, _LAST, _COMING, _HEDGES = (_words(one) for one in ("parts_of_day", "last", "coming", "hedges"))
+_PARTS_OF_DAY, _LAST, _COMING = (_words(one) for one in ("parts_of_day", "last", "coming"))
 _PARTS, _TO, _OPEN, _ADVERB = (_words(one) for one in ("parts", "to", "open", "adverb"))
 _OF_NOUN, _OWN, _KIND, _OBJECT = (_words(one) for one in ("of_noun", "own", "kind", "object"))
 _FUTURE = _words("future")
@@ -160,7 +160,7 @@ class _Grammar:
                 continue
             when, end = read
             days = self._resolve(when, at, end)
-            if days is not None and days[0] <= self._today:
+            if days is not None:
                 first, last = self._tokens[at].start, self._tokens[end - 1].end
                 found.append(Period(*days, (first, last), when.relative))
             at = end
@@ -211,7 +211,6 @@ class _Grammar:
 
     def _point(self, at: int) -> _At | None:
         """One time, with what it lies in: "Tuesday last week"."""
-        at = self._skip_hedges(at)
         read = self._from_today(at) or self._ago(at) or self._coming(at) or self._last(at)
         read = read or self._before_last(at) or self._week_of(at) or self._bare(at)
         if read is None:
@@ -220,12 +219,6 @@ class _Grammar:
         while self._word(end) in _PARTS_OF_DAY:
             end += 1
         return when, end
-
-    def _skip_hedges(self, at: int) -> int:
-        while self._word(at) in _HEDGES or (self._word(at) == "-" and self._word(at - 1) in _HEDGES):
-            at += 1
-        here = at + (self._word(at) == "the")
-        return here + 2 if self._word(here) in _PARTS and self._word(here + 1) == "of" else at
 
     def _within(self, when: _When, end: int) -> _At:
         """A time with the longer one that it lies in, "last year", if that follows."""
@@ -307,8 +300,6 @@ class _Grammar:
         article = self._word(at) in ("the", "these", "my", "our")
         start = at + article
         which = self._word(start)
-        if which == "this" and self._word(start + 1) in _LAST:
-            article, start, which = True, start + 1, "past"
         if which not in _LAST and which not in ("this", "current"):
             return None
         count = self._count(start + 1) if which in _LAST else None
@@ -423,8 +414,6 @@ class _Grammar:
             month = self._month(then)
             if month:
                 return self._dated(month, day, last, then + 1)
-            if last != day:
-                return None
         month = self._month(at)
         then = at + 1 + (self._word(at + 1) == "." and self._word(at) in _SHORT_MONTHS)
         if month and (one := self._ordinal(then + (self._word(then) == "the"))):

@@ -42,6 +42,19 @@ def follow(layout: Layout, query: str, line: str = "nothing") -> Ran:
             "- shrub Hydrangea: 24,90 €, likes shade [1]\n\n… and 1 more in knowledge/buns.md",
         ),
         (
+            SHRUBS,
+            "more than 30 is not possible",
+            "which ones can I afford?",
+            "1 of 3 left out: at most 30 (turn 4).\n\n- shrub Weigela: 17,50 €, needs full sun [1]\n"
+            "- shrub Hydrangea: 24,90 €, likes shade [1]\n\n… and 1 more in knowledge/buns.md",
+        ),
+        (
+            SHRUBS,
+            "the garden is small",
+            "which of them likes the shade?",
+            "shrub Hydrangea: 24,90 €, likes shade [1]",
+        ),
+        (
             SITES,
             "Bruno comes along, so dogs have to be allowed",
             "where can we go with him then?",
