@@ -120,7 +120,7 @@ def main() -> int:
 def _cold_and_warm(checkout: Path, directory: Path) -> tuple[Turn, Turn]:
     """The question with an empty cache; then, in another copy, after another question."""
     stores = [directory / name for name in ("cold", "warm")]
-    environ = os.environ | {"XDG_CACHE_HOME": str(directory / "cache"), "NO_COLOR": "1"}
+    environ = _environ(directory)
     for store in stores:
         _run(checkout, environ, "init", "--demo", "--root", str(store))
     cold = _turn(checkout, environ, stores[0], QUESTION)
@@ -130,7 +130,7 @@ def _cold_and_warm(checkout: Path, directory: Path) -> tuple[Turn, Turn]:
 
 def _at_once(checkout: Path, directory: Path) -> list[float]:
     """Seconds of each of two turns that begin together, the cache warm."""
-    environ = os.environ | {"XDG_CACHE_HOME": str(directory / "cache"), "NO_COLOR": "1"}
+    environ = _environ(directory)
     stores = [shutil.copytree(directory / "warm", directory / name) for name in ("left", "right")]
     started = time.perf_counter()
     running = [
@@ -143,6 +143,12 @@ def _at_once(checkout: Path, directory: Path) -> list[float]:
         one.wait()
         ended.append(time.perf_counter() - started)
     return ended
+
+
+def _environ(directory: Path) -> dict[str, str]:
+    """A cache of its own; modules that are not compiled yet are, as for a user."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"XDG_CACHE_HOME": str(directory / "cache"), "NO_COLOR": "1"}
 
 
 def _words(checkout: Path, *words: str) -> list[str]:
@@ -159,8 +165,11 @@ def _turn(checkout: Path, environ: Mapping[str, str], store: Path, question: str
     process = subprocess.Popen(words, env=dict(environ), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     said = process.stdout.read()
-    _, _, used = os.wait4(process.pid, 0)
+    _, status, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
+    if os.waitstatus_to_exitcode(status):
+        crash = "; without use_extra_bufts = False llama.cpp crashes on some processors"
+        raise SystemExit(f"the turn of {checkout} ended with {os.waitstatus_to_exitcode(status)}{crash}")
     number = json.loads(said)["data"]["turn"]
     calls = store / "users" / "demo" / "turns" / f"turn_{number:06}" / "calls.jsonl"
     lines = [json.loads(line) for line in calls.read_text(encoding="utf-8").splitlines()]
