@@ -62,7 +62,7 @@ def parse_hlc(text: str | None) -> tuple[int, int]:
     if text is None:
         return (-1, -1)
     milliseconds, _, counter = text.partition(".")
-    if not (milliseconds.isascii() and milliseconds.isdigit() and counter.isascii() and counter.isdigit()):
+    if not (text.isascii() and milliseconds.isdigit() and counter.isdigit()):
         raise ValueError(f"{text!r} is no hybrid clock reading like 1767470561000.000")
     return int(milliseconds), int(counter)
 
@@ -246,18 +246,23 @@ def read_share(value: object, what: str) -> float:
 
 
 def _text(what: str, *, blank: bool = False, none: bool = False) -> Callable[[Any], Any]:
-    """Reads a text that may be blank or missing only where that is said."""
+    """Reads a text, kept once however often it occurs; blank or null only where that is said."""
 
     def read(value: object) -> str | None:
+        if isinstance(value, str) and (blank or value.strip()):
+            return intern(value)
         if value is None and none:
             return None
-        if not isinstance(value, str):
-            raise ValueError(f"{what} is no text: {str(value)[:60]}")
-        if not (blank or value.strip()):
-            raise ValueError(f"{what} is blank")
-        return value
+        fault = "blank" if isinstance(value, str) else f"no text: {str(value)[:60]}"
+        raise ValueError(f"{what} is {fault}")
 
     return read
+
+
+def _read_entity(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"the entity is no text: {str(value)[:60]}")
+    return intern(entity_name(value))
 
 
 def _read_end(value: object) -> datetime | None:
@@ -286,14 +291,13 @@ def _read_hlc(value: object) -> str | None:
     return value
 
 
-_ENTITY, _RELATION = _text("the entity"), _text("the relation")
-_SOURCE, _END, _DATE = (_text(f"the {name}", blank=True) for name in ("source", "end of validity", "date"))
+_END, _DATE = _text("the end of validity", blank=True), _text("the date", blank=True)
 _FACT: Mapping[str, Callable[[Any], Any]] = {
     "id": _text("the id"),
-    "entity": lambda value: intern(entity_name(value if isinstance(value, str) else _ENTITY(value))),
-    "relation": lambda value: intern(_RELATION(value)),
+    "entity": _read_entity,
+    "relation": _text("the relation"),
     "value": parse_value,
-    "source": lambda value: None if value is None else intern(_SOURCE(value)),
+    "source": _text("the source", blank=True, none=True),
     "confidence": lambda value: read_share(value, "the confidence"),
     "scope": read_scope,
     "hlc": _read_hlc,

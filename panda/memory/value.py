@@ -97,7 +97,7 @@ def parse_value(raw: object) -> FactValue:
     >>> parse_value({"type": "list", "v": [1]}).key == parse_value({"type": "list", "v": [True]}).key
     False
     """
-    if not isinstance(raw, Mapping):
+    if type(raw) is not dict and not isinstance(raw, Mapping):
         raise ValueError(f'{_shown(raw)} is no object like {{"type": "string", "v": "…"}}')
     kind = raw.get("type")
     if kind == "null" and len(raw) == 1:
