@@ -20,6 +20,7 @@ __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "fin
 _YEARS = range(1900, 2100)
 _DECIMAL = re.compile(r"\d+(?:\.\d+|,(?:\d{1,2}|\d{4,}))")
 _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.MULTILINE)
+_JOINED = re.compile(r"(?<![\w/-])\d+(?:[-/]\d+){2,}(?![\w/-])")
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
 
@@ -90,7 +91,9 @@ def _judge(
     """What of a plain text is neither held nor proved, and the proofs."""
     marks = _list_marks(text)
     claims = [found for found in scan(text) if found.claims and found.start not in marks]
-    missing = [found for found in claims if not _is_held(found, held)]
+    missing = [
+        found for found in claims if not _is_held(found, held) and not _is_joined(found, text, sources)
+    ]
     proofs: dict[Found, Proof] = {}
     while True:  # what is proved is an operand of what follows from it
         stated = [found for found in claims if found not in missing or found in proofs]
@@ -105,6 +108,12 @@ def _judge(
     return [found for found in missing if found not in proofs], [
         proofs[found] for found in missing if found in proofs
     ]
+
+
+def _is_joined(found: Found, text: str, sources: Sequence[str]) -> bool:
+    """Whether a number is part of what a source joins in the same way: "1-0-1"."""
+    joined = next((one for one in _JOINED.finditer(text) if one.start() <= found.start < one.end()), None)
+    return joined is not None and any(joined[0] in map(str, _JOINED.findall(source)) for source in sources)
 
 
 def _list_marks(text: str) -> set[int]:

@@ -10,7 +10,7 @@ from panda.language.claims import Amount, Found, scan
 from panda.language.dates import find_days, span_between
 from panda.language.lexicon import NOT_COUNTED
 from panda.language.names import words_of
-from panda.language.numbers import rate_of, size_of
+from panda.language.numbers import RATES, rate_of, size_of
 from panda.language.sentences import sentence_spans, split_sentences
 from panda.language.stemming import stem
 
@@ -31,7 +31,7 @@ _COMPARES = re.compile(
 )
 _DIFFERS = re.compile(
     r"(?:\b(?:differen\w+|sav(?:e|es|ed|ing|ings)|gap|drop\w*|fell|fall\w*|rose|ris\w+|increas\w+|decreas\w+"
-    r"|gain\w*|los\w+|lost|chang\w+|discount\w*|reduc\w+|grew|grow\w*|by|leav\w+|left|remain\w*|margin|exceed\w*"
+    r"|gain\w*|los\w+|lost|chang\w+|discount\w*|reduc\w+|grew|grow\w*|by|leav\w+|left|remain\w*|margin|exceed\w*|spread"
     r"|minus|off)\b|[-–−=])[^!?\n]{0,60}\Z",
     re.IGNORECASE,
 )
@@ -126,7 +126,7 @@ def prove(
             return Proof(claimed.claim.text, steps)
     if amount.label:
         return None
-    if steps := _beyond(claimed, amount, operands, text, sentence):
+    if steps := _beyond(claimed, amount, operands, text, sentence, sources):
         return Proof(claimed.claim.text, steps)
     if size_of(amount.unit)[1] in ("s", "month"):
         for steps, result in _spans(stated, amount.unit, sources):
@@ -212,7 +212,12 @@ def _results(
 
 
 def _beyond(
-    claimed: Found, amount: Amount, operands: Sequence[Found], text: str, sentence: str
+    claimed: Found,
+    amount: Amount,
+    operands: Sequence[Found],
+    text: str,
+    sentence: str,
+    sources: Sequence[str],
 ) -> str | None:
     """How "both are under $1,000" follows from what the sentence states of both."""
     bound = _BOUND.search(text[max(0, claimed.start - 24) : claimed.start])
@@ -221,7 +226,10 @@ def _beyond(
         for found in _inside(operands, sentence, text)
         if _measure(found.amount) == _measure(amount) != (None, "", "")
     ]
-    if not bound or not same or amount.value is None:
+    if not same:
+        same = [one for source in sources for one in scan(source) if _measure(one.amount) == _measure(amount)]
+        same = [one for one in same if one.amount and one.amount.value is not None]
+    if not bound or not same or amount.value is None or not (amount.currency or amount.unit):
         return None
     below, limit = bound["below"], amount.value
     holds = all(_value(found) < limit if below else _value(found) > limit for found in same)
@@ -339,6 +347,8 @@ class _Expression:
         """Whether a number that no source holds says how many times another is taken."""
         amount, at = found.amount, self.operands.index(found)
         beside = self.signs[max(0, at - 1) : at + 1]
+        if amount and amount.unit == "%" and amount.value == 100:
+            return True
         if not amount or amount.currency or amount.unit == "%" or not {"×", "/"} & set(beside):
             return False
         value = _value(found)
@@ -346,9 +356,11 @@ class _Expression:
             return True
         if any(_MULTIPLES.get(word) == value for word in re.findall(r"[a-z]+", sentence.lower())):
             return True
-        sizes = [
-            size_of(rate_of(word.removesuffix("ly"))) for word in re.findall(r"[a-z]+", sentence.lower())
+        told = [rate_of(word.removesuffix("ly")) for word in re.findall(r"[a-z]+", sentence.lower())]
+        told += [
+            one.amount.rate for source in sources for one in scan(source) if one.amount and one.amount.rate
         ]
+        sizes = [size_of(unit) for unit in dict.fromkeys(told) if unit in RATES]
         if any(big == value * small for (big, one), (small, other) in permutations(sizes, 2) if one == other):
             return True
         return self._is_asked(found, sources, asked)
@@ -531,7 +543,9 @@ def _proved_count(claimed: Found, amount: Amount, text: str, sources: Sequence[s
     ):
         return None
     number = int(amount.value)
-    if _is_of_them(claimed, amount, text, sources) and number in _sizes_of(sources):
+    determined = _DETERMINED.search(text[: claimed.start])
+    of_all = number + bool(determined and determined["other"])
+    if determined and _is_of_them(claimed, amount, text, sources) and of_all in _sizes_of(sources):
         return Proof(claimed.claim.text, f"{number} in what is cited")
     if steps := _counted(claimed, amount, text, sources):
         return Proof(claimed.claim.text, steps)
@@ -546,9 +560,7 @@ _BOUND = re.compile(
     r"|(?P<above>above|over|more than|exceed\w*))[ ]\Z",
     re.IGNORECASE,
 )
-_DETERMINED = re.compile(
-    r"\b(?:the|these|those|all|your|both|other|every|first|last)[ ](?:other[ ])?\Z", re.IGNORECASE
-)
+_DETERMINED = re.compile(r"\b(?:the|these|those|all)[ ](?P<other>other[ ])?\Z", re.IGNORECASE)
 _PARTITIVE = re.compile(r"[ ](?:[\w-]+[ ]){0,2}of[ ](?:them|the|these|those|your)\b")
 
 
@@ -557,7 +569,7 @@ def _is_of_them(claimed: Found, amount: Amount, text: str, sources: Sequence[str
     counted = {one.amount.head for source in sources for one in scan(source) if one.amount}
     told_otherwise = amount.head and amount.head in counted
     partitive = _PARTITIVE.match(text, claimed.end)
-    return bool(_DETERMINED.search(text[: claimed.start])) and not partitive and not told_otherwise
+    return not partitive and not told_otherwise and not amount.unit
 
 
 def _sizes_of(sources: Sequence[str]) -> set[int]:
@@ -605,7 +617,7 @@ def _is_like(first: str, second: str) -> bool:
 def _enumerations(text: str, claimed: Found) -> Iterator[list[str]]:
     """What may be the members of what a number counts: the list behind it, or the one before its verb."""
     behind = re.match(
-        r"(?:[ -][\w'-]+){0,6}?\s*[:,(—–]\s*(?P<members>[^.!?)]+(?:\n.*)*)", text[claimed.end :]
+        r"(?:[ -][\w'-]+){0,6}?\s*[:,(—–]\s*(?P<members>(?:[^.!?)]|\.(?=\d))+(?:\n.*)*)", text[claimed.end :]
     )
     if behind:
         yield _members(behind["members"])
@@ -654,4 +666,5 @@ def _stems(text: str) -> set[str]:
 
 
 def _telling(member: str) -> set[str]:
+    member = re.sub(r"\d{1,2}:\d\d(?: ?[ap]m\b)?|[$€£] ?\d[\d.,]*", "", member)
     return {stem(word) for word in words_of(member).folded if word not in NOT_COUNTED}

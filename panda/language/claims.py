@@ -139,7 +139,8 @@ _START = re.compile(
 )
 _RANGE = re.compile(
     r"(?:[ ]?[-–—][ ]?"
-    r"|[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than)[ ]|[ ]?[x×][ ]?)(?P<minus>-)?"
+    r"|[ ](?:to|and|or|until|through|vs\.?|versus|instead[ ]of|rather[ ]than|→|->)[ ]"
+    r"|[ ]?[x×][ ]?)(?P<minus>-)?"
     rf"(?P<before>{CURRENCY_BEFORE})?(?P<digits>{DIGITS})(?![\d:/]|-\d)"
 )
 _IN_SUM = re.compile(r"[(=][ ]?[$€£]?\Z")
@@ -362,7 +363,9 @@ class _Scanner:
         yield self._found(match.start(), match.end(), "number", digits, needs=keys, gives=keys | tails)
 
     def _read_token(self, match: re.Match[str]) -> Iterator[Found]:
-        yield self._token(match.start(), match.end())
+        found = self._token(match.start(), match.end())
+        per = self._text[max(0, found.start - 4) : found.start] == "per " and match[0] in ("m2", "m3")
+        yield replace(found, claims=not per)
 
     def _token(self, start: int, end: int) -> Found:
         word = fold_name(self._text[start:end])
@@ -463,6 +466,13 @@ class _Scanner:
             yield from chain
             return
         signed = -value if negative and value is not None else value
+        named = re.compile(rf"({_LETTER}+)\Z").search(text, max(0, start - 20), start)
+        if written.startswith(".") and named:  # "ID.3" is a name with a number
+            named_value = Fraction(normal_number(written[1:]) or 0)
+            yield self._measured(
+                start, end, named_value, written[1:], currency=None, label=fold_name(named[1])
+            )
+            return
         yield self._measured(start, end, signed, written, currency=currency, label=self._label(start))
 
     def _groups(self, spaced: re.Match[str], currency: str | None) -> bool:

@@ -11,9 +11,11 @@ from itertools import pairwise
 
 from panda.language.arithmetic import LESS, MORE
 from panda.language.claims import Claim, Found, scan
+from panda.language.dates import find_days
 from panda.language.lexicon import NOT_COUNTED
 from panda.language.names import find_names
 from panda.language.numbers import RATES, rate_of, size_of
+from panda.language.sentences import ends_sentence
 from panda.language.stemming import stem
 
 _CUTS = (
@@ -24,7 +26,7 @@ _CUTS = (
 )
 """Where a source falls into parts, from its lines to what stands between two commas."""
 _PIECES = re.compile(
-    r"\n|[.!?][\"')*]*\s|;\s|\s·\s|,\s(?:(?:and|but|while|whereas|or)\s)?|\s(?:and|but|while|whereas|or)\s"
+    r"\n|[.!?][\"')*]*\s|;\s|\s·\s|,\s(?:(?:and|but|while|whereas|or)\s)?|\s(?:and|but|while|whereas|or|than)\s"
 )
 _SENTENCE = re.compile(r"\n|[.!?][\"')*]*\s|;\s|\s·\s")
 _LEAD = re.compile(r"\A[^:\n]{1,60}:\s")
@@ -33,7 +35,8 @@ _PRONOUN = re.compile(
     r"\b(?:it|its|they|them|their|she|he|her|his|him|this|that|these|both)\b", re.IGNORECASE
 )
 _CONTRAST = re.compile(
-    r"\b(?:than|vs|versus|compared|instead|rather|against|unlike|respectively|whereas|from|difference|between)\b",
+    r"\b(?:vs|versus|compared|instead|rather|against|unlike|respectively|whereas"
+    r"|between|after|before|until|since|from(?= [\d$€£]))\b",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(
@@ -70,6 +73,7 @@ _BY_PRICE = frozenset(("cheaper", "pricier", "dearer", "costlier", "more expensi
 _COMPARES = re.compile(
     rf"\b(?P<by>(?P<less>less expensive|{LESS})|(?P<more>more expensive|{MORE}))\b(?=[^.;,]*? than )"
 )
+_ORDERS = re.compile(rf"\b(?:(?P<less>less expensive|{LESS})|(?P<more>more expensive|{MORE}))\b")
 _RESTRICTED = re.compile(
     r"\b(?:with|among|that|which|those|second|next|under|below|above|over|third|at least|but|not|n't|who)\b"
 )
@@ -116,6 +120,8 @@ def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> It
     """
     quoted = {sentence.strip() for source in sources for sentence in _cut(source, _SENTENCE)}
     own = [found for found in held if found.claims and _sentence_of(text, found)[1].strip() not in quoted]
+    yield from _wrong_orders(text, tuple(sources))
+    yield from _wrong_weekdays(text, sources)
     if not own:
         return
     known: dict[Fraction | None, Found] = {}
@@ -132,7 +138,6 @@ def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> It
     wrong = {
         found.start: found for found in values if any(check(text, found, values, sources) for check in checks)
     }
-    wrong |= {found.start: found for found in _wrong_orders(text, tuple(sources))}
     wrong |= {found.start: found for found in _of_others(text, values, tuple(sources))}
     for at in sorted(wrong):
         yield wrong[at]
@@ -154,8 +159,7 @@ def _measure(found: Found) -> str:
     if found.claim.kind == "date":
         return "time" if re.fullmatch(r"\d\d:\d\d:\d\d", found.claim.value) else "day"
     if amount is None:
-        token = re.match(r"[^\W\d]+", found.claim.value) if found.claim.kind == "number" else None
-        return f"token:{token[0]}" if token else ""
+        return f"token:{re.sub('[0-9]+', '#', found.claim.value)}" if found.claim.kind == "number" else ""
     if amount.ordinal or amount.label or amount.version:
         return ""
     if amount.currency:
@@ -165,6 +169,11 @@ def _measure(found: Found) -> str:
     if amount.head and amount.counts:
         return f"count:{amount.head}"
     return f"named:{amount.before}" if amount.before.isalpha() else ""
+
+
+def _kinds_of(found: Found) -> set[str]:
+    """The kinds of value that a claim gives; an instant is a day and a time."""
+    return {_measure(found)} | ({"time"} if re.search(r"T\d\d:", found.claim.value) else set())
 
 
 def _is_value(claimed: Found, other: Found) -> bool:
@@ -188,6 +197,12 @@ def _located(text: str, cut: re.Pattern[str]) -> tuple[tuple[int, str], ...]:
         inside[first:last] = b"\1" * (last - first)
     parts, start = [], 0
     for match in cut.finditer(text):
+        before, after = (
+            text[max(start, match.start() - _LOOK_CHARS) : match.start()],
+            text[match.end() :][:20],
+        )
+        if match[0][0] == "." and not ends_sentence(before, ".", after):
+            continue
         if match[0] == "\n" or not any(inside[match.start() : match.end()]):
             parts.append((start, text[start : match.start()]))
             start = match.end()
@@ -268,14 +283,16 @@ def _of_others(text: str, held: Sequence[Found], sources: tuple[str, ...]) -> It
             continue
         subjects: set[str] = set()
         words: set[str] = set()
-        carried = False
+        carried = after_than = False
         whole = _subjects(sentence), {stem(word) for word in _words(sentence)}
         for at, piece in _located(sentence, _PIECES):
             first = start + at
             mine = [found for found in values if first <= found.start < first + len(piece)]
             named, said = _subjects(piece), {stem(word) for word in _words(piece)}
-            if _CONTRAST.search(piece):
+            compared = text[:first].rstrip().endswith(" than")
+            if _CONTRAST.search(piece) or (after_than and not named):
                 named, said = whole
+            after_than = after_than or compared
             if named or not (subjects or words):
                 subjects, words = (subjects | named, words | said) if carried else (named, said)
             else:
@@ -285,12 +302,14 @@ def _of_others(text: str, held: Sequence[Found], sources: tuple[str, ...]) -> It
                 if _CONTRAST.search(text[max(start, found.start - 14) : found.start]):
                     continue
                 who, what = _directly_before(text, found, start) or (subjects, words)
+                if not who and not what:
+                    continue
                 led = {stem(word) for word in _words(text[first : found.start])}
                 kinds = Counter(_measure(one) for one in mine)
                 beside = [one for one in mine if one is not found and kinds[_measure(one)] == 1]
                 beside = beside if kinds[_measure(found)] == 1 else []
                 if any(
-                    _is_of_another(found, who, what, led, parts)
+                    _is_of_another(found, who, what if who else said, led, parts)
                     or any(_is_crossed(found, one, parts) for one in beside)
                     for parts in levels
                 ):
@@ -302,6 +321,9 @@ def _directly_before(text: str, found: Found, start: int) -> tuple[set[str], set
     opens = text.rfind("(", start, found.start)
     if opens < 0 or ")" in text[opens : found.start]:
         return None
+    inside = [one for one in scan(text[opens : text.find(")", opens) + 1]) if _measure(one)]
+    if len(inside) > 1:
+        return set(), set()
     names = [name for name in find_names(text) if start <= name.start and name.end <= opens]
     numbers = r"(?:[ ]?[\w.-]*\d[\w.-]*)*[*\"']*[ ]"
     if not names or not re.fullmatch(numbers, text[names[-1].end : opens]):
@@ -349,7 +371,7 @@ def _is_crossed(found: Found, other: Found, parts: Sequence[_Part]) -> bool:
     if not holding or not meant or any(part in holding for part in meant):
         return False
     return all(
-        {measure, second} <= {_measure(one) for one in part.values} and not part.refers
+        {measure, second} <= {kind for one in part.values for kind in _kinds_of(one)} and not part.refers
         for part in (*holding, *meant)
     )
 
@@ -382,6 +404,27 @@ def _wrong_orders(text: str, sources: tuple[str, ...]) -> Iterator[Found]:
                     words = text[at : at + len(found[0])]
                     yield Found(Claim(words, "number", words.lower()), at, at + len(words))
                 break
+
+
+def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
+    """Days behind the name of a weekday that they are not."""
+    known = {day for source in sources for day in find_days(source)}
+    for first, second in pairwise(scan(text)):
+        if not first.claim.value.endswith("day") or text[first.end : second.start] not in (
+            " ",
+            ", ",
+            ", the ",
+        ):
+            continue
+        value = second.claim.value[: len("2026-01-04")]
+        days = {value} if value[0] != "-" else {day for day in known if day[4:] == value[1:]}
+        given = {f"weekday:{first.claim.value}" in _gives(day) for day in days}
+        if given == {False}:
+            yield second
+
+
+def _gives(day: str) -> frozenset[str]:
+    return frozenset(key for found in scan(day) for key in found.gives)
 
 
 def _first(part: _Part, measure: str) -> tuple[float, str] | None:
@@ -464,6 +507,10 @@ def _is_compared_wrongly(text: str, found: Found, held: Sequence[Found], sources
         return False
     beside = _BESIDE.fullmatch(text, found.end, after.start)
     first, second = _value(found), _value(after)
+    instead = re.compile(r" (?:instead of|rather than) (?:the )?").fullmatch(text, found.end, after.start)
+    way = list(_ORDERS.finditer(text, _sentence_of(text, found)[0], found.start)) if instead else []
+    if len(way) == 1 and first is not None and second is not None:
+        return first >= second if way[0]["less"] else first <= second
     if not beside or first is None or second is None or _ANY_NEGATION.search(beside[0]):
         return False
     return first >= second if beside["less"] else first <= second

@@ -64,7 +64,7 @@ _UNIT = re.compile(
 )
 _OF_RATE = re.compile(
     rf"(?:[ ]?/[ ]?|[ ]per[ ]|[ ](?P<article>an?)[ ]|[ ](?P<each>each|every)[ ])"
-    rf"(?P<of>{_LETTER}{{1,12}})(?!\w)"
+    rf"(?P<of>{_LETTER}{{1,12}}|m[23])(?!\w)"
     r"|[ ](?P<annum>p\.[ ]?a\.)",
     re.IGNORECASE,
 )

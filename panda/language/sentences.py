@@ -39,7 +39,7 @@ def split_sentences(text: str) -> list[str]:
     sentences: list[str] = []
     start = 0
     for end in _END.finditer(line):
-        if _ends_sentence(line[start : end.start()], end.group(), line[end.end() :].lstrip()):
+        if ends_sentence(line[start : end.start()], end.group(), line[end.end() :].lstrip()):
             sentences.append(line[start : end.end()].strip())
             start = end.end()
     if line[start:].strip():
@@ -66,7 +66,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     for end in _SPAN_END.finditer(text):
         before = text[max(start, end.start() - _LOOK_CHARS) : end.start()]
         after = text[end.end() : end.end() + _LOOK_CHARS].lstrip()
-        if _ends_sentence(before, end.group(), after):
+        if ends_sentence(before, end.group(), after):
             spans.append((start, end.end()))
             start = end.end()
     spans.append((start, len(text)))
@@ -80,7 +80,13 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return trimmed
 
 
-def _ends_sentence(before: str, mark: str, after: str) -> bool:
+def ends_sentence(before: str, mark: str, after: str) -> bool:
+    """
+    Whether a mark behind a text ends a sentence there.
+
+    >>> ends_sentence("It is by Dr", ".", "Weiß"), ends_sentence("It is here", ".", "So is he")
+    (False, True)
+    """
     if not before.strip() or not after:
         return False
     if not mark.startswith(".") or mark.startswith(".."):
