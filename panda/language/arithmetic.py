@@ -666,5 +666,6 @@ def _stems(text: str) -> set[str]:
 
 
 def _telling(member: str) -> set[str]:
-    member = re.sub(r"\d{1,2}:\d\d(?: ?[ap]m\b)?|[$€£] ?\d[\d.,]*", "", member)
-    return {stem(word) for word in words_of(member).folded if word not in NOT_COUNTED}
+    plain = re.sub(r"\d{1,2}:\d\d(?: ?[ap]m\b)?|[$€£] ?\d[\d.,]*", "", member)
+    words = words_of(plain if re.search(r"\w", plain) else member).folded
+    return {stem(word) for word in words if word not in NOT_COUNTED}
