@@ -61,6 +61,8 @@ class _Told:
     """When it was told."""
     near_query: float
     """How close it is to the query."""
+    is_asked_on: bool = False
+    """Whether the query goes on from it, so that it is no answer unless it gives a value of the same kind."""
 
 
 def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, closest: ClosestLines) -> Since:
@@ -182,15 +184,17 @@ def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before
     shared = _terms(item.near) & _terms(one.item.text)
     mine, its = (_values(text) for text in (item.text, one.item.text))
     kinds = {kind for kind, _ in its}
-    other = any(kind in kinds or "number" in kinds for kind, _ in mine - its)
+    counts = "number" in kinds and not one.is_asked_on
+    other = any(kind in kinds or counts for kind, _ in mine - its)
     differs = other and max(near, one.near_query) >= _OTHER_VALUE
     instead = bool(mine & its) and any(kind in {kind for kind, _ in mine & its} for kind, _ in its - mine)
     answers = bool(names - folded_names(f"… {query}")) or one.near_query >= max(
         _ASKED_FOR, item.prior - _BEHIND
     )
+    answers = answers and not one.is_asked_on
     if (shared or names) and (differs or instead or (near >= _OF_ONE_THING and answers)):
         return "before"
-    return "behind" if names - folded_names(f"… {query}") else None
+    return "behind" if not one.is_asked_on and names - folded_names(f"… {query}") else None
 
 
 def _corrects(one: GatheredItem, item: GatheredItem) -> bool:
@@ -213,15 +217,12 @@ def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_
     The user's own words that still hold, oldest first; what this turn told is no answer, and what it asks on
     from is not close to it for that.
     """
-    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"] or {"node_id": ""}
+    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
+    on = reference["node_id"] if reference else ""
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn]
     plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]
     told = [
-        _Told(
-            GatheredItem(one.text, one.node_ids),
-            node.at,
-            0.0 if node.id == reference["node_id"] else one.prior,
-        )
+        _Told(GatheredItem(one.text, one.node_ids), node.at, one.prior * (node.id != on), node.id == on)
         for node, one in zip(nodes, closest.rate(turn.meant, plain), strict=True)
         if node.at is not None
     ]
