@@ -92,7 +92,10 @@ class Pipeline:
                 watch(phase)
                 _drop_sections(turn, phase.number)
                 started = time.monotonic()
-                outcome = phase.run(turn)
+                try:
+                    outcome = phase.run(turn)
+                except HaltError as exc:
+                    outcome = _put_back(turn, phase, exc)
                 seconds[phase.number] = seconds.get(phase.number, 0.0) + time.monotonic() - started
                 self._apply(turn, phase, outcome, seconds)
 
@@ -244,6 +247,36 @@ def _context_metrics(turn: Turn) -> dict[str, object]:
 
 def _tokens(usage: Usage) -> dict[str, int | None]:
     return {"prompt_tokens": usage.prompt, "reused_tokens": usage.reused, "output_tokens": usage.output}
+
+
+def _put_back(turn: Turn, phase: Phase, error: HaltError) -> Advance:
+    """
+    The last attempt that had passed its checks, in the place of one that was to be better and halted.
+
+    A section that asks for a retry says in `issues` what is wrong by the checks; a judgement alone leaves
+    that empty. The phase that judged goes on, and judges again.
+
+    Raises:
+        HaltError: *error*, if there is no such attempt.
+    """
+    attempts = turn.superseded()
+    passed = [
+        k for k, document in enumerate(attempts)
+        if document.sections[-1].meta.get("issues") == [] and document.sections[-1].number > phase.number
+    ]  # fmt: skip
+    if not passed:
+        raise error
+    judge = attempts[passed[-1]].sections[-1].number
+    document = turn.context
+    for number in range(
+        phase.number, judge
+    ):  # what this attempt kept of an earlier one stands in a later one
+        found = [section for one in attempts[passed[-1] :] if (section := one.section(number))]
+        document = document.with_section(found[0]) if found else document
+    turn.write_context(document)
+    turn.folder.put_back_response(passed[-1] + 1)
+    turn.warn(f"what was to be better failed, the answer before is kept: {error.message}")
+    return Advance(to=judge)
 
 
 def mark_turn(turn: Turn, status: Status, intervention: str | None = None) -> None:

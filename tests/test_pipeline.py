@@ -7,7 +7,7 @@ import pytest
 
 from panda.compression.limits import Limits
 from panda.compression.tokens import count_tokens
-from panda.documents.context import Section, Text
+from panda.documents.context import Meta, Section, Text
 from panda.errors import FileFormatError, HaltError, MemoryNodeError, PandaError, StoreError
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
@@ -116,6 +116,57 @@ def test_retry_of_the_phase_before(turn: Turn) -> None:
     assert kept.sections == (section(5, "one"), section(6, "no"))
     assert (turn.folder.paths / "attempts" / "1" / "context.md").is_file()
     assert turn.folder.read_context().sections[-2:] == (section(5, "two"), section(6, "yes"))
+
+
+def judgement(*issues: str) -> Section:
+    """A judgement that asks for another answer: with issues because a check failed."""
+    return Section(6, (Meta({"issues": list(issues)}), Text("no")))
+
+
+class Answering(Giving):
+    """A phase that writes response.md, too, with the text of its section."""
+
+    def run(self, turn: Turn) -> Outcome:
+        outcome = super().run(turn)
+        assert outcome.section is not None
+        turn.folder.write_text("response.md", outcome.section.text)
+        return outcome
+
+
+@pytest.mark.parametrize(("to", "failing"), [(5, 5), (3, 3), (3, 4), (3, 5)])
+def test_what_passed_outlives_a_retry_that_halts(turn: Turn, to: int, failing: int) -> None:
+    """An answer that passed its checks comes back when one that is to be better halts; it is judged again."""
+    halts = HaltError("the reply was cut")
+    answers = [Advance(section(5, "one")), halts if failing == 5 else Advance(section(5, "two"))]
+    phases: dict[str, Phase] = {"p5": Answering(5, *answers)}
+    if failing < 5:
+        phases[f"p{failing}"] = Giving(failing, Advance(section(failing, "one")), halts)
+    judge = Giving(6, Retry(to, "better", judgement()), Advance(section(6, "yes")))
+    made(plain_phases(p6=judge, **phases), no_halt).run(turn)
+    assert turn.folder.read_metadata().status == "approved"
+    assert turn.folder.read_context().section(failing) == section(failing, "one")
+    assert turn.folder.read_context().section(5) == section(5, "one")
+    assert turn.folder.read_text("response.md") == "one"
+    assert "the reply was cut" in turn.warnings[-1]
+
+
+def test_the_last_that_passed_comes_back(turn: Turn) -> None:
+    """Of an answer that passed and one that failed its checks the first comes back, with its own text."""
+    halt = HaltError("gone")
+    answers = Answering(5, Advance(section(5, "one")), Advance(section(5, "two")), halt)
+    judge = Giving(6, Retry(5, "better", judgement()), Retry(5, "mend", judgement("$9")), Advance(section(6)))
+    made(plain_phases(p5=answers, p6=judge), no_halt).run(turn)
+    assert turn.folder.read_context().section(5) == section(5, "one")
+    assert turn.folder.read_text("response.md") == "one"
+
+
+def test_what_failed_its_checks_does_not_come_back(turn: Turn) -> None:
+    """A retry that halts after a check failed halts the turn."""
+    answers = Answering(5, Advance(section(5, "one")), HaltError("gone"))
+    judge = Giving(6, Retry(5, "mend", judgement("$9 stands nowhere")), Advance(section(6)))
+    with pytest.raises(HaltError, match="gone"):
+        made(plain_phases(p5=answers, p6=judge), lambda turn, phase, error: "i1").run(turn)
+    assert turn.folder.read_metadata().status == "halted"
 
 
 def test_retry_of_an_earlier_phase(turn: Turn) -> None:

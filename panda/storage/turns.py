@@ -40,6 +40,7 @@ from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
     METADATA_JSON,
+    RESPONSE_MD,
     SNAPSHOT_JSON,
     Layout,
     TurnPaths,
@@ -359,7 +360,8 @@ class TurnFolder:
 
     def supersede(self, numbers: Iterable[int], k: int) -> None:
         """
-        Copies sections of context.md into attempts/{k}/context.md, before they are written anew.
+        Copies sections of context.md into attempts/{k}/context.md, and the answer beside it, before they are
+        written anew.
 
         Args:
             numbers: Numbers of the sections; those the document lacks are left out.
@@ -375,6 +377,19 @@ class TurnFolder:
         write_atomic(
             self.paths.attempt(k) / CONTEXT_MD, render_context(ContextDocument(document.front, sections))
         )
+        if self.has(RESPONSE_MD):
+            write_atomic(self.paths.attempt(k) / RESPONSE_MD, self.read_text(RESPONSE_MD))
+
+    def put_back_response(self, k: int) -> None:
+        """
+        The answer of attempts/{k} in its former place, if it was kept there.
+
+        Raises:
+            StoreError: It cannot be read or written.
+        """
+        kept = self.paths.attempt(k) / RESPONSE_MD
+        if kept.is_file():
+            self.write_text(RESPONSE_MD, read_text(kept))
 
 
 CLAIM_WAIT_SECONDS = 60.0
