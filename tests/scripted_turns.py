@@ -13,6 +13,7 @@ from panda.documents.problems import Problem
 from panda.errors import PandaError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.models.scripted.natural import step_of
 from panda.phases.turn import Turn
 from panda.settings import load_settings
 from panda.storage.assets import asset
@@ -29,30 +30,6 @@ PREFERENCES = (
     '---\nbudget: {value: "$500-800", confidence: 0.95, source_turn: 1, updated_at: "2026-01-03T10:00:00Z"}\n'
     "---\n"
 )
-_STEPS = {
-    "resolved_query": "analyzer",
-    "relevant": "retrieval",
-    "sections": "synthesis",
-    "guidance": "context",
-    "tasks": "planner",
-    "calls": "coordinator",
-    "items": "answer",
-    "reason": "validator",
-    "summary": "summary",
-    "history": "session",
-    "question": "reflection",
-    "reasoning": "retrieval",
-    "kind": "strategy",
-    "phrases": "phrases",
-    "results": "worth_a_look",
-    "sources": "sources",
-    "pages": "about",
-    "accepted": "read_well",
-    "zones": "zones",
-    "claims": "claims",
-    "same": "conflicts",
-}
-"""Step of the pipeline by a property that it asks for; the first that fits counts."""
 
 
 @dataclass(frozen=True)
@@ -129,15 +106,6 @@ class Script:
         return json.dumps(
             {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
         )
-
-
-def step_of(asked: Asked) -> str:
-    """The step of the pipeline that asks, by the schema of its reply."""
-    schema = getattr(asked.params, "schema", None)
-    if schema is None:
-        return "rewording"
-    properties = schema["properties"]
-    return next(step for name, step in _STEPS.items() if name in properties)
 
 
 _TITLES = {

@@ -12,6 +12,7 @@ from panda.compression.tokens import count_tokens
 from panda.errors import HaltError, ModelTimeoutError, PandaError, QueryError, RecipeError
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.models.scripted.natural import step_of
 from panda.storage.assets import asset
 from panda.storage.layout import METADATA_JSON, Layout
 from panda.storage.turns import TurnStore
@@ -26,7 +27,6 @@ from tests.scripted_turns import (
     laptop_store,
     run_turn,
     scripted_app,
-    step_of,
 )
 
 LOADED_LATER = {

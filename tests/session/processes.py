@@ -14,12 +14,13 @@ from typing import Any
 import panda
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
+from panda.models.scripted.natural import step_of
 from panda.session.file import verify_session
 from panda.storage.checking import check_store
 from panda.storage.turns import Metadata, TurnFolder
 from tests.builders import NOW
 from tests.models.conftest import Server, reply
-from tests.scripted_turns import USER, Script, open_turn, step_of
+from tests.scripted_turns import USER, Script, open_turn
 from tests.session.conversations import SESSION, Talk
 
 _SOURCE = Path(panda.__file__).parent.parent

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
+from panda.models.scripted.natural import step_of
 from panda.session.carry import (
     FIELDS,
     Archive,
@@ -23,7 +24,7 @@ from panda.session.carry import (
     TurnSummary,
 )
 from panda.session.file import Session, SessionTurn, write_session
-from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn, step_of
+from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn
 from tests.session.conversations import CALL, DONE, SESSION, TOOLS
 
 _PHASES = {
