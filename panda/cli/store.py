@@ -89,8 +89,8 @@ def validate(
     Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
-    panda trust. Ends with 3 if anything is wrong or not judged; lines of notes that no answer can quote are
-    told as information.
+    panda trust. Ends with 3 if anything is wrong or not judged; lines of notes that no answer can quote and
+    values that no step of a recipe can choose are told as information.
 
     Example: panda validate 813 --user demo
     """
@@ -99,11 +99,15 @@ def validate(
     problems = _trust_problems(settings, places)
     if is_trusted(settings, "root"):
         problems += _store_problems(Layout(settings.root) if paths else invocation.store(), settings, places)
-    problems += _recipe_problems(settings, places)
+    of_recipes = _recipe_problems(settings, places)
+    problems += of_recipes
     told = [one for one in problems if one.verdict is Verdict.SOUND]
     problems = [one for one in problems if one.verdict is not Verdict.SOUND]
     data = {"verdict": verdict_of(problems), "problems": [asdict(problem) for problem in problems]}
-    data["unquotable"] = [asdict(one) for one in told]
+    data |= {
+        "unquotable": [asdict(one) for one in told if one not in of_recipes],
+        "unreached": [asdict(one) for one in told if one in of_recipes],
+    }
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data, "".join(map(_lines, told)))

@@ -119,6 +119,11 @@ class RecipeBook:
             self._fits[name] = load_fit(path) if path else None
         return self._fits[name]
 
+    def fit_classes(self, name: str) -> set[str]:
+        """The classes that fits of a name tell apart, whatever models they were made for."""
+        paths = [path for folder in self._recipe_dirs for path in (folder / FITS_DIR).glob(f"{name}-*.json")]
+        return {label for path in paths for label in load_fit(path).classes}
+
     def registry(self) -> tuple[RegistryEntry, ...]:
         """
         All entries of registry.yaml.

@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from panda.compression.tokens import count_tokens
-from panda.documents.problems import Problem
+from panda.documents.problems import Problem, Verdict
 from panda.errors import FileFormatError, PandaError, RecipeKeyError, RecipeNotFoundError, StoreError
 from panda.models.models_file import ModelsFile, load_models_file
 from panda.recipes.book import RecipeBook, RegistryEntry
 from panda.recipes.recipe import Recipe
-from panda.recipes.recipe_checks import LayerModel, Surroundings, check_recipe
+from panda.recipes.recipe_checks import LayerModel, Surroundings, check_recipe, unreached_values
 from panda.recipes.steps import STEPS
 from panda.recipes.typed_reader import Report, raise_fault
 
@@ -55,11 +55,27 @@ def check_recipes(
         if recipe is not None:
             recipes[key] = recipe
             check_recipe(recipe, served.get(key), around, report)
+            problems += _unreached(recipe, around)
     _check_registry(book, entries, recipes, report)
     _check_names(recipes.values(), report)
     for path in _unread_files(recipe_dirs):
         problems.append(Problem(str(path), "this file is not read", fix="name it {category}/{name}.yaml"))
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.key or ""))
+
+
+def _unreached(recipe: Recipe, around: Surroundings) -> list[Problem]:
+    """Values of its enums that nothing chooses, as information: no turn is worse for them."""
+    fix = "add a step for it, or leave it to models that write with x-written"
+    return [
+        Problem(
+            str(recipe.path),
+            f"no step chooses {', '.join(values)} under a model that does not write",
+            key=f"output_schema.properties.{name}",
+            fix=fix,
+            verdict=Verdict.SOUND,
+        )
+        for name, values in unreached_values(recipe, around)
+    ]
 
 
 def check_recipes_of_mode(

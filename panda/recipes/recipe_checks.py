@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol
 
-from panda.choosing.decision import GAIN, MUTUAL, ChoiceSpec, Step
+from panda.choosing.decision import FITTED, GAIN, MUTUAL, ChoiceSpec, Step
 from panda.choosing.sections import prompt_sections, section_items
 from panda.errors import RecipeBudgetError, RecipeError, RecipeKeyError, RecipeSchemaError
 from panda.models.grammar import check_schema
@@ -75,6 +75,7 @@ def check_recipe(recipe: Recipe, step: str | None, around: Surroundings, report:
         _templates,
         _asking_back,
         _read_fields,
+        _known_values,
         _prompt_budget,
         _window,
     )
@@ -295,6 +296,53 @@ def _read_fields(recipe: Recipe, given: StepInputs | None, around: Surroundings)
         elif name not in required:
             message = f"output_schema does not require {name!r}, which the phase of this recipe reads"
             yield _fault(recipe, "output_schema.required", message, f"add {name} to required")
+
+
+def _known_values(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
+    """Values of a choice that decides how the turn goes on, and that the phase does not act upon."""
+    for spec in _specs(recipe) if given else ():
+        known = given.decides.get(spec.name) if given else None
+        for value in spec.values if known else ():
+            if known and value not in known:
+                message = f"the phase of this recipe does nothing for the value {value!r}"
+                yield _fault(
+                    recipe, f"output_schema.properties.{spec.name}", message, _near(str(value), known)
+                )
+
+
+def unreached_values(recipe: Recipe, around: Surroundings) -> Iterator[tuple[str, list[str]]]:
+    """
+    The values of each enum that no step of its decision list can choose, under a model that only chooses.
+
+    Yields:
+        Property and values; those that `x-written` leaves to models that write are not among them.
+    """
+    model = around.model_of(recipe.model_layer)
+    if model is None or model.writes:
+        return
+    for spec in _specs(recipe):
+        written = recipe.output_schema["properties"][spec.name].get("x-written", ())
+        reached: set[str] = set()
+        for step in spec.steps:
+            reached |= _chosen_by(spec, step, around)
+            if step.choose is not None and step.at_least is None:
+                break
+        left = [str(v) for v in spec.values if str(v) not in reached and v not in written]
+        if left:
+            yield spec.name, left
+
+
+def _chosen_by(spec: ChoiceSpec, step: Step, around: Surroundings) -> set[str]:
+    """The values that a step can choose."""
+    if step.choose is not None or step.class_ is not None:
+        return {str(step.class_ if step.choose is None else step.choose)}
+    if step.scorer in FITTED:
+        return around.book.fit_classes(step.fit or "")
+    if step.scorer in ("channel", "cosine"):
+        text = _prompt(around, step.prompt) if step.prompt else None
+        sections = prompt_sections(text, str(step.prompt)) if text else {}
+        return {name for name, body in sections.items() if section_items(body)}
+    return {str(value) for value in (spec.values[:1] if step.scorer == "prior" else spec.values)}
 
 
 def _is_template(value: object) -> bool:

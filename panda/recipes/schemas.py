@@ -9,6 +9,8 @@ wrong in it, and never refused. The x- keys of a choice say how it is made:
     x-many      {max, at_least, within}: a subset instead of one; at_least is the lowest score that is taken,
                 within how far below the best a further one may be. With share, at_least is for the best one,
                 and further ones need that share of its score
+    x-written   values of an enum that only models that write choose; `panda validate` names others that no
+                step chooses
     x-decide    a list of steps; the first step that reaches its bar decides. A step has
                 choose    the value it stands for; without it the best of the offered options is taken
                 scorer    label, likelihood, cosine, head, options, prior or channel; a fit that was not
@@ -172,7 +174,7 @@ def _with_arguments(
 
 
 _ARGUMENTS = "arguments"
-_CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from")
+_CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from", "x-written")
 _STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "cue", "many",
               "fit", "reads", "unfitted")  # fmt: skip
 _MANY_KEYS = ("max", "at_least", "within")

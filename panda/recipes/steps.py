@@ -1,7 +1,7 @@
 """The steps of the pipeline that ask a recipe, and what each gives to it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from panda.documents.source_headings import HEADINGS
 from panda.storage import layout
@@ -58,6 +58,8 @@ class StepInputs:
     """Properties of the reply that its phase cannot do without; all others have defaults."""
     may_be_text: bool = False
     """Whether the reply may be markdown or text instead of those."""
+    decides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Choices that say how the turn goes on, with the values that its phase acts upon."""
 
 
 STEPS: Mapping[str, StepInputs] = {
@@ -69,12 +71,22 @@ STEPS: Mapping[str, StepInputs] = {
         reads=("query_type", "intent", "needs_current_prices", "needs_live_data", "resolved_query"),
     ),
     "phase1_reflection": StepInputs(
-        ("entities",), ("quoted",), ("turn_summaries",), may_ask=True, reads=("decision",)
+        ("entities",),
+        ("quoted",),
+        ("turn_summaries",),
+        may_ask=True,
+        reads=("decision",),
+        decides={"decision": ("PROCEED", "CLARIFY")},
     ),
     "phase2_1_retrieval": StepInputs(("relevant",), reads=("relevant",)),
     "phase2_2_synthesis": StepInputs(("lines", "sources"), (), HEADINGS),
     "phase2_5_context_validator": StepInputs(
-        ("evidence",), (), ("gathered_context",), may_ask=True, reads=("verdict",)
+        ("evidence",),
+        (),
+        ("gathered_context",),
+        may_ask=True,
+        reads=("verdict",),
+        decides={"verdict": ("pass", "retry", "clarify")},
     ),
     "phase3_planner": StepInputs(
         ("tools", "evidence", "pages", "told", "recalled"),
@@ -82,6 +94,10 @@ STEPS: Mapping[str, StepInputs] = {
         ("turn_summaries",),
         may_ask=True,
         reads=("next_step",),
+        decides={
+            "next_step": ("coordinator", "synthesis", "clarify"),
+            "question_kind": ("question", "proposal"),
+        },
     ),
     "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), (PROGRESS,)),
     **{
@@ -103,7 +119,11 @@ STEPS: Mapping[str, StepInputs] = {
     "phase4_memory_statement": StepInputs(tool="panda memory reflect"),
     "memory_reflect": StepInputs(("keep",), (), ("turns",), "panda memory reflect"),
     "phase5_synthesizer": StepInputs(("answer", "named", "sources"), reads=("items",), may_be_text=True),
-    "phase6_validator": StepInputs(("answer", "goals", "recalled"), reads=("verdict",)),
+    "phase6_validator": StepInputs(
+        ("answer", "goals", "recalled"),
+        reads=("verdict",),
+        decides={"verdict": ("APPROVE", "REVISE", "RETRY", "FAIL")},
+    ),
     "phase7_summarizer": StepInputs(("words",), ("line",)),
     "phase7_session": StepInputs(
         documents=("earlier_history", "leaving_turns", "engagement", "reply"),

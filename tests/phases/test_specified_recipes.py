@@ -109,6 +109,47 @@ def test_the_synthesizer_of_the_specification(tmp_path: Path) -> None:
     assert ran.problems == []
 
 
+DECIDING = [
+    ("phase1_reflection", "[PROCEED, CLARIFY]", "decision"),
+    ("phase2_5_context_validator", "[pass, retry, clarify]", "verdict"),
+    ("phase3_planner_chat", "[coordinator, synthesis, clarify]", "next_step"),
+    ("phase3_planner_chat", "[question, proposal]", "question_kind"),
+    ("phase6_validator", "[APPROVE, REVISE, RETRY, FAIL]", "verdict"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "key"), DECIDING)
+def test_a_value_that_the_phase_does_not_know(tmp_path: Path, name: str, values: str, key: str) -> None:
+    """A value of a deciding choice for which the phase does nothing is named."""
+    text = (asset("recipes") / "pipeline" / f"{name}.yaml").read_text(encoding="utf-8")
+    assert values in text
+    path = project(tmp_path, name, text.replace(values, values.replace("]", ", MAYBE]"), 1))
+    (told,) = [message for where, message in problems(path) if where == f"output_schema.properties.{key}"]
+    assert "'MAYBE'" in told
+
+
+def unreached(path: Path, models: str) -> list[str]:
+    """What is told of values that no step chooses, with this models.yaml."""
+    file = path.parents[3] / "models.yaml"
+    file.write_text(models, encoding="utf-8")
+    found = check_recipes([path.parents[1], asset("recipes")], [asset("prompts")], file, ["memory.query"])
+    return [f"{one.key}: {one.message}" for one in found if "no step chooses" in one.message]
+
+
+def test_values_that_no_step_chooses(tmp_path: Path) -> None:
+    """Values that a model which only chooses can't reach are named as information, others are not."""
+    models = asset("models.yaml").read_text(encoding="utf-8")
+    text = (asset("recipes") / "pipeline" / "phase6_validator.yaml").read_text(encoding="utf-8")
+    path = project(tmp_path, "phase6_validator", text)
+    assert unreached(path, models) == []
+    path.write_text(text.replace("      x-written: [RETRY, FAIL]\n", ""), encoding="utf-8")
+    key = "output_schema.properties.verdict"
+    assert unreached(path, models) == [
+        f"{key}: no step chooses RETRY, FAIL under a model that does not write"
+    ]
+    assert unreached(path, models.replace("writes: false", "writes: true")) == []
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "key"),
     [
