@@ -162,6 +162,6 @@ def test_changed_prompt_misses(store: Layout, tmp_path: Path) -> None:
     text = (asset("prompts") / "shared" / "answer_fit.md").read_text(encoding="utf-8")
     prompt.write_text(text.replace("Evidence: ", "Evidence: Changed. ", 1), encoding="utf-8")
     found = replay(store, FIRST_TURN, tmp_path)
-    asking = {f"pipeline/phase{n}" for n in ("2_5_context_validator", "4_coordinator_chat")}
+    asking = {f"pipeline/phase{n}" for n in ("2_1_retrieval", "2_5_context_validator", "4_coordinator_chat")}
     assert {miss.recipe for miss in found.misses} == asking
     assert all("\n-[fit " in miss.difference for miss in found.misses)
