@@ -77,6 +77,7 @@ _ORDERS = re.compile(rf"\b(?:(?P<less>less expensive|{LESS})|(?P<more>more expen
 _RESTRICTED = re.compile(
     r"\b(?:with|among|that|which|those|second|next|under|below|above|over|third|at least|but|not|n't|who)\b"
 )
+_DAY = re.compile(r"(?:\d{4})?-\d\d-\d\d")
 _LOOK_CHARS = 60
 _MOST_VALUES = 300
 
@@ -99,7 +100,9 @@ class _Part:
     """Whether a pronoun stands for what it is about."""
 
 
-def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> Iterator[Found]:
+def contradicted(
+    text: str, held: Sequence[Found], sources: Sequence[str], quotable: Sequence[str] = ()
+) -> Iterator[Found]:
     """
     The values of a text that its sources hold, but not as the text tells them.
 
@@ -112,16 +115,18 @@ def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> It
         text: What is said, as plain_text gives it.
         held: Its claims that a source holds.
         sources: What it cites, likewise.
+        quotable: Lines of the sources in the form in which they are quoted, likewise.
 
     >>> sources = ("LOQ 15: $697", "TUF A15: $749")
     >>> text = "The LOQ costs $749, the TUF $697."
     >>> [one.claim.text for one in contradicted(text, [one for one in scan(text)], sources)]
     ['$749', '$697']
     """
-    quoted = {sentence.strip() for source in sources for sentence in _cut(source, _SENTENCE)}
-    own = [found for found in held if found.claims and _sentence_of(text, found)[1].strip() not in quoted]
-    yield from _wrong_orders(text, tuple(sources))
-    yield from _wrong_weekdays(text, sources)
+    quoted = _quoted(text, sources, quotable)
+    own = [found for found in held if found.claims and not any(a <= found.start < b for a, b in quoted)]
+    for found in (*_wrong_orders(text, tuple(sources)), *_wrong_weekdays(text, sources)):
+        if not any(a <= found.start < b for a, b in quoted):
+            yield found
     if not own:
         return
     known: dict[Fraction | None, Found] = {}
@@ -141,6 +146,16 @@ def contradicted(text: str, held: Sequence[Found], sources: Sequence[str]) -> It
     wrong |= {found.start: found for found in _of_others(text, values, tuple(sources))}
     for at in sorted(wrong):
         yield wrong[at]
+
+
+def _quoted(text: str, sources: Sequence[str], quotable: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a text repeats a sentence of its sources, or a line of them, from its beginning to its end."""
+    said = {part.strip() for source in sources for part in _cut(source, _SENTENCE)}
+    spans = [(start, start + len(part)) for start, part in _located(text, _SENTENCE) if part.strip() in said]
+    for line in quotable:
+        at = text.find(line) if line else -1
+        spans += [(at, at + len(line))] if at >= 0 else []
+    return spans
 
 
 def _as_held(found: Found, known: Mapping[Fraction | None, Found]) -> Found:
@@ -417,6 +432,9 @@ def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
         ):
             continue
         value = second.claim.value[: len("2026-01-04")]
+        written = text[first.start : second.end]
+        if not _DAY.fullmatch(value) or any(written in source for source in sources):
+            continue
         days = {value} if value[0] != "-" else {day for day in known if day[4:] == value[1:]}
         given = {f"weekday:{first.claim.value}" in _gives(day) for day in days}
         if given == {False}:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -223,6 +224,15 @@ def cited_text(reader: NodeLoader, turn: Turn, steps: Sequence[Mapping[str, Any]
         return told
     seen = last_seen(node.at) if node.at else ""
     return "\n".join((node.title, node.url or "", node.text, seen, told))
+
+
+def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:
+    """The lines of nodes as they are quoted; none of those that cannot be read."""
+    lines: list[str] = []
+    for node_id in node_ids:
+        with suppress(MemoryNodeError):
+            lines += [item.text for item in reader.load(node_id).items]
+    return lines
 
 
 def step_texts(steps: Sequence[Mapping[str, Any]], node_id: str) -> str:

@@ -13,7 +13,7 @@ from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_text
+from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_text
 from panda.phases.goals import goal_verdicts
 from panda.phases.list_follow_ups import recalled
 from panda.phases.recalling import recalled_turns
@@ -107,9 +107,13 @@ class AnswerCheck:
             found = "\n".join(text for text in sources if text)
             is_quoted = item.text in one_line(found)
             said = without_greeting(item.text)
-            missing = [
-                claim.text for claim in check_evidence(said, sources, about=[turn.query, *item.node_ids])
-            ]
+            unheld = check_evidence(
+                said,
+                sources,
+                about=[turn.query, *item.node_ids],
+                lines=cited_lines(self._reader, item.node_ids),
+            )
+            missing = [claim.text for claim in unheld]
             if not found:
                 issues.append(f"{item.text!r:.80} cites nothing that exists")
             elif missing:

@@ -1,13 +1,16 @@
 """What counts as supported by a source, and what never does."""
 
+import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.documents.evidence import check_evidence, find_claims
+from panda.documents.passages import split_passages
 
 LOQ = """Lenovo LOQ 15 Gaming Laptop: price $697.00. NVIDIA RTX 4050, 16GB DDR5, 512GB SSD.
 In Stock, seen 2026-01-04T13:20:00Z at https://www.bestbuy.com/site/lenovo-loq-15/6534615.p,
@@ -161,6 +164,55 @@ def test_every_text_supports_itself(text: str) -> None:
     assert check_evidence(text, [text]) == []
 
 
+WORDS = (
+    *(
+        "Monday",
+        "Tuesday,",
+        "17:30",
+        "8 am",
+        "5 January 2026",
+        "5 May",
+        "2026-01-05",
+        "2026",
+        "3",
+        "4.5",
+        "$697",
+    ),
+    *(
+        "890 €",
+        "16 GB",
+        "2 kg",
+        "the LOQ 15",
+        "the TUF",
+        "Ana Souza",
+        "costs",
+        "is not",
+        "at most",
+        "at least",
+    ),
+    *(
+        "cheaper than",
+        "the cheapest",
+        "heavier than",
+        "below",
+        "above",
+        "from",
+        "to",
+        "and",
+        "but",
+        "it",
+        "of",
+    ),
+    *("the two", ";", ".", ",", ":", "(", ")", "|", "- ", "#", "\n"),
+)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
+def test_every_statement_supports_itself(text: str) -> None:
+    """Whatever a text says of weekdays, times, orders and bounds, it does not contradict itself."""
+    assert check_evidence(text, [text]) == []
+
+
 @given(st.text(alphabet="0123456789.,-/:'$€£%x kKGBhMayan TZ\n[]()_+twelv", max_size=40))
 def test_no_digit_escapes(text: str) -> None:
     """Every text with a digit is reported when there is no source, but the marks of a numbered list."""
@@ -219,3 +271,20 @@ def test_every_quotation_is_supported(width: int) -> None:
         words = line.split()
         quotations = [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width))]
         assert [found for quotation in quotations if (found := unsupported(quotation, NOTE))] == []
+
+
+LIFE = Path(__file__).parents[2] / "bench" / "life"
+NOTES = [
+    note
+    for file in sorted(LIFE.glob("*.json"))
+    for part in [json.loads(file.read_text(encoding="utf-8"))]
+    for folder in (part if isinstance(part, list) else [part])
+    for note in folder["notes"].values()
+]
+
+
+@pytest.mark.parametrize("note", NOTES)
+def test_lines_of_ordinary_notes_are_supported(note: str) -> None:
+    """What is quoted of a note, a table's row with its header too, is supported by the note."""
+    quotable = [passage.text for passage in split_passages(note)]
+    assert {text: found for text in quotable if (found := unsupported(text, note))} == {}
