@@ -26,7 +26,12 @@ _ROUNDED_WITHIN = Fraction(1, 20)
 
 
 def check_evidence(
-    text: str, sources: Sequence[str], *, about: Sequence[str] = (), lines: Sequence[str] = ()
+    text: str,
+    sources: Sequence[str],
+    *,
+    about: Sequence[str] = (),
+    worded: bool = False,
+    lines: Sequence[str] = (),
 ) -> list[Claim]:
     """
     The claims of a text that none of its sources holds.
@@ -42,8 +47,10 @@ def check_evidence(
         text: What is said.
         sources: The texts that it cites, one a node, and no others. May be empty.
         about: Texts that support names and nothing else: the query, the sources' titles and addresses.
-        lines: Lines of the sources as they are quoted, such as a table's row with its header: what a text
-            repeats of them word for word is not asked whether it contradicts them.
+        worded: Whether a model has put the text into words of its own: then a value also counts as
+            unsupported where the sources say it of another thing, or the opposite of it.
+        lines: Of a worded text, lines of the sources as they are quoted, such as a table's row with its
+            header: what it repeats of them word for word contradicts nothing.
 
     Returns:
         The unsupported claims in order of appearance; empty if everything is supported.
@@ -56,11 +63,18 @@ def check_evidence(
     >>> [claim.text for claim in check_evidence("$697 for 16 GB", ["€697", "697 GB", "16 hours"])]
     ['$697', '16 GB']
     """
-    return next(iter(check_each([text], sources, about=about, lines=lines)))
+    missing = next(iter(check_each([text], sources, about=about)))
+    if not worded:
+        return missing
+    said, cited = plain_text(text), [plain_text(source) for source in sources]
+    held = [_read(source) for source in cited]
+    known = [found for found in scan(said) if _is_held(found, held)]
+    wrong = contradicted(said, known, cited, [plain_text(line) for line in lines])
+    return [*missing, *(found.claim for found in wrong if found.claim not in missing)]
 
 
 def check_each(
-    texts: Sequence[str], sources: Sequence[str], *, about: Sequence[str] = (), lines: Sequence[str] = ()
+    texts: Sequence[str], sources: Sequence[str], *, about: Sequence[str] = ()
 ) -> list[list[Claim]]:
     """
     check_evidence of each text, with the sources read once.
@@ -71,8 +85,7 @@ def check_each(
     plain = [plain_text(source) for source in sources]
     held = [_read(source) for source in plain]
     named = [*plain, *(plain_text(one) for one in about)]
-    quotable = [plain_text(line) for line in lines]
-    return [_unheld(plain_text(text), held, named, quotable) for text in texts]
+    return [_unheld(plain_text(text), held, named) for text in texts]
 
 
 def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
@@ -128,14 +141,11 @@ def _list_marks(text: str) -> set[int]:
     return {mark.start(1) for mark in marks} if in_order and len(marks) > 1 else set()
 
 
-def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str], quotable: Sequence[str]) -> list[Claim]:
+def _unheld(text: str, held: Sequence["_Held"], named: Sequence[str]) -> list[Claim]:
     """The claims of a plain text that are neither held nor proved, in order."""
     sources = named[: len(held)]
     unheld, _proofs = _judge(text, held, sources, named[len(held) :])
     missing = [(found.start, found.claim) for found in unheld]
-    starts = {found.start for found in unheld}
-    known = [found for found in scan(text) if found.start not in starts and _is_held(found, held)]
-    missing += [(found.start, found.claim) for found in contradicted(text, known, sources, quotable)]
     names = unknown_names(text, named)
     missing += [(name.start, Claim(name.text, "name", name.folded)) for name in names]
     return [claim for _, claim in sorted(missing, key=lambda one: one[0])]

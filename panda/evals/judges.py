@@ -53,7 +53,8 @@ def _period(case: Case, executor: "RecipeExecutor") -> tuple[str, ...]:
 
 def _evidence(case: Case, executor: "RecipeExecutor") -> str:
     """Whether the options, as sources, hold what the query, as an answer, claims."""
-    return "unsupported" if check_evidence(case.query, [text for _, text in case.options]) else "supported"
+    sources = [text for _, text in case.options]
+    return "unsupported" if check_evidence(case.query, sources, worded=True) else "supported"
 
 
 JUDGES: Mapping[str, Judge] = {

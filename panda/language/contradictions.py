@@ -158,6 +158,11 @@ def _quoted(text: str, sources: Sequence[str], quotable: Sequence[str]) -> list[
     return spans
 
 
+@lru_cache(maxsize=256)
+def _sentences_of(source: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in _cut(source, _SENTENCE))
+
+
 def _as_held(found: Found, known: Mapping[Fraction | None, Found]) -> Found:
     """A bare number as the sources measure it, if it is there: "9.2" where they have "rating 9.2"."""
     amount = found.amount
@@ -423,7 +428,6 @@ def _wrong_orders(text: str, sources: tuple[str, ...]) -> Iterator[Found]:
 
 def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
     """Days behind the name of a weekday that they are not."""
-    known = {day for source in sources for day in find_days(source)}
     for first, second in pairwise(scan(text)):
         if not first.claim.value.endswith("day") or text[first.end : second.start] not in (
             " ",
@@ -435,6 +439,7 @@ def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
         written = text[first.start : second.end]
         if not _DAY.fullmatch(value) or any(written in source for source in sources):
             continue
+        known = (day for source in sources for day in find_days(source))
         days = {value} if value[0] != "-" else {day for day in known if day[4:] == value[1:]}
         given = {f"weekday:{first.claim.value}" in _gives(day) for day in days}
         if given == {False}:

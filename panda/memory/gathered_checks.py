@@ -107,11 +107,11 @@ def _item_issues(
     known = [line.text for node in cited for line in node.items]
     about = [query, *_names_of(cited)]
     names = ", ".join(item.node_ids)
-    missing = check_evidence(item.text, [node.text for node in cited], about=about, lines=known)
+    missing = check_evidence(item.text, [node.text for node in cited], about=about)
     if missing:
         return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]
     if (
-        check_evidence(item.text, ["\n".join(live)], about=about, lines=live)
+        check_evidence(item.text, ["\n".join(live)], about=about)
         or not live
         or (item.text in known and item.text not in live)
     ):

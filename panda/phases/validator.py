@@ -111,6 +111,7 @@ class AnswerCheck:
                 said,
                 sources,
                 about=[turn.query, *item.node_ids],
+                worded=not is_quoted,
                 lines=cited_lines(self._reader, item.node_ids),
             )
             missing = [claim.text for claim in unheld]

@@ -16,7 +16,11 @@ MOST_TRUE_REFUSED = 0.005
 
 def wrong_pairs(pairs: list[Pair]) -> list[Pair]:
     """Those that the check judges wrongly."""
-    return [pair for pair in pairs if bool(check_evidence(pair.answer, [pair.source])) is pair.supported]
+    return [
+        pair
+        for pair in pairs
+        if bool(check_evidence(pair.answer, [pair.source], worded=True)) is pair.supported
+    ]
 
 
 @pytest.mark.parametrize("seed", [7, 1999])
@@ -34,7 +38,7 @@ def test_pairs(seed: int) -> None:
 @pytest.mark.parametrize("case", load_cases(CASES), ids=lambda case: f"{case.query} | {case.options[0][1]}")
 def test_labelled_pairs(case: Case) -> None:
     """Each pair that was written by hand is judged as it is labelled."""
-    found = check_evidence(case.query, [text for _, text in case.options])
+    found = check_evidence(case.query, [text for _, text in case.options], worded=True)
     assert bool(found) is (case.label == "unsupported"), found
 
 
