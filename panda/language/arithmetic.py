@@ -227,7 +227,13 @@ def _beyond(
         if _measure(found.amount) == _measure(amount) != (None, "", "")
     ]
     if not same:
-        same = [one for source in sources for one in scan(source) if _measure(one.amount) == _measure(amount)]
+        same = [  # what is itself a limit is no value that keeps within one
+            one
+            for source in sources
+            for one in scan(source)
+            if _measure(one.amount) == _measure(amount)
+            and not _BOUND.search(source[max(0, one.start - 24) : one.start])
+        ]
         same = [one for one in same if one.amount and one.amount.value is not None]
     if not bound or not same or amount.value is None or not (amount.currency or amount.unit):
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from panda.documents.evidence import check_evidence
+from panda.documents.evidence import check_evidence, find_proofs
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import (
     CONSTRAINTS,
@@ -100,9 +100,10 @@ def _item_issues(
         return []  # said of the node already
     if not cited:  # a constraint: from the query, or in the older form from a node of the section
         others = [nodes[node_id] for node_id in section.node_ids if node_id in nodes]
-        missing = check_evidence(item.text, [query, *(node.text for node in others)], about=_names_of(others))
-        named = ", ".join(one.text for one in missing)
-        return [f"{named} in {item.text!r:.60} is not in the query"] if missing else []
+        sources = [query, *(node.text for node in others)]
+        wrong = [one.text for one in check_evidence(item.text, sources, about=_names_of(others))]
+        wrong += [proof.text for proof in find_proofs(item.text, sources)]  # a limit follows from nothing
+        return [f"{', '.join(wrong)} in {item.text!r:.60} is not in the query"] if wrong else []
     live = [line.text for node in cited for line in node.items if line.confidence >= EXPIRED_BELOW]
     known = [line.text for node in cited for line in node.items]
     about = [query, *_names_of(cited)]
