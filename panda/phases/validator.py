@@ -112,7 +112,7 @@ class AnswerCheck:
                 sources,
                 about=[turn.query, *item.node_ids],
                 worded=not is_quoted,
-                lines=cited_lines(self._reader, item.node_ids),
+                lines=[] if is_quoted else cited_lines(self._reader, item.node_ids),
             )
             missing = [claim.text for claim in unheld]
             if not found:
