@@ -29,7 +29,7 @@ from panda.compression.compressing import compress
 from panda.compression.nerves import NervesReader
 from panda.compression.tokens import count_tokens
 from panda.language.sentences import split_sentences
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.models.contract import Model, ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file

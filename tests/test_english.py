@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.language.word_lists import read_words
+from panda.language.words import read_words
 
 PACKAGE = Path(__file__).parent.parent / "panda"
 FILES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "language"]
@@ -26,11 +26,11 @@ FORMATS = {
     "cli/replay.py:result_of": "heads of a table that is printed",
     "compression/content_types.py:_PRIOR_TURN_LINE": "a line of our context.md",
     "compression/json_pieces.py:_SCALAR": "JSON",
-    "documents/context_scan.py:_YAML_WORDS": "YAML",
-    "documents/last_seen.py:_MARK": "our own mark",
-    "documents/memory_edit.py:_RESERVED": "YAML",
-    "documents/memory_list.py:_TURN": "our own mark",
-    "documents/yaml_values.py:_WORDS": "YAML",
+    "documents/context.py:_YAML_WORDS": "YAML",
+    "documents/memory_file.py:_RESERVED": "YAML",
+    "documents/memory_file.py:_TURN": "our own mark",
+    "documents/times.py:_MARK": "our own mark",
+    "documents/yaml_text.py:_WORDS": "YAML",
     "gathering.py:Until": "steps of phase 2",
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
@@ -50,7 +50,7 @@ FORMATS = {
     "web/zones.py:_REVIEW_HINTS": "classes of HTML",
 }
 """Patterns and collections, by file and name, that know no English, with what they know."""
-WISHES = ("conversation", "exclusions", "limits", "lists", "moods", "periods")
+WISHES = ("conversation", "exclusions", "limits", "periods", "wording")
 """Modules of panda/language that read what a query wants."""
 NOT_OF_QUERIES = {
     "evidence_spans.py:named_turns": "whether lines are told apart by their turns",

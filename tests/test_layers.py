@@ -56,7 +56,6 @@ ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
     "sqlite3": {"storage/index_database.py", "storage/vector_store.py"},
     "llama_cpp": {"models/llama/library.py"},
-    "frontmatter": {"documents/front_matter.py"},
     "trafilatura": {"web/extracting.py"},
     "lxml": {"web/markup.py"},
     "httpcore": {"web/connection.py"},

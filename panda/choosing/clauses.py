@@ -1,7 +1,7 @@
 """The clauses of a message as options: which of them ask, order or tell is chosen of each."""
 
 from panda.choosing.decision import Option
-from panda.documents.sentences import shorten
+from panda.documents.text import shorten
 from panda.language.sentences import split_sentences
 from panda.language.statements import split_clauses
 

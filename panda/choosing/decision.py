@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from panda.documents.last_seen import without_last_seen
+from panda.documents.times import without_last_seen
 
 Scorer = Literal["label", "likelihood", "cosine", "head", "options", "prior", "channel"]
 SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "cosine", "head", "options", "prior", "channel")

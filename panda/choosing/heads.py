@@ -15,8 +15,7 @@ from panda.choosing.ask import Ask
 from panda.choosing.decision import PARTS, Question
 from panda.choosing.fits import fit_name
 from panda.choosing.likelihood import softmax
-from panda.language.moods import describe_order
-from panda.language.wording import content_stems, describe_wording
+from panda.language.wording import content_stems, describe_order, describe_wording
 from panda.models.contract import ScoreCase, Usage
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from panda import __version__
 from panda.cli.command import COMMON_FLAGS, Surroundings
 from panda.cli.contract import Document, Markdown, Result, Stream, Table
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
-from panda.documents.escaping import visible
+from panda.documents.text import visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError
 from panda.settings import default_cache_dir
 from panda.storage.temporaries import end_writing

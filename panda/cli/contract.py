@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from panda.cli.text import render_rows
-from panda.documents.escaping import visible
+from panda.documents.text import visible
 from panda.errors import PandaError
 from panda.settings import Settings
 from panda.storage.layout import Layout

@@ -15,7 +15,7 @@ from panda.cli.completion import complete_memory_keys
 from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped, read_argument, read_instant, time_text
 from panda.documents.memory_file import render_value
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.errors import CheckError, FileFormatError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, SAID_BY_USER, level
 from panda.memory.conflicts import Contradiction, find_contradictions, resolve

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from panda.cli.text import cell_text
-from panda.documents.escaping import visible
+from panda.documents.text import visible
 
 _FRONT_MATTER = re.compile(r"\A---\n(.*?^)---$", re.DOTALL | re.MULTILINE)
 

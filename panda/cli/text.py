@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import BinaryIO
 
-from panda.documents.escaping import UNSAFE, escape_path, visible
 from panda.documents.problems import Problem
-from panda.documents.sentences import shorten
+from panda.documents.text import UNSAFE, escape_path, shorten, visible
 from panda.documents.times import parse_time, render_time
 from panda.errors import PandaError, UsageError
 

@@ -14,7 +14,7 @@ from panda.cli.completion import (
 )
 from panda.cli.contract import Document, Invocation, Markdown, Result, Table
 from panda.cli.text import clipped, read_argument, time_text
-from panda.documents.sections import SECTIONS
+from panda.documents.context import SECTIONS
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
 from panda.storage.layout import CONTEXT_MD, IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
 from panda.storage.turns import (

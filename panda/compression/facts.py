@@ -10,8 +10,8 @@ from panda.compression.line_pieces import WORDED_DATE
 from panda.compression.pieces import Piece
 from panda.documents.evidence import check_each, find_claims
 from panda.errors import UsageError
-from panda.language.page_text import is_boilerplate
-from panda.language.stemming import split_terms
+from panda.language.topics import is_boilerplate
+from panda.language.words import split_terms
 
 _ERROR_LINE = re.compile(
     r"""^\s*(?:[-*>|]\s*)?[`*"]{0,3}(?:

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from panda.language.dates import DATES
-from panda.language.marks import negation_before
 from panda.language.numbers import CURRENCY_BEFORE, DIGITS
 from panda.language.sentences import sentence_spans
+from panda.language.topics import negation_before
 
 LONG_CHARS = 110
 """A sentence up to here stays whole."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from panda.compression.line_pieces import LONG_CHARS, chunk_spans, has_value, prose_spans
 from panda.compression.pieces import Kind, Piece, TextOutline
-from panda.documents.sections import SECTIONS, heading
+from panda.documents.context import SECTIONS, heading
 
 _HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")

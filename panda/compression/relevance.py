@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from panda.language.lexicon import FUNCTION_WORDS
-from panda.language.marks import count_kind, negates, speaks_of_self, wanted_kind
-from panda.language.stemming import split_terms
+from panda.language.topics import count_kind, negates, speaks_of_self, wanted_kind
+from panda.language.words import FUNCTION_WORDS, split_terms
 
 _STOP_WORDS = frozenset(split_terms(" ".join(FUNCTION_WORDS)))
 _SHARED_START = 5

@@ -9,6 +9,7 @@ from panda.compression.limits import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Li
 from panda.compression.pieces import MARK
 from panda.compression.rewriting import REWRITE, Rewrite
 from panda.documents.context import (
+    SECTIONS,
     Block,
     ContextDocument,
     Meta,
@@ -17,7 +18,6 @@ from panda.documents.context import (
     render_context,
     render_section,
 )
-from panda.documents.sections import SECTIONS
 from panda.errors import BudgetExceededError
 
 Rewriter = Callable[[ContentType], Rewrite | None]

@@ -8,7 +8,7 @@ from typing import Any
 from panda.compression.json_pieces import load_json
 from panda.compression.pieces import MARK, count_cells
 from panda.documents.evidence import check_evidence
-from panda.documents.yaml_values import parse_yaml
+from panda.documents.yaml_text import parse_yaml
 
 _FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
 _HEADING = re.compile(r" {0,3}#{1,6}\s+\S")

@@ -1,30 +1,359 @@
 """The document context.md: front matter, numbered sections, text and `_meta` blocks. Pure, no I/O."""
 
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import pairwise
 
-from panda.documents.blocks import Block, ContextDocument, FrontMatter, Meta, Section, Text
-from panda.documents.context_scan import FENCE, META_OPEN, ContextScan
-from panda.documents.escaping import escape_text, unescape_text
 from panda.documents.problems import Problem
-from panda.documents.sections import heading
-from panda.documents.times import render_time
-from panda.documents.yaml_values import render_yaml_lines
+from panda.documents.text import escape_text, unescape_text
+from panda.documents.times import parse_time, render_time
+from panda.documents.yaml_text import YamlTextError, parse_yaml, plain_value, render_yaml_lines
 from panda.errors import DocumentError
 
-__all__ = [
-    "Block",
-    "ContextDocument",
-    "FrontMatter",
-    "Meta",
-    "Section",
-    "Text",
-    "escape_text",
-    "find_context_problems",
-    "parse_context",
-    "render_context",
-    "render_section",
-    "unescape_text",
-]
+
+@dataclass(frozen=True)
+class SectionKind:
+    """One numbered section of context.md."""
+
+    number: int
+    """Number of the section and of the phase that writes it, 0 to 6."""
+    title: str
+    """Canonical title, as in the heading `## number. title`."""
+    budget_tokens: int
+    """Most budget tokens the section may hold on disk."""
+
+
+SECTIONS: tuple[SectionKind, ...] = (
+    SectionKind(0, "User Query", 500),
+    SectionKind(1, "Reflection Decision", 300),
+    SectionKind(2, "Gathered Context", 2_000),
+    SectionKind(3, "Task Plan", 800),
+    SectionKind(4, "Tool Execution", 2_500),
+    SectionKind(5, "Synthesis", 2_000),
+    SectionKind(6, "Validation", 500),
+)
+
+
+def heading(number: int) -> str:
+    """
+    The canonical heading line of a section.
+
+    >>> heading(2)
+    '## 2. Gathered Context'
+    """
+    return f"## {number}. {SECTIONS[number].title}"
+
+
+PHASES: tuple[str, ...] = (
+    "query analyzer",
+    "reflection",
+    "context gatherer",
+    "planner",
+    "coordinator",
+    "synthesizer",
+    "validator",
+    "save",
+)
+"""What each phase is called, by its number."""
+
+
+SESSION_MEMORY = "SESSION MEMORY - USER PREFERENCES"
+STORED = "STORED USER PREFERENCES"
+CACHED = "CACHED INTELLIGENCE (Phase 1)"
+FOREVER = "FOREVER MEMORY (Persistent Knowledge)"
+TURNS = "RELEVANT PRIOR TURNS"
+HEADINGS = (SESSION_MEMORY, STORED, CACHED, FOREVER, TURNS)
+"""Every heading, the most important documents first."""
+
+
+@dataclass(frozen=True)
+class FrontMatter:
+    """What stands between the two `---` lines."""
+
+    schema: str
+    """Name and version of the format."""
+    turn: int
+    """Turn number."""
+    user_id: str
+    """Whose turn it is."""
+    session_id: str
+    """Session of the turn."""
+    mode: str
+    """chat or code."""
+    created_at: datetime
+    """When the turn was claimed; kept in UTC, whole seconds."""
+
+    def __post_init__(self) -> None:
+        moment = self.created_at
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        object.__setattr__(self, "created_at", moment.replace(microsecond=0))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A stretch of text; whoever wrote it, it is escaped on disk and comes back exactly."""
+
+    text: str
+    """Never empty."""
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise ValueError("a Text block cannot be empty")
+
+
+@dataclass(frozen=True)
+class Meta:
+    """A `_meta` block: data for code, beside the text for readers."""
+
+    values: Mapping[str, object]
+    """Key to JSON-like value."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", plain_value(self.values))
+
+
+Block = Text | Meta
+
+
+@dataclass(frozen=True)
+class Section:
+    """One numbered section. Neighbouring Text blocks are joined, as the file cannot tell them apart."""
+
+    number: int
+    """0 to 6; the title follows from it."""
+    blocks: tuple[Block, ...] = ()
+    """Body in order; may be empty."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number < len(SECTIONS):
+            raise ValueError(f"there is no section {self.number}")
+        joined: list[Block] = []
+        for block in self.blocks:
+            last = joined[-1] if joined else None
+            if isinstance(block, Text) and isinstance(last, Text):
+                joined[-1] = Text(f"{last.text}\n\n{block.text}")
+            else:
+                joined.append(block)
+        object.__setattr__(self, "blocks", tuple(joined))
+
+    @property
+    def text(self) -> str:
+        """All Text blocks, joined by one blank line; "" if there is none."""
+        return "\n\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def meta(self) -> Mapping[str, object]:
+        """Values of the first Meta block; {} if there is none."""
+        return next((block.values for block in self.blocks if isinstance(block, Meta)), {})
+
+
+@dataclass(frozen=True)
+class ContextDocument:
+    """A whole context.md."""
+
+    front: FrontMatter
+    """Its front matter."""
+    sections: tuple[Section, ...] = ()
+    """Its sections, numbers ascending."""
+
+    def __post_init__(self) -> None:
+        numbers = [section.number for section in self.sections]
+        if numbers != sorted(set(numbers)):
+            raise ValueError(f"sections {numbers} are not ascending")
+
+    def section(self, number: int) -> Section | None:
+        """The section of that number, or None."""
+        return next((section for section in self.sections if section.number == number), None)
+
+    def with_section(self, section: Section) -> "ContextDocument":
+        """This document with the section put in its place, instead of one of the same number."""
+        others = [other for other in self.sections if other.number != section.number]
+        return ContextDocument(self.front, tuple(sorted([*others, section], key=lambda one: one.number)))
+
+    def without(self, number: int) -> "ContextDocument":
+        """This document less the section of that number."""
+        return ContextDocument(self.front, tuple(one for one in self.sections if one.number != number))
+
+
+META_OPEN = "```yaml"
+FENCE = "```"
+RENDERED_FRONT = (
+    r'schema: "(?P<schema>[a-z./0-9]+)"\nturn: (?P<turn>[1-9]\d{0,14})\nuser_id: (?P<user>[a-z][a-z0-9_-]*)\n'
+    r'session_id: (?P<session>[a-z][a-z0-9_-]*)\nmode: (?P<mode>[a-z]+)\ncreated_at: "(?P<at>[0-9TZ:-]+)"\n'
+)
+"""Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
+_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
+
+
+@dataclass
+class ContextScan:
+    """One pass over the lines of a document."""
+
+    text: str
+    """Content of the file."""
+    path: str
+    """Path of the file, for the problems."""
+    front: FrontMatter | None = None
+    """Its front matter; None if that is damaged."""
+    sections: list[Section] = field(default_factory=list)
+    """Its sections, doubled ones once."""
+    problems: list[Problem] = field(default_factory=list)
+    """What is wrong, in no order."""
+
+    def __post_init__(self) -> None:
+        lines = self.text.split("\n")
+        first = self._read_front(lines)
+        starts = self._find_headings(lines, first)
+        self._check_before(lines, first, starts[0] if starts else len(lines))
+        if lines[-1] == "":
+            lines.pop()
+        for start, end in pairwise([*starts, len(lines)]):
+            self._add_section(_HEADINGS[lines[start]], lines, start, end)
+
+    def _report(self, index: int, message: str, *, key: str | None = None, fix: str | None = None) -> None:
+        self.problems.append(Problem(self.path, message, line=index + 1, key=key, fix=fix))
+
+    def _read_front(self, lines: Sequence[str]) -> int:
+        """Reads the front matter; returns the index of the first line after it."""
+        if lines[0] != "---" or "---" not in lines[1:]:
+            found = "does not begin with" if lines[0] != "---" else "does not close"
+            self._report(0, f"the file {found} its front matter, a block between two `---` lines")
+            return 0 if lines[0] != "---" else len(lines)
+        end = lines.index("---", 1)
+        try:
+            self.front = _parse_front("\n".join(lines[1:end]))
+        except YamlTextError as exc:
+            self._report(exc.line or 0, f"front matter: {exc}")
+        except (ValueError, OverflowError) as exc:
+            self._report(0, f"front matter: {exc}")
+        return end + 1
+
+    def _check_before(self, lines: Sequence[str], first: int, end: int) -> None:
+        stray = next((index for index in range(first, end) if lines[index].strip()), None)
+        if first and stray is not None and all(problem.line != stray + 1 for problem in self.problems):
+            self._report(stray, "text stands before the first section")
+
+    def _find_headings(self, lines: Sequence[str], first: int) -> list[int]:
+        """Indexes of the canonical headings outside of fences; reports fences that are left open."""
+        starts: list[int] = []
+        opened = -1
+        for index in range(first, len(lines)):
+            line = lines[index]
+            if opened >= 0:
+                if _closes(lines[opened], line):
+                    opened = -1
+                elif line.startswith("_meta:") and not self._is_meta(lines, opened, index):
+                    self._report(index, f"`_meta:` is not the first line of a {META_OPEN} fence")
+            elif _opens(line):
+                opened = index
+            elif line in _HEADINGS:
+                starts.append(index)
+            elif line.startswith("_meta:"):
+                self._report(index, f"`_meta:` stands outside of a {META_OPEN} fence")
+            elif line.startswith("## ") and line[3:4].isdigit():
+                self._report(index, f"unknown section: {line[:80]!r}", fix=_title_fix(line))
+        if opened >= 0:
+            self._report(opened, "this fence is never closed")
+        return starts
+
+    @staticmethod
+    def _is_meta(lines: Sequence[str], opened: int, index: int) -> bool:
+        return lines[opened] == META_OPEN and index == opened + 1
+
+    def _add_section(self, number: int, lines: list[str], start: int, end: int) -> None:
+        numbers = [section.number for section in self.sections]
+        if number in numbers:
+            self._report(start, f"section {number} stands here a second time")
+            return
+        if numbers and number < numbers[-1]:
+            self._report(start, f"section {number} stands after section {numbers[-1]}")
+        self.sections.append(
+            Section(number, tuple(self._read_blocks(lines, start + 1, end, end < len(lines))))
+        )
+
+    def _read_blocks(self, lines: list[str], start: int, end: int, more: bool) -> list[Block]:
+        """Blocks between two boundaries, each with one blank line on the inner side, where there is one."""
+        blocks: list[Block] = []
+        index = begin = start
+        while index < end:
+            if lines[index] == META_OPEN and index + 1 < end and lines[index + 1].startswith("_meta:"):
+                close = next((i for i in range(index + 1, end) if _closes(FENCE, lines[i])), end)
+                blocks += _text_block(lines[begin:index], followed=True)
+                blocks += self._read_meta(lines, index + 1, close)
+                index = begin = close + 1
+            else:
+                index += 1
+        return blocks + _text_block(lines[begin:end], followed=more)
+
+    def _read_meta(self, lines: list[str], start: int, end: int) -> list[Block]:
+        try:
+            values = parse_yaml("\n".join(lines[start:end]))
+            if list(values) != ["_meta"]:
+                raise ValueError("holds more than the key _meta")
+            inner = values["_meta"]
+            return [Meta({} if inner is None else _mapping(inner))]
+        except YamlTextError as exc:
+            self._report(start + (exc.line or 1) - 1, f"_meta: {exc}", key="_meta")
+        except ValueError as exc:
+            self._report(start, f"_meta: {exc}", key="_meta")
+        return []
+
+
+def _opens(line: str) -> bool:
+    """Whether the line opens a fence, as Markdown sees it."""
+    return line.startswith("~~~") or (line.startswith(FENCE) and "`" not in line.lstrip("`"))
+
+
+def _closes(opener: str, line: str) -> bool:
+    """Whether the line closes the fence that *opener* opened: as many of its marks or more, nothing else."""
+    mark = opener[0]
+    marks = line.rstrip()
+    return len(marks) >= len(opener) - len(opener.lstrip(mark)) and marks == mark * len(marks)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise ValueError("does not hold `key: value` lines")
+    return value
+
+
+def _text_block(lines: list[str], *, followed: bool) -> list[Block]:
+    """The Text in these lines, less the blank line that parts it from its neighbours."""
+    if lines and lines[0] == "":
+        lines = lines[1:]
+    if followed and lines and lines[-1] == "":
+        lines = lines[:-1]
+    return [Text(unescape_text("\n".join(lines)))] if lines and lines != [""] else []
+
+
+def _title_fix(line: str) -> str | None:
+    known = line[3:].startswith(tuple(f"{kind.number}." for kind in SECTIONS))
+    return f"write `{heading(int(line[3]))}`" if known else None
+
+
+def _parse_front(text: str) -> FrontMatter:
+    rendered = re.fullmatch(RENDERED_FRONT, text + "\n")
+    if rendered is not None and not _YAML_WORDS.intersection(rendered.groups()):
+        schema, number, user, session, mode, created = rendered.groups()
+        return FrontMatter(schema, int(number), user, session, mode, parse_time(created))
+    values = _mapping(parse_yaml(text))
+    names = ["schema", "turn", "user_id", "session_id", "mode", "created_at"]
+    for name in names:
+        if name not in values:
+            raise ValueError(f"{name} is missing")
+        if name != "turn" and not isinstance(values[name], str):
+            raise ValueError(f"{name} is not a text")
+    if unknown := sorted(set(values) - set(names)):
+        raise ValueError(f"unknown key {unknown[0]}")
+    turn = values["turn"]
+    if isinstance(turn, bool) or not isinstance(turn, int):
+        raise ValueError("turn is not a whole number")
+    schema, user, session, mode, created = (str(values[name]) for name in names if name != "turn")
+    return FrontMatter(schema, turn, user, session, mode, parse_time(created))
 
 
 def render_section(section: Section) -> str:

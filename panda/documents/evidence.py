@@ -10,10 +10,10 @@ from functools import lru_cache
 from panda.language.arithmetic import Proof, prove, rounding_step
 from panda.language.claims import Amount, Claim, Found, find_claims, scan
 from panda.language.contradictions import contradicted
-from panda.language.lexicon import LABELS
 from panda.language.names import unknown_names
 from panda.language.numbers import size_of
 from panda.language.text_front import plain_text
+from panda.language.words import LABELS
 
 __all__ = ["Claim", "Proof", "check_each", "check_evidence", "find_claims", "find_proofs"]
 

@@ -10,7 +10,7 @@ from panda.language.exclusions import find_exclusions
 from panda.language.items import Item, find_mentions
 from panda.language.limits import find_limits
 from panda.language.periods import find_periods
-from panda.language.questions import is_question
+from panda.language.sentences import is_question
 from panda.recipes.journal import NoTurn
 from panda.recipes.pack import Request
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from panda.documents.blocks import ContextDocument, Meta, Text
-from panda.documents.context import parse_context, render_context
+from panda.documents.context import ContextDocument, Meta, Text, parse_context, render_context
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import FileFormatError, PandaError, StoreError
 from panda.memory.fact import Assertion, id_of, parse_assertion

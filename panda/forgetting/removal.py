@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from panda.documents.blocks import ContextDocument, FrontMatter
-from panda.documents.context import render_context
+from panda.documents.context import ContextDocument, FrontMatter, render_context
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError
 from panda.forgetting.places import (

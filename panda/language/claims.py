@@ -9,7 +9,6 @@ from typing import Literal
 
 from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, dot_time, read_date
 from panda.language.hosts import is_host
-from panda.language.lexicon import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary
 from panda.language.numbers import (
     COMMA_DECIMALS,
     CURRENCY_BEFORE,
@@ -29,8 +28,8 @@ from panda.language.numbers import (
     size_of,
     unit_after,
 )
-from panda.language.stemming import stem
 from panda.language.text_front import fold_name, plain_text
+from panda.language.words import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary, stem
 
 Kind = Literal["number", "price", "date", "quantity", "url", "name"]
 

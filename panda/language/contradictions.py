@@ -12,11 +12,10 @@ from itertools import pairwise
 from panda.language.arithmetic import LESS, MORE
 from panda.language.claims import Claim, Found, scan
 from panda.language.dates import find_days
-from panda.language.lexicon import NOT_COUNTED
 from panda.language.names import find_names
 from panda.language.numbers import RATES, rate_of, size_of
 from panda.language.sentences import ends_sentence
-from panda.language.stemming import stem
+from panda.language.words import NOT_COUNTED, stem
 
 _CUTS = (
     re.compile(r"\n"),

@@ -12,7 +12,7 @@ from panda.language.claims import Found, scan
 from panda.language.periods import is_past_form
 from panda.language.reading import Limit
 from panda.language.text_front import plain_signs, plain_text
-from panda.language.word_lists import read_groups
+from panda.language.words import read_groups
 
 _LISTS = {
     name: f"(?:{'|'.join(part.strip() for part in words.split(','))})"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from panda.language.sentences import split_sentences
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 
 _ITEM = re.compile(r"^(?P<indent>\s*)(?P<mark>\(?(?:\d{1,3}|[A-Za-z])[.)]|[-*+•])\s+(?P<text>.+)$")
 _ROW = re.compile(r"^\s*\|(?P<cells>.+)\|\s*$")

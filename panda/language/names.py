@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from panda.language.claims import scan
-from panda.language.lexicon import LABELS, NOT_COUNTED, is_acronym, is_honorific, is_ordinary
 from panda.language.text_front import fold_name
-from panda.language.word_lists import read_words
+from panda.language.words import LABELS, NOT_COUNTED, is_acronym, is_honorific, is_ordinary, read_words
 
 _CASELESS = (
     "\u0590-\u08ff\u0900-\u109f\u10a0-\u10ff\u1100-\u11ff\u1200-\u139f\u1780-\u17ff\u3040-\u30ff\u3130-\u318f"

@@ -12,12 +12,10 @@ from functools import cache
 from itertools import pairwise
 
 from panda.language.claims import scan
+from panda.language.conversation import things_to_show
 from panda.language.items import Item, comparable, factor, find_pronouns, is_weak
-from panda.language.lexicon import FUNCTION_WORDS, is_ordinary
-from panda.language.lists import things_to_show
-from panda.language.stemming import split_terms, stem
 from panda.language.text_front import plain_signs, plain_text
-from panda.language.word_lists import read_groups
+from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, split_terms, stem
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d+")
 _PARTS = re.compile(r"[;.:!?(]\s|,(?!\d)|[)–—\n]")

@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from panda.language.word_lists import read_groups, read_words
+from panda.language.words import read_groups, read_words
 
 DIGITS = r"\d+(?:[.,'’]\d+)*|\.\d+"
 """What may be one number: digits with separators inside, never one at the end."""

@@ -14,10 +14,9 @@ from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from functools import cache, partial
 
-from panda.language.lexicon import FUNCTION_WORDS, is_ordinary
 from panda.language.numbers import NUMBER_WORDS, number_from_words
 from panda.language.text_front import plain_signs
-from panda.language.word_lists import read_groups, read_words
+from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words
 
 _Days = tuple[date, date]
 

@@ -1,11 +1,20 @@
-"""How a message is worded, as numbers: its function words, how it begins, and its outward shape."""
+"""
+How a message is worded, as numbers for a head, and its mood where no model can tell. Pure.
+
+A head on these numbers and on the encoder's vector decides whether a clause asks, tells or orders, and what a
+message says to an open question. Only plain_mood and plain_agreement decide themselves, without an encoder.
+"""
 
 import re
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from math import log1p
 
+from panda.language.reading import Agreement, Mood
+from panda.language.sentences import is_question
 from panda.language.text_front import plain_signs
+from panda.language.words import read_words
 
 _WORDS = files("panda.language").joinpath("function_words.txt").read_text(encoding="utf-8").split()
 _PLACE = {word: place for place, word in enumerate(_WORDS)}
@@ -93,3 +102,136 @@ def describe_wording(text: str) -> tuple[float, ...]:
     places = [float(n in occurs) for n in range(len(_WORDS))]
     places += [float(n == begin) for begin in begins for n in range(len(_WORDS) + 1)]
     return (*places, *map(float, shape))
+
+
+def _split(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_VERBS = read_words("order_verbs.txt")
+_AUX = _split(
+    "is are was were do does did has have had can could will would should shall may might must am isn aren"
+)
+_PERSON = _split("i u you we he she it they there anyone anybody someone somebody everyone")
+_SUBJECT = _PERSON | _split("this that these those the a an my our your his her its their any")
+_WH = _split("who what when where why which whose whom how")
+_LEAD = _split(
+    "so ok okay and but hi hello hey well oh now then thanks great sorry also yes no just first next"
+)
+_BEFORE_WH = _split("at in on by from to for with until since up")
+_BE = _split("is are was were has had will can moved closed comes goes costs")
+_YES = _split(
+    "yes yeah yep yup y ja oui si sí sure okay ok k alright fine great perfect good absolutely definitely "
+    "certainly correct exactly agreed confirmed right please gladly gerne klar cool affirmative indeed"
+)
+_NO = _split("no nope nah nein non nee not never stop cancel leave skip wait rather later wrong don't n't")
+_ASKED_TO = re.compile(r"\b(?:i'?d like you|i want you|i need you|let'?s|how about you|why don'?t you)\b")
+_WONDERS = re.compile(r"\b(?:i wonder|(?:like|want) to know|tell me|do you know|any idea|no idea|not sure)\b")
+_SHORT_IS = re.compile(r"\b(who|what|when|where|why|how)'?s\b")
+_NEXT_ORDER = re.compile(r"(?:, |\band |\bthen |[.;] )(\w+)")
+
+
+@cache
+def describe_order(text: str) -> tuple[float, ...]:
+    """
+    Numbers for a linear head, the same count for every text: what stands before what.
+
+    Args:
+        text: A clause or a message.
+
+    Returns:
+        Zeros and ones: a verb before its subject, a first word that often orders, a question word with or
+        without a verb behind it, who is spoken of first, how a yes or no goes on.
+    """
+    plain = _SHORT_IS.sub(r"\1 is", plain_signs(text).strip().lower())
+    words = spoken = split_words(plain)
+    while len(words) > 1 and words[0] in _LEAD:
+        words = words[1:]
+    first, second, *_ = (*words, "", "")
+    asks, pairs = plain.endswith("?"), list(pairwise(words))
+    inner = pairs[1:]
+    orders, later, wh = first in _VERBS, frozenset(words[2:]), first in _WH
+    opening, size = (spoken or [""])[0], len(spoken)
+    mark = re.match(r"[\w'-]+\s*([,.!])", plain) is not None or size == 1
+    yes, no, negative = opening in _YES, opening in _NO, any(word in _NO for word in spoken)
+    values = (
+        asks,
+        first in _AUX and second in _PERSON,
+        first in _AUX and second in _SUBJECT,
+        first in _AUX and second not in _SUBJECT and not asks,
+        first in ("can", "could", "will", "would") and second in ("you", "u"),
+        any(a in ("can", "could", "will", "would") and b in ("you", "u") for a, b in pairs),
+        first == "may" and second == "i",
+        wh and second in _AUX,
+        wh and second in _SUBJECT,
+        wh and any(a in _AUX and b in _SUBJECT for a, b in inner),
+        wh and not any(word in _AUX for word in words[1:4]),
+        wh and ":" in plain and not asks,
+        first in _BEFORE_WH and second in _WH,
+        any(a in _AUX and b in _PERSON for a, b in inner),
+        any(a in _WH and b in _AUX | _SUBJECT for a, b in inner),
+        first in _PERSON,
+        first in ("i", "we"),
+        first in _SUBJECT - _PERSON,
+        first in ("my", "our"),
+        orders,
+        orders and not later & _BE,
+        orders and second in _SUBJECT | {"me", "us", "him", "them", "all", "everything", "to"},
+        orders and any(word in _BE for word in words[1:4]),
+        "please" in words,
+        "please" in (first, (words or [""])[-1]),
+        any(word in _VERBS for word in _NEXT_ORDER.findall(plain)),
+        _ASKED_TO.search(plain) is not None,
+        _WONDERS.search(plain) is not None,
+        first in ("remember", "note", "fyi", "actually", "correction", "thanks", "thank"),
+        second in ("is", "are", "was", "has", "had", "'s", "will", "plays", "works", "moved", "comes"),
+        first.endswith("ed"),
+        ":" in plain,
+        size <= 2,
+        size <= 4,
+        size > 6,
+        yes and mark,
+        yes and not mark,
+        yes and asks,
+        yes and not asks and size <= 3,
+        no and mark,
+        no and asks,
+        negative and yes,
+        negative and size <= 5,
+        negative and not asks,
+        re.search(r"\bdo (?:it|so|that|this)\b|\b(?:go|carry) (?:ahead|on|for it)\b", plain) is not None,
+        re.search(r"\b(?:that|it)(?:'s| is| would be| works| sounds)\b", plain) is not None,
+        re.search(r"\b(?:necessary|needed|need|myself|bother|later|rather|prefer)\b", plain) is not None,
+        any(word in _WH | _AUX for word in spoken[1:]),
+    )
+    return tuple(map(float, values))
+
+
+def plain_mood(clause: str) -> Mood:
+    """
+    The mood of a clause by its structure alone, where no encoder can tell.
+
+    >>> [plain_mood(text) for text in ("Open the list", "is it far", "I live in Bern")]
+    ['orders', 'asks', 'tells']
+    """
+    order = describe_order(clause)
+    first = (split_words(clause) or [""])[0]
+    verb = first in _VERBS and order[_VERB_FIRST]
+    return "asks" if is_question(clause) else "orders" if verb else "tells"
+
+
+def plain_agreement(query: str) -> Agreement:
+    """
+    What a reply says to a question if it begins with a bare yes or no; it is neither in all other cases.
+
+    >>> [plain_agreement(text) for text in ("yes, but 4 not 6", "no", "Right now?", "no problem, save it")]
+    ['agrees', 'declines', 'neither', 'neither']
+    """
+    match = re.match(r"\s*([^\W\d_]+)\s*(?:[,.!;]|$)", query.lower())
+    if match is None or query.rstrip().endswith("?"):
+        return "neither"
+    return "agrees" if match[1] in _YES else "declines" if match[1] in _NO else "neither"
+
+
+_VERB_FIRST = 20
+"""Place of the number that says that a first word orders and no verb follows it."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from panda.documents.source_headings import CACHED, FOREVER, HEADINGS, SESSION_MEMORY, STORED, TURNS
+from panda.documents.context import CACHED, FOREVER, HEADINGS, SESSION_MEMORY, STORED, TURNS
 from panda.errors import MemoryNodeError
-from panda.language.questions import is_question
+from panda.language.sentences import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness
 from panda.memory.node import Item, Node

@@ -9,9 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from panda.documents.memory_edit import MemoryText
-from panda.documents.memory_file import MemoryEntry, find_entry, parse_memory_file, render_value
-from panda.documents.yaml_entries import as_read
+from panda.documents.memory_file import MemoryEntry, MemoryText, find_entry, parse_memory_file, render_value
+from panda.documents.yaml_text import as_read
 from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
 from panda.memory.fact import Assertion, Subject

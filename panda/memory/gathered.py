@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from panda.documents.context import Meta, Section, Text
-from panda.documents.escaping import escape_item, unescape_item
 from panda.documents.records import encode
+from panda.documents.text import escape_item, unescape_item
 from panda.memory.confidence import EXPIRED_BELOW, age_days, mean_by_recency
 from panda.memory.node import Item, Node, SourceType
 

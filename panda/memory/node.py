@@ -7,15 +7,13 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Literal
 
+from panda.documents.markdown import Form, Passage, is_only_wikilinks, spell_out_wikilinks, split_passages
 from panda.documents.memory_file import render_value
-from panda.documents.passages import Form, Passage, split_passages
-from panda.documents.sentences import one_line, strip_citations
-from panda.documents.wikilinks import is_only_wikilinks, spell_out_wikilinks
+from panda.documents.text import one_line, strip_citations
 from panda.language.dates import day_of, find_days
-from panda.language.lexicon import NOT_COUNTED
-from panda.language.moods import plain_mood
-from panda.language.stemming import split_terms, split_words
 from panda.language.topics import claim_type, field_type, states_price
+from panda.language.wording import plain_mood
+from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
 from panda.storage.records import ResearchRecord, TurnRecord
 from panda.storage.visits import Visit

@@ -5,12 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from panda.documents.escaping import escape_path, unescape_path
-from panda.documents.front_matter import read_number, split_front_matter
-from panda.documents.knowledge_sections import section_named, split_knowledge
-from panda.documents.sentences import one_line
+from panda.documents.markdown import find_wikilinks, section_named, split_knowledge
+from panda.documents.text import escape_path, one_line, unescape_path
 from panda.documents.times import parse_time
-from panda.documents.wikilinks import find_wikilinks
+from panda.documents.yaml_text import read_number, split_front_matter
 from panda.errors import FileFormatError, NotFoundError
 from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE

@@ -5,9 +5,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from panda.documents.escaping import escape_path
 from panda.documents.memory_file import is_statement
-from panda.documents.sentences import one_line, shorten
+from panda.documents.text import escape_path, one_line, shorten
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.memory.confidence import MISSING

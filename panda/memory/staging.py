@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.errors import UsageError
 from panda.memory.fact import Subject
 from panda.memory.value import SaidKind, entity_name, parse_value, typed_value

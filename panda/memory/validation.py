@@ -11,16 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.context import parse_context
-from panda.documents.escaping import escape_path
-from panda.documents.front_matter import split_front_matter
-from panda.documents.last_seen import without_last_seen
-from panda.documents.memory_file import parse_memory_file
-from panda.documents.memory_list import MemoryList
-from panda.documents.passages import split_passages
+from panda.documents.markdown import is_only_wikilinks, split_passages
+from panda.documents.memory_file import MemoryList, parse_memory_file
 from panda.documents.problems import Problem, Verdict
-from panda.documents.times import parse_time
-from panda.documents.wikilinks import is_only_wikilinks
-from panda.documents.yaml_entries import split_entries
+from panda.documents.text import escape_path
+from panda.documents.times import parse_time, without_last_seen
+from panda.documents.yaml_text import split_entries, split_front_matter
 from panda.errors import MemoryNodeError, PandaError
 from panda.memory.budget import unquotable_for
 from panda.memory.fact import id_of

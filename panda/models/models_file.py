@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from panda.documents.yaml_values import YamlTextError, parse_yaml
+from panda.documents.yaml_text import YamlTextError, parse_yaml
 from panda.errors import ModelFileError, StoreError
 
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")

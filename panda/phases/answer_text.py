@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from panda.documents.escaping import escape_quote
 from panda.documents.evidence import Proof
+from panda.documents.text import escape_quote
 from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item
 

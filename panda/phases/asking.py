@@ -5,7 +5,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.pictures import Picture
-from panda.documents.sentences import shorten
+from panda.documents.text import shorten
 from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
 from panda.recipes.documents import recipe_documents

@@ -14,7 +14,7 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.documents.context import Section
 from panda.documents.memory_file import is_statement
-from panda.documents.sentences import shorten
+from panda.documents.text import shorten
 from panda.documents.times import Clock
 from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
 from panda.memory.budget import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument, is_usable
 from panda.memory.gathered import DraftSection, GatheredItem, draft_of_lines

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from panda.choosing.decision import Option
-from panda.documents.last_seen import last_seen, without_last_seen
+from panda.documents.times import last_seen, without_last_seen
 from panda.errors import MemoryNodeError
-from panda.language.antecedents import parts_about_one_thing
 from panda.language.conversation import named_turns
-from panda.language.stemming import split_words
+from panda.language.items import parts_about_one_thing
 from panda.language.topics import claim_type
+from panda.language.words import split_words
 from panda.memory.budget import is_usable
 from panda.memory.gathered import CONSTRAINTS
 from panda.memory.node import Node, line_title

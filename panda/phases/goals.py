@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from panda.documents.sentences import one_line
-from panda.language.antecedents import parts_about_one_thing
+from panda.documents.text import one_line
+from panda.language.items import parts_about_one_thing
 from panda.language.sentences import split_sentences
 from panda.memory.gathered import GatheredItem
 from panda.retrieval.query_words import share_of_words

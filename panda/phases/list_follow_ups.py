@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from panda.choosing.decision import Option
 from panda.errors import MemoryNodeError
+from panda.language.conversation import asked_step
 from panda.language.listings import label_of
-from panda.language.lists import asked_step
 from panda.language.narrowing import (
     Row,
     asks_what_fits,

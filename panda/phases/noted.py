@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from panda.documents.escaping import escape_quote
 from panda.documents.memory_file import is_statement, render_value, statement_key
+from panda.documents.text import escape_quote
 from panda.language.reading import Statement
 from panda.language.statements import says_only
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.memory.fact import Assertion, Subject
 from panda.memory.memory import listed
 from panda.memory.past import Moment

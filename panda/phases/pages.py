@@ -6,7 +6,7 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.documents.evidence import find_claims
 from panda.errors import MemoryNodeError
-from panda.language.stemming import split_words
+from panda.language.words import split_words
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn

@@ -6,7 +6,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.errors import ReplyError
 from panda.phases.asking import ask, question_of, quote
 from panda.phases.carry_document import present_carry

@@ -6,9 +6,9 @@ from typing import Any
 from panda.choosing.clauses import clause_options
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.language.antecedents import words_reaching_back
+from panda.language.items import words_reaching_back
 from panda.language.reading import Reading
-from panda.language.stemming import split_words, stem
+from panda.language.words import split_words, stem
 from panda.memory.reader import NodeReader
 from panda.phases.asking import ask
 from panda.phases.contract import Advance

@@ -5,9 +5,7 @@ from typing import cast
 
 from panda.choosing.clauses import clause_options
 from panda.choosing.decision import Option
-from panda.language.conversation import asks_for_details, named_turns, plain_recap
-from panda.language.lists import wants_whole
-from panda.language.moods import plain_agreement, plain_mood
+from panda.language.conversation import asks_for_details, named_turns, plain_recap, wants_whole
 from panda.language.periods import find_periods
 from panda.language.reading import (
     Action,
@@ -17,10 +15,11 @@ from panda.language.reading import (
     Excluded,
     Reading,
     Referred,
+    check_reading,
     overall_mood,
 )
 from panda.language.statements import find_statements
-from panda.language.written_reading import check_reading
+from panda.language.wording import plain_agreement, plain_mood
 from panda.phases.session_references import References
 from panda.phases.turn import Turn
 from panda.recipes.executor import Reply

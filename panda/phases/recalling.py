@@ -1,6 +1,6 @@
 """What a session was about, told turn by turn: for queries such as "What did we do?"."""
 
-from panda.documents.sentences import one_line, strip_citations
+from panda.documents.text import one_line, strip_citations
 from panda.errors import FileFormatError, StoreError
 from panda.memory.gathered import GatheredItem
 from panda.phases.turn import Turn

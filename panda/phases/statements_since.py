@@ -10,7 +10,7 @@ from panda.documents.evidence import find_claims
 from panda.documents.memory_file import is_statement
 from panda.errors import MemoryNodeError
 from panda.language.statements import says_otherwise
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.memory.gathered import GatheredItem
 from panda.memory.reader import NodeReader
 from panda.phases.evidence_spans import ClosestLines

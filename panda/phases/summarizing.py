@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from panda.choosing.decision import Option
 from panda.documents.problems import Problem
-from panda.documents.sentences import one_line, shorten, strip_citations
+from panda.documents.text import one_line, shorten, strip_citations
 from panda.errors import FileFormatError, HaltError, StoreError
 from panda.memory.gathered import answer_items
 from panda.phases.asking import ask

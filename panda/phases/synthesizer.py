@@ -10,13 +10,13 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.documents.context import ContextDocument, Meta, Section, Text
 from panda.documents.evidence import Proof, find_claims, find_proofs
-from panda.documents.last_seen import with_last_seen
+from panda.documents.times import with_last_seen
 from panda.errors import MemoryNodeError
-from panda.language.antecedents import parts_about_one_thing
 from panda.language.conversation import without_greeting
 from panda.language.dates import find_days
-from panda.language.stemming import split_terms
+from panda.language.items import parts_about_one_thing
 from panda.language.topics import claim_type
+from panda.language.words import split_terms
 from panda.memory.budget import is_usable
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.node import Item, wanted_list

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.documents.context import Block, Meta, Section, Text
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.storage.layout import step_name
 
 _SHOWN_CLAIMS = 8

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from panda.compression.tokens import count_tokens
-from panda.documents.context import ContextDocument
-from panda.documents.sections import SECTIONS
+from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading
 from panda.recipes.recordings import Recordings

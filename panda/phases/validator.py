@@ -6,9 +6,9 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.language.conversation import claims_done, without_greeting
-from panda.language.questions import is_question
+from panda.language.sentences import is_question
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.asking import ask

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 
 from panda.compression.fitting import InputDocument
 from panda.compression.sections import newest_result
-from panda.documents.context import ContextDocument, Section, render_section
-from panda.documents.sections import SECTIONS
+from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import CARRY, PROGRESS, RAW_QUERY
 from panda.storage.layout import CONTEXT_MD, TOOLRESULTS_MD

@@ -8,9 +8,8 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
-from panda.documents.escaping import escape_prompt_lines
 from panda.documents.pictures import Picture
-from panda.documents.sentences import one_line
+from panda.documents.text import escape_prompt_lines, one_line
 from panda.errors import RecipeKeyError
 from panda.language.hosts import with_pages_named
 from panda.models.contract import Message

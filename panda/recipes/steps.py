@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from panda.documents.source_headings import HEADINGS
+from panda.documents.context import HEADINGS
 from panda.storage import layout
 
 BASE_VARIABLES = ("query", "mode", "session_id")

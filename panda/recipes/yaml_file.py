@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from panda.documents.yaml_values import plain_value
+from panda.documents.yaml_text import plain_value
 from panda.errors import FileFormatError, RecipeError
 from panda.storage.files import read_text
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from panda.documents.context import parse_context, render_section
-from panda.documents.sections import PHASES
+from panda.documents.context import PHASES, parse_context, render_section
 from panda.errors import PandaError
 from panda.replays.comparing import Cost, RunDiff
 from panda.replays.outcomes import Outcome

@@ -11,9 +11,8 @@ from itertools import groupby
 from typing import Any
 
 from panda.compression.tokens import count_tokens
-from panda.documents.context import ContextDocument, render_section
+from panda.documents.context import SECTIONS, ContextDocument, render_section
 from panda.documents.problems import Problem, Verdict
-from panda.documents.sections import SECTIONS
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, PandaError
 from panda.memory.gathered import answer_items

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from panda.documents.problems import Problem
-from panda.documents.sentences import one_line, shorten
+from panda.documents.text import one_line, shorten
 from panda.documents.times import Clock
 from panda.memory.past import Moment
 from panda.retrieval.meaning import Meaning

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.models.contract import Encoder
 from panda.retrieval.query_words import find_query_words
 

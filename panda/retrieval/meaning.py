@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from panda.documents.sentences import shorten
+from panda.documents.text import shorten
 from panda.documents.times import Clock
 from panda.errors import MemoryNodeError
-from panda.language.english import is_english
+from panda.language.words import is_english
 from panda.memory.node import line_text, node_lines
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack

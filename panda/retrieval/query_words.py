@@ -3,9 +3,8 @@
 import re
 
 from panda.language import names
-from panda.language.lexicon import FUNCTION_WORDS
-from panda.language.stemming import query_terms, split_terms, split_words
 from panda.language.text_front import plain_text
+from panda.language.words import FUNCTION_WORDS, query_terms, split_terms, split_words
 
 _ADDRESS = re.compile(r"\bhttps?://(?:[^\s/@]*@)?(?P<host>[^\s/?#]*)(?P<path>[^\s?#]*)\S*", re.IGNORECASE)
 _PAGE_KIND = re.compile(r"\.(?:html?|php|aspx?|jsp)$", re.IGNORECASE)

@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime
 import numpy as np
 import numpy.typing as npt
 
-from panda.language.marks import FIRST_PERSON, SECOND_PERSON, count_kind, wanted_kind
 from panda.language.periods import Period, find_periods
-from panda.language.stemming import query_terms, split_terms
+from panda.language.topics import FIRST_PERSON, SECOND_PERSON, count_kind, wanted_kind
+from panda.language.words import query_terms, split_terms
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.query_words import find_query_words
 from panda.storage.index_blocks import NO_TIME

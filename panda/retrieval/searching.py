@@ -9,7 +9,7 @@ from typing import Any
 
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, UsageError
-from panda.language.stemming import query_terms
+from panda.language.words import query_terms
 from panda.memory.confidence import EXPIRED_BELOW, age_days, decayed
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.query_words import find_query_words

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from panda.documents.sentences import shorten
+from panda.documents.text import shorten
 
 MARK = " […]"
 _DRAFT_KEY = re.compile(r"t\d+_s\d+_\w+_\d+")

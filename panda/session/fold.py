@@ -8,7 +8,7 @@ from panda.documents.records import decode, encode
 from panda.language.conversation import tone_of, without_greeting
 from panda.language.limits import find_counts, find_limits
 from panda.language.reading import Limit
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.session.carry import (
     MARK,
     Carry,

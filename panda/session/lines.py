@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.session.carry import FIELDS, Carry, clip
 from panda.storage.layout import step_name, turn_name
 

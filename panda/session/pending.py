@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 from panda.language.reading import Reading
 from panda.language.sentences import split_sentences
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.session.carry import MARK, Carry, Pending, PendingType, clip
 from panda.session.turn_files import TurnFiles
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from panda.language.claims import is_plural
 from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
-from panda.language.stemming import split_terms, split_words
+from panda.language.words import split_terms, split_words
 from panda.session.carry import Carry, Entity
 from panda.session.registry import is_active, names
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
 from panda.language.listings import ListedItem, label_of, listed_items
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.session.carry import (
     Carry,
     Curation,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.session.carry import FIELDS, MARK, Carry, TurnSummary, clip
 from panda.session.registry import is_active
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from panda.documents.context import ContextDocument, parse_context
-from panda.documents.sentences import strip_citations
+from panda.documents.text import strip_citations
 from panda.documents.times import render_time
 from panda.language.conversation import plain_recap
 from panda.language.reading import Reading, parse_reading

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
-from panda.documents.context import ContextDocument, find_context_problems, parse_context
+from panda.documents.context import SECTIONS, ContextDocument, find_context_problems, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.problems import Problem
-from panda.documents.sections import SECTIONS, heading
 from panda.errors import NotFoundError, PandaError, UsageError
 from panda.storage.files import parse_json, read_text, store_errors
 from panda.storage.layout import (

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from panda.documents.escaping import escape_path
+from panda.documents.text import escape_path
 from panda.errors import UntrustedError
 from panda.storage.layout import (
     CONTEXT_MD,

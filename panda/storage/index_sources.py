@@ -10,14 +10,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from panda.documents.context_scan import RENDERED_FRONT
-from panda.documents.escaping import unescape_path
-from panda.documents.front_matter import split_front_matter
+from panda.documents.context import RENDERED_FRONT
 from panda.documents.json_text import load_json
-from panda.documents.knowledge_sections import LONG_CHARS, KnowledgeSection, split_knowledge
+from panda.documents.markdown import LONG_CHARS, KnowledgeSection, split_knowledge
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value
-from panda.documents.sentences import one_line, shorten, strip_citations
+from panda.documents.text import one_line, shorten, strip_citations, unescape_path
 from panda.documents.times import parse_time
+from panda.documents.yaml_text import split_front_matter
 from panda.errors import FileFormatError
 from panda.language.dates import day_of
 from panda.storage.files import read_bytes, read_text

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from panda.documents.problems import Problem
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.storage.index_blocks import (
     NO_TIME,
     Integers,

@@ -17,9 +17,8 @@ from panda.documents.context import (
     render_context,
     render_section,
 )
-from panda.documents.escaping import escape_path, unescape_path
 from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_picture
-from panda.documents.sentences import shorten
+from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
 from panda.storage.beneath import read_beneath

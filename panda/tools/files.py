@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta
 
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.errors import PandaError, UsageError
 from panda.tools.contract import Arguments, Entity, Tool, ToolClaim, ToolContext, ToolResult
 from panda.tools.project import Project, fingerprint

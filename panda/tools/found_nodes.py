@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from panda.errors import MemoryNodeError
-from panda.language.questions import is_question
+from panda.language.sentences import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Item, Node
 from panda.retrieval.query_words import find_query_words

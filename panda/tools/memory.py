@@ -4,10 +4,9 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import UNSET, Meta, UnsetType
 
-from panda.documents.escaping import unescape_path
-from panda.documents.sentences import one_line
+from panda.documents.markdown import spell_out_wikilinks
+from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
-from panda.documents.wikilinks import spell_out_wikilinks
 from panda.errors import UsageError
 from panda.memory.staging import Value, stage_value
 from panda.retrieval.query_words import find_query_words

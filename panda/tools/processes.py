@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.errors import LimitError, UsageError
 from panda.tools.contract import Arguments, Tool, ToolClaim, ToolContext, ToolResult
 

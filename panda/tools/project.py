@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from panda.documents.escaping import visible
+from panda.documents.text import visible
 from panda.errors import UsageError
 from panda.storage.beneath import look_beneath, open_beneath, read_beneath, write_beneath
 from panda.storage.files import store_errors

@@ -5,12 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from panda.choosing.decision import Option
-from panda.documents.sentences import one_line
-from panda.language.habits import read_habit
-from panda.language.questions import is_question
+from panda.documents.text import one_line
 from panda.language.reading import Clause
-from panda.language.sentences import split_sentences
-from panda.language.statements import find_statements, split_clauses
+from panda.language.sentences import is_question, split_sentences
+from panda.language.statements import find_statements, read_habit, split_clauses
 from panda.tools.contract import Ask
 
 _MOST = 10

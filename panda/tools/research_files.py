@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.documents.times import parse_time, render_time
 from panda.language.topics import ASKING
 from panda.retrieval.query_words import find_query_words

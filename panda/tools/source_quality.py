@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from panda.documents.evidence import find_claims
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.web.search import SearchResult
 
 _PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")

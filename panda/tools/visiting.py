@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from panda.documents.last_seen import with_last_seen
-from panda.documents.times import render_time
+from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.query_words import find_query_words

@@ -8,9 +8,9 @@ from typing import Any
 
 from panda.documents.evidence import find_claims
 from panda.documents.json_text import load_json
-from panda.documents.passages import split_passages
-from panda.documents.sentences import one_line
-from panda.language.page_text import is_buy_button
+from panda.documents.markdown import split_passages
+from panda.documents.text import one_line
+from panda.language.topics import is_buy_button
 from panda.web.client import Page
 from panda.web.markup import Markup, PageTable, clean_text, read_markup, with_body
 from panda.web.structured import (

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from panda.documents.json_text import load_json
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 from panda.errors import UsageError, WebError
-from panda.language.stemming import split_terms
+from panda.language.words import split_terms
 from panda.web.client import WebClient
 from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze
 

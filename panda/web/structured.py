@@ -6,7 +6,7 @@ from html import unescape
 from typing import Any
 
 from panda.documents.json_text import load_json
-from panda.documents.sentences import one_line
+from panda.documents.text import one_line
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
 _PRODUCTS = frozenset(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from panda.documents.evidence import find_claims
-from panda.language.page_text import heads_aside, is_side_price, stock_told
 from panda.language.sentences import split_sentences
+from panda.language.topics import heads_aside, is_side_price, stock_told
 from panda.web.markup import Block, Markup
 
 ZoneType = Literal["pricing", "product_info", "reviews", "navigation", "other"]

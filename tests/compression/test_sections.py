@@ -8,6 +8,7 @@ from panda.compression.limits import DOCUMENT_TARGET_TOKENS, Limits
 from panda.compression.sections import fit_context, fit_section
 from panda.compression.tokens import count_tokens
 from panda.documents.context import (
+    SECTIONS,
     Block,
     ContextDocument,
     FrontMatter,
@@ -18,7 +19,6 @@ from panda.documents.context import (
     render_context,
     render_section,
 )
-from panda.documents.sections import SECTIONS
 from panda.errors import BudgetExceededError
 from tests.builders import NOW
 

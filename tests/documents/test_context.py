@@ -13,13 +13,12 @@ from panda.documents.context import (
     Meta,
     Section,
     Text,
-    escape_text,
     find_context_problems,
     parse_context,
     render_context,
     render_section,
-    unescape_text,
 )
+from panda.documents.text import escape_text, unescape_text
 from panda.errors import DocumentError
 
 FRONT = FrontMatter(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.documents.evidence import check_evidence, find_claims
-from panda.documents.passages import split_passages
+from panda.documents.markdown import split_passages
 
 LOQ = """Lenovo LOQ 15 Gaming Laptop: price $697.00. NVIDIA RTX 4050, 16GB DDR5, 512GB SSD.
 In Stock, seen 2026-01-04T13:20:00Z at https://www.bestbuy.com/site/lenovo-loq-15/6534615.p,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from panda.documents.passages import split_passages
+from panda.documents.markdown import split_passages
 
 
 def lists(text: str) -> list[tuple[str, int | None]]:

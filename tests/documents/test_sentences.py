@@ -5,8 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.documents.passages import split_passages
-from panda.documents.sentences import strip_citations
+from panda.documents.markdown import split_passages
+from panda.documents.text import strip_citations
 from panda.language.sentences import split_sentences
 
 PROSE = st.text(st.sampled_from("abIE.!?,;: $€0197\n\t()[]\"'…-"), max_size=80)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from panda.documents.front_matter import split_front_matter
-from panda.documents.yaml_values import YamlTextError, parse_yaml
+from panda.documents.yaml_text import YamlTextError, parse_yaml, split_front_matter
 from panda.errors import DocumentError
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -2,14 +2,13 @@
 
 import pytest
 
+from panda.language.conversation import wants_whole
 from panda.language.items import tokens_of
-from panda.language.lists import wants_whole
-from panda.language.moods import describe_order, plain_mood
-from panda.language.questions import is_question
 from panda.language.reading import Clause
+from panda.language.sentences import is_question
 from panda.language.statements import find_statements
 from panda.language.text_front import plain_signs
-from panda.language.wording import describe_wording
+from panda.language.wording import describe_order, describe_wording, plain_mood
 
 PAIRS = [
     ("I’m allergic to peanuts", "I'm allergic to peanuts"),

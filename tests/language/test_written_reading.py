@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from panda.language.reading import Clause, Days, Excluded, Limit, Reading, Referred, Statement
-from panda.language.written_reading import check_reading
+from panda.language.reading import Clause, Days, Excluded, Limit, Reading, Referred, Statement, check_reading
 
 QUERY = "Drop the HP, please. I’m in Bern now; find 3 hotels under $200 there, like last week."
 

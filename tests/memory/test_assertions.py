@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panda.documents.memory_edit import MemoryText
-from panda.documents.memory_file import parse_memory_file
+from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.documents.times import Clock
 from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageError
 from panda.memory.log import MemoryLog

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.documents.memory_edit import MemoryText
-from panda.documents.memory_file import parse_memory_file
+from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.errors import DocumentError, FileFormatError, NotFoundError
 from panda.memory.conflicts import find_contradictions, resolve
 from panda.memory.fact import Assertion, Statement, Subject, parse_hlc

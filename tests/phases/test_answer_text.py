@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panda.documents.sentences import strip_citations
+from panda.documents.text import strip_citations
 from panda.language.listings import listed_items
 from panda.memory.gathered import GatheredItem
 from panda.phases.answer_text import render_answer, without_doubles

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from panda.compression.limits import Limits
 from panda.compression.tokens import count_tokens
-from panda.documents.context import render_section
-from panda.documents.sections import SECTIONS
+from panda.documents.context import SECTIONS, render_section
 from tests.code_mode import call, code_script, replies, repository, run_code
 
 FILES = 10

@@ -6,8 +6,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from panda.documents.context import find_context_problems
-from panda.documents.passages import split_passages
-from panda.documents.sentences import strip_citations
+from panda.documents.markdown import split_passages
+from panda.documents.text import strip_citations
 from panda.memory.gathered import read_gathered
 from panda.memory.validation import judge_turn
 from tests.scripted_turns import USER, Script, laptop_store, pick, run_turn

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from panda.documents.context import HEADINGS
 from panda.documents.problems import Problem
-from panda.documents.source_headings import HEADINGS
 from panda.errors import (
     PromptNotFoundError,
     RecipeBudgetError,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from panda.compression.fitting import MARK
-from panda.documents.blocks import ContextDocument, FrontMatter, Meta, Section, Text
+from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text
 from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.documents import recipe_documents
 from tests.builders import still_clock

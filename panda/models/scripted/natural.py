@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from panda.documents.yaml_values import parse_yaml
+from panda.documents.yaml_text import parse_yaml
 from panda.models.scripted import Asked
 
 STEPS: Mapping[str, str] = {

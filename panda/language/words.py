@@ -1,8 +1,63 @@
-"""Words into the terms that an index compares: folded, and cut to their stems. Pure."""
+"""The words of English: lists of them, their stems as an index compares them, which are ordinary. Pure."""
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
+
+
+@cache
+def read_groups(file: str) -> Mapping[str, str]:
+    """
+    What stands behind each name of a file of groups, in order.
+
+    Args:
+        file: A file of this folder. A group is `name: words`, and goes on in lines that begin with a blank;
+            lines that begin with # are comments.
+
+    >>> read_groups("currencies.txt")["CHF"]
+    'CHF Fr. francs'
+    """
+    groups: dict[str, str] = {}
+    name = ""
+    for line in _read(file).splitlines():
+        if line.startswith(" "):
+            groups[name] += f" {line.strip()}"
+        elif line and not line.startswith("#"):
+            name, _, words = line.partition(":")
+            groups[name] = words.strip()
+    return groups
+
+
+@cache
+def read_words(file: str, group: str | None = None) -> frozenset[str]:
+    """
+    The words of a file, or of one of its groups; "_" stands for a blank within words that go together.
+
+    >>> "drop off" in read_words("item_words.txt", "drop_with"), "told" in read_words("irregular_pasts.txt")
+    (False, True)
+    """
+    text = _read(file) if group is None else read_groups(file)[group]
+    return frozenset(word.replace("_", " ") for word in text.split())
+
+
+@cache
+def alternatives(file: str, group: str) -> str:
+    """
+    The words of a group as alternatives of a regular expression; "*" stands for any ending.
+
+    >>> alternatives("conversation_words.txt", "lately")
+    '(?:already|also|just|now)'
+    """
+    words = sorted(read_words(file, group), key=lambda word: (-len(word), word))
+    return "(?:" + "|".join(word.replace("*", r"\w*") for word in words) + ")"
+
+
+def _read(file: str) -> str:
+    return files("panda.language").joinpath(file).read_text(encoding="utf-8")
+
 
 _MARKS = (
     "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
@@ -227,3 +282,73 @@ def _ends_short(word: str) -> bool:
         and _is_consonant(word, last - 2)
         and word[last] not in "wxy"
     )
+
+
+FUNCTION_WORDS = read_words("english_words.txt", "function")
+"""The commonest words: a search looks for others, and none of them is what a number counts."""
+NOT_COUNTED = FUNCTION_WORDS | read_words("english_words.txt", "beside_numbers")
+"""Words that end the run of words behind a number: none of them is, or leads to, what is counted."""
+LABELS = read_words("english_words.txt", "labels")
+"""Words that a number behind them only tells apart: "room 12" is no twelve of anything."""
+_HONORIFICS = read_words("english_words.txt", "honorifics")
+_ACRONYMS = read_words("english_words.txt", "acronyms")
+
+
+@cache
+def is_ordinary(word: str) -> bool:
+    """
+    Whether an English word is written small when it stands within a sentence.
+
+    The list beside this file was drawn from two tokenizers' vocabularies: words that occur in small letters
+    more often than with a capital (docs/decisions/0014).
+
+    Args:
+        word: One word, in any case; what is not English is not ordinary.
+
+    >>> [word for word in ("Breakfast", "Currently", "Dell", "Lisbon", "Booked") if not is_ordinary(word)]
+    ['Dell', 'Lisbon']
+    """
+    small, stems = word.lower().partition("'")[0], read_words("ordinary_words.txt")
+    if not (small.isascii() and small.isalpha()):
+        return False
+    if len(small) == 1 or small in NOT_COUNTED or small in _HONORIFICS or stem(small) in stems:
+        return True
+    base = small.removesuffix("ly")  # an adverb is as ordinary as what it is made of; "Waverly" is none
+    return base != small and len(base) > 4 and not base.endswith("er") and stem(base) in stems
+
+
+def is_acronym(word: str) -> bool:
+    """
+    Whether capitals stand for a kind of thing, not for a name.
+
+    >>> is_acronym("RAM"), is_acronym("IBM")
+    (True, False)
+    """
+    return word.lower() in _ACRONYMS or word.lower() in FUNCTION_WORDS
+
+
+def is_honorific(word: str) -> bool:
+    """Whether a word is a title before a name, as "Dr"."""
+    return word.lower().rstrip(".") in _HONORIFICS
+
+
+_LETTERS = re.compile(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")
+_LEAST_ENGLISH = 0.9
+"""English texts measured 1.0 and more, others .86 and less: function words count twice."""
+
+
+def is_english(text: str) -> bool:
+    """
+    Whether most words that no name could be are English; a text without any is, if its letters are Latin.
+
+    >>> is_english("How much is the tent?"), is_english("RTX 4060"), is_english("dosage of metformin")
+    (True, True, True)
+    >>> is_english("Wie viel kostet das Zelt?"), is_english("帐篷多少钱")
+    (False, False)
+    """
+    words = _LETTERS.findall(text)
+    small = [word for word in words if word[0].islower()]
+    if not small:
+        return all(word.isascii() for word in words)
+    value = sum((word in FUNCTION_WORDS) + is_ordinary(word) for word in small)
+    return value >= _LEAST_ENGLISH * len(small)
