@@ -30,10 +30,10 @@ from panda.phases.turn import Turn, check_query
 from panda.phases.validator import Validator
 from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
-from panda.recipes.checking import check_recipes_of_mode
+from panda.recipes.calls import Recordings
+from panda.recipes.checks import check_recipes_of_mode
 from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.recordings import Recordings
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing

@@ -6,7 +6,7 @@ from panda.app import App
 from panda.compression.tokens import count_tokens
 from panda.models.contract import Model
 from panda.phases.turn import check_query
-from panda.recipes.pack import Request, build_messages
+from panda.recipes.messages import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import STEPS
 from panda.storage.layout import (

@@ -25,9 +25,8 @@ from panda.errors import (
 from panda.models.contract import Usage
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor
-from panda.recipes.journal import whose_turn
-from panda.recipes.rewording import passage_rewriter
+from panda.recipes.calls import whose_turn
+from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
 from panda.storage.turns import Next, Status
 

@@ -9,8 +9,8 @@ from panda.compression.fitting import InputDocument
 from panda.memory.fact import Assertion
 from panda.memory.memory import Memory
 from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle, word_on
-from panda.recipes.journal import NoTurn
-from panda.recipes.pack import Request
+from panda.recipes.calls import NoTurn
+from panda.recipes.messages import Request
 from panda.storage.records import load_turn
 from panda.tools.reflecting import Candidate, SaidTurn, choose_facts, find_candidates
 

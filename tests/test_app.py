@@ -46,7 +46,7 @@ LOADED_LATER = {
 def test_start_of_a_turn_loads_little() -> None:
     """A turn starts, with llama.cpp, without the libraries that only some turns need."""
     program = (
-        "import sys, panda.cli.turn, panda.app; from panda.models.llama.library import load_library;"
+        "import sys, panda.cli.turn, panda.app; from panda.models.llama.gguf import load_library;"
         "load_library(); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

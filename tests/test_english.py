@@ -35,7 +35,7 @@ FORMATS = {
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
     "memory/value.py:VALUE_TYPES": "types of values",
-    "recipes/schemas.py:_STEP_KEYS": "keys of recipes",
+    "recipes/schema.py:_STEP_KEYS": "keys of recipes",
     "session/carry.py:StepType": "kinds of steps",
     "tools/content.py:_DraftArguments": "values of an argument",
     "tools/contract.py:Kind": "kinds of tools",

@@ -55,11 +55,11 @@ SIDEWAYS = {
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
     "sqlite3": {"storage/index_database.py", "storage/vector_store.py"},
-    "llama_cpp": {"models/llama/library.py"},
+    "llama_cpp": {"models/llama/gguf.py"},
     "trafilatura": {"web/extracting.py"},
     "lxml": {"web/markup.py"},
     "httpcore": {"web/connection.py"},
-    "tenacity": {"models/model_server.py"},
+    "tenacity": {"models/openai.py"},
     "charset_normalizer": {"web/client.py"},
     "mcp": {"serving/mcp_server.py"},
     "mcp_types": {"serving/mcp_server.py"},
@@ -70,7 +70,7 @@ ONLY_IMPORTERS = {
 
 READERS_OF_THE_ENVIRONMENT = {
     "settings.py",
-    "models/llama/library.py",  # sets what OpenMP looks at when llama.cpp is loaded
+    "models/llama/gguf.py",  # sets what OpenMP looks at when llama.cpp is loaded
 }
 
 MAX_BODY_STATEMENTS = 15

@@ -19,9 +19,8 @@ from panda.compression.tokens import count_tokens
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.contract import Usage
-from panda.recipes.executor import RecipeExecutor
-from panda.recipes.journal import NoTurn, token_fields
-from panda.recipes.rewording import passage_rewriter
+from panda.recipes.calls import NoTurn, token_fields
+from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.storage.files import append_json_line, read_text, write_atomic
 from panda.storage.opening import is_writable
 from panda.trust import open_layers

@@ -5,9 +5,8 @@ from dataclasses import asdict, fields
 
 from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError
-from panda.models.layers import Layers
+from panda.models.layers import Layers, ModelState, Trial, check_models, survey_models
 from panda.models.models_file import ModelsFile
-from panda.models.survey import ModelState, Trial, check_models, survey_models
 from panda.trust import load_models
 
 _COLUMNS = (

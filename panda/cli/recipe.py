@@ -12,7 +12,7 @@ from panda.compression.tokens import count_tokens
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
-from panda.recipes.preview import Preview, TurnFiles, preview_recipe
+from panda.recipes.messages import Preview, TurnFiles, preview_recipe
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
 from panda.recipes.yaml_file import read_own_text

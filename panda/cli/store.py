@@ -163,7 +163,7 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
     in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
     if places and not any(_overlap(place, other.resolve()) for place in places for other in in_force):
         return []
-    from panda.recipes.checking import check_recipes  # loads the grammar compiler: only if it is wanted
+    from panda.recipes.checks import check_recipes  # loads the grammar compiler: only if it is wanted
     from panda.tools.table import TOOLS
 
     models_file = settings.models_file if is_trusted(settings, "models_file") else None

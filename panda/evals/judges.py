@@ -11,8 +11,8 @@ from panda.language.items import Item, find_mentions
 from panda.language.limits import find_limits
 from panda.language.periods import find_periods
 from panda.language.sentences import is_question
-from panda.recipes.journal import NoTurn
-from panda.recipes.pack import Request
+from panda.recipes.calls import NoTurn
+from panda.recipes.messages import Request
 
 if TYPE_CHECKING:
     from panda.recipes.executor import RecipeExecutor

@@ -9,9 +9,9 @@ from panda.compression.fitting import InputDocument
 from panda.evals.cases import Case
 from panda.evals.judges import JUDGES, same_phrases
 from panda.evals.kinds import Kind, Said, read_choice
+from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.journal import NoTurn
-from panda.recipes.pack import Request
+from panda.recipes.messages import Request
 from panda.retrieval.query_words import share_of_words
 
 

@@ -15,7 +15,7 @@ from panda.evals.cases import Case
 from panda.evals.heads import Head, OptionGroup, fit_answers, fit_classes, fit_order
 from panda.evals.kinds import Kind
 from panda.evals.running import recipe_of, request_of
-from panda.recipes.journal import NoTurn
+from panda.recipes.calls import NoTurn
 
 if TYPE_CHECKING:
     from panda.choosing.ask import Ask

@@ -15,7 +15,7 @@ from panda.documents.context import ContextDocument, Meta, Text, parse_context, 
 from panda.documents.memory_file import parse_memory_file
 from panda.errors import FileFormatError, PandaError, StoreError
 from panda.memory.fact import Assertion, id_of, parse_assertion
-from panda.recipes.journal import text_digest
+from panda.recipes.calls import text_digest
 from panda.storage.files import read_bytes
 from panda.storage.index_scan import users_of
 from panda.storage.layout import (

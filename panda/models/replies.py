@@ -1,13 +1,163 @@
-"""How a reply of a schema is asked for in words, and the reply itself without what stands around it."""
+"""Replies under a JSON Schema: asked for by grammar or in words, and read without what stands around them."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
 
 from panda.documents.json_schema import worst_fault
 from panda.documents.json_text import load_json
+from panda.errors import RecipeSchemaError
 from panda.models.contract import Message
-from panda.models.grammar import strip_schema
+
+_ANNOTATIONS = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "$schema", "$id", "$comment"}
+)
+_ENFORCED = frozenset(
+    {
+        *("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref", "$defs", "definitions"),
+        *("properties", "required", "additionalProperties", "patternProperties"),
+        *("items", "prefixItems", "additionalItems", "minItems", "maxItems"),
+        *("minLength", "maxLength", "pattern", "format"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    }
+)
+_SCHEMA_KEYS = frozenset({"additionalProperties", "items", "additionalItems"})
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+
+
+def compile_schema(schema: Mapping[str, object], *, where: str | None = None) -> str:
+    """
+    Compile a JSON Schema into an llguidance grammar.
+
+    Keys that begin with `x-` are ours and left out. Everything else must either be enforced by the grammar or
+    be a mere annotation: what would be ignored is an error, since the model would then break it unseen.
+
+    Args:
+        schema: A JSON Schema (2020-12).
+        where: File and key for the error message.
+
+    Returns:
+        The grammar as text. Objects and lists are written on one line, as `json.dumps` does.
+
+    Raises:
+        RecipeSchemaError: The schema is not valid, or holds something that cannot be enforced.
+
+    >>> compile_schema({"type": "string", "x-options": "spans"}) == compile_schema({"type": "string"})
+    True
+    >>> compile_schema({"items": {"not": {}}})
+    Traceback (most recent call last):
+    ...
+    panda.errors.RecipeSchemaError: the schema uses "not", which a grammar cannot enforce, at /items/not
+    """
+    return _compile(json.dumps(strip_schema(schema, where=where), ensure_ascii=False), where)
+
+
+def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: Path | None) -> None:
+    """
+    Raise what compile_schema raises; that a schema compiles is found out once.
+
+    Args:
+        schema: A JSON Schema (2020-12).
+        where: File and key for the error message.
+        cache_dir: Where an empty file stands for each schema that has compiled; None asks anew.
+
+    Raises:
+        RecipeSchemaError: As compile_schema does.
+    """
+    text = json.dumps(strip_schema(schema, where=where), ensure_ascii=False)
+    if cache_dir is None:
+        _compile(text, where)
+        return
+    digest = hashlib.sha256(f"{version('llguidance')} {text}".encode()).hexdigest()
+    known = cache_dir / "schemas" / digest[:40]
+    if not known.exists():
+        _compile(text, where)
+        with suppress(OSError):  # a cache that cannot be written is left as it is
+            known.parent.mkdir(parents=True, exist_ok=True)
+            known.touch()
+
+
+def strip_schema(schema: Mapping[str, object], *, where: str | None = None) -> dict[str, object]:
+    """
+    The schema as a backend gets it, without our `x-` keys.
+
+    Raises:
+        RecipeSchemaError: It holds a keyword that would be ignored.
+
+    >>> strip_schema({"properties": {"x-a": {"x-options": "spans", "type": "string"}}})
+    {'properties': {'x-a': {'type': 'string'}}}
+    """
+    plain = _strip(schema, "", where)
+    assert isinstance(plain, dict)
+    return plain
+
+
+@lru_cache(maxsize=128)
+def _compile(text: str, where: str | None) -> str:
+    from llguidance import LLMatcher
+
+    _check_meta_schema(text, where)
+    # Exactly one way to put spaces: a model cannot wander off into endless blank lines.
+    grammar = LLMatcher.grammar_from_json_schema(
+        text, overrides={"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    )
+    is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    if is_error or messages:
+        reason = " ".join(" ".join(messages).split())
+        raise RecipeSchemaError(
+            f"the schema does not compile to a grammar: {reason}",
+            where=where,
+            fix="say it with type, properties, required, items, enum, pattern or bounds",
+        )
+    return grammar
+
+
+def _check_meta_schema(text: str, where: str | None) -> None:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(json.loads(text))
+    except SchemaError as exc:
+        place = "/".join(map(str, exc.absolute_path)) or "(top)"
+        raise RecipeSchemaError(
+            f"the schema is not valid JSON Schema: {exc.message}, at /{place}",
+            where=where,
+            fix="see https://json-schema.org/understanding-json-schema",
+        ) from exc
+
+
+def _strip(schema: object, at: str, where: str | None) -> object:
+    """The schema without our `x-` keys, at schema positions only (a property may be called x-…)."""
+    if not isinstance(schema, Mapping):
+        return schema
+    plain: dict[str, object] = {}
+    for key, value in schema.items():
+        place = f"{at}/{key}"
+        if key.startswith("x-"):
+            continue
+        if key in _SCHEMA_MAPS and isinstance(value, Mapping):
+            plain[key] = {name: _strip(part, f"{place}/{name}", where) for name, part in value.items()}
+        elif key in _SCHEMA_LISTS and isinstance(value, list | tuple):
+            plain[key] = [_strip(part, f"{place}/{i}", where) for i, part in enumerate(value)]
+        elif key in _SCHEMA_KEYS:
+            plain[key] = _strip(value, place, where)
+        elif key in _ENFORCED:
+            plain[key] = value
+        elif key not in _ANNOTATIONS:
+            raise RecipeSchemaError(
+                f'the schema uses "{key}", which a grammar cannot enforce, at {place}',
+                where=where,
+                fix=f'take "{key}" out, or begin its name with x- if it is meant for panda',
+            )
+    return plain
+
 
 THINK, END_OF_THOUGHTS = "<think>", "</think>"
 """What stands before and behind the reasoning of a model that writes it into its reply."""

@@ -8,9 +8,8 @@ from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.phases.carry_document import carry_document
 from panda.phases.turn import Turn
-from panda.recipes.documents import recipe_documents
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.recipes.pack import Request, fill
+from panda.recipes.messages import Request, fill, recipe_documents
 from panda.recipes.steps import CARRY, IMAGE
 
 _QUOTED_CHARS = 80

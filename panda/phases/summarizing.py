@@ -11,8 +11,8 @@ from panda.errors import FileFormatError, HaltError, StoreError
 from panda.memory.gathered import answer_items
 from panda.phases.asking import ask
 from panda.phases.turn import Turn
+from panda.recipes.calls import Recordings
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.recordings import Recordings
 from panda.retrieval.query_words import find_query_words, share_of_words
 from panda.storage.index import note_turns
 from panda.storage.layout import CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON

@@ -11,7 +11,7 @@ from panda.compression.tokens import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading
-from panda.recipes.recordings import Recordings
+from panda.recipes.calls import Recordings
 from panda.session.carry import EMPTY, Carry
 from panda.session.file import Session
 from panda.session.turn_files import stored_reading

@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
-from panda.recipes.schemas import choice_specs
-from panda.recipes.typed_reader import Report, TypedReader, raise_fault
-from panda.recipes.yaml_file import load_yaml, read_own_text
+from panda.recipes.schema import choice_specs
+from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
 from panda.storage.assets import asset
 
 _ENTRY_KEYS = ("recipes", "purpose", "risk")

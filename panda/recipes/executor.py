@@ -11,32 +11,37 @@ else there is none.
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.choice import choose, written_choice
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
-from panda.compression.content_types import RECIPES
+from panda.compression.content_types import RECIPES, ContentType
+from panda.compression.events import compressed_line, overflow_line
 from panda.compression.fitting import Cut, InputDocument
 from panda.compression.limits import Limits
+from panda.compression.rewriting import Rewrite
 from panda.documents.times import Clock, render_time
-from panda.errors import GateError, HaltError, ReplyError
+from panda.errors import BudgetExceededError, GateError, HaltError, ReplyError, TryAgainError
 from panda.models.contract import Encoder, GenerateParams, Message, Model, ScoreCase
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
-from panda.recipes.evidence_gate import find_unlinked
-from panda.recipes.executions import Ran, execution_lines
-from panda.recipes.journal import CallWriter, Journal
-from panda.recipes.pack import Request, build_messages
-from panda.recipes.recipe import Recipe
-from panda.recipes.reply import Gate, Reply, find_fault, parse_object, value_span
-from panda.recipes.reply_limits import lower_limits
-from panda.recipes.room import fit_request, output_room
-from panda.recipes.schemas import choice_specs, lenient_properties, plain_schema, text_properties
-from panda.recipes.templates import fill_templates, replaced_texts, shown_to_writer, template_sources
+from panda.recipes.calls import CallWriter, Journal, whose_turn
+from panda.recipes.messages import Request, build_messages, fit_request, output_room, shown_to_writer
+from panda.recipes.recipe import Recipe, replaced_texts, template_sources
+from panda.recipes.reply import (
+    Gate,
+    Reply,
+    fill_templates,
+    find_fault,
+    find_unlinked,
+    parse_object,
+    value_span,
+)
+from panda.recipes.schema import choice_specs, lenient_properties, lower_limits, plain_schema, text_properties
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
@@ -382,3 +387,89 @@ class _Execution:
         if threshold is not None:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
         return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One execution that has ended."""
+
+    recipe: Recipe
+    """What was executed."""
+    journal: Journal
+    """Whose turn it belongs to."""
+    writer: CallWriter
+    """Knows model and tokens."""
+    seconds: float
+    """Wall clock."""
+    attempts: int
+    """Attempts made."""
+    cuts: Sequence[Cut]
+    """What fitting took from the inputs."""
+    ended: Reply | HaltError
+    """The reply, or what went wrong."""
+
+
+def execution_lines(ran: Ran, *, timestamp: str) -> Iterator[Mapping[str, object]]:
+    """
+    A line for each document that was compressed or did not fit, then that of the execution.
+
+    Args:
+        ran: The execution.
+        timestamp: When it ended.
+    """
+    recipe = ran.recipe
+    layer = recipe.compression.model_layer
+    for cut in ran.cuts:
+        line = compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer)
+        yield {**line, **whose_turn(ran.journal)}
+    if isinstance(ran.ended, BudgetExceededError):
+        line = overflow_line("call", ran.ended.message, timestamp=timestamp, recipe=recipe.name)
+        yield {**line, **whose_turn(ran.journal)}
+    reply = ran.ended if isinstance(ran.ended, Reply) else None
+    yield {
+        "timestamp": timestamp,
+        **ran.writer.log_fields(),
+        "latency_ms": round(ran.seconds * 1000),
+        "success": reply is not None,
+        "schema_valid": reply is not None,
+        "confidence": reply.confidence if reply else None,
+        "gate": reply.gate if reply else None,
+        "retries": max(0, ran.attempts - 1),
+        "compression_applied": bool(ran.cuts),
+        "compression_savings": sum(cut.before_tokens - cut.after_tokens for cut in ran.cuts),
+    }
+
+
+def passage_rewriter(
+    executor: RecipeExecutor, kind: ContentType, query: str, journal: Journal
+) -> Rewrite | None:
+    """
+    What words passages of a document anew; None where the model of the recipe's layer does not write.
+
+    Args:
+        executor: Asks the recipe of the document's type.
+        kind: The type.
+        query: The user's query; "" if there is none.
+        journal: Record of the calls; they do not count as executions of the turn.
+
+    Returns:
+        A Rewrite. Once its model is away, it is not asked again.
+    """
+    key = RECIPES[kind]
+    if not executor.writes(key):
+        return None
+    name = executor.book.load_recipe(key).input_docs[0]
+    away: list[TryAgainError] = []
+
+    def rewrite(passage: str, tokens: int) -> str:
+        if away:
+            raise away[0]
+        documents = [InputDocument(name, passage, protected=True)]
+        request = Request(query, documents, variables={"target_tokens": str(tokens)})
+        try:
+            return str(executor.execute(key, request, journal).values["text"])
+        except TryAgainError as exc:
+            away.append(exc)
+            raise
+
+    return rewrite

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from panda.errors import RecipeBudgetError
-from panda.recipes.typed_reader import Report, TypedReader, raise_fault
+from panda.recipes.yaml_file import Report, TypedReader, raise_fault
 
 Layer = Literal["REFLEX", "NERVES", "MIND", "VOICE", "EYES"]
 LAYERS: tuple[Layer, ...] = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
@@ -16,6 +16,8 @@ MODES = ("chat", "code")
 PRESERVED = (*(f"section_{number}" for number in range(7)), "tool_errors", "urls", "prices", "dates")
 """What compression.preserve may name, besides documents of input_docs; error messages stay anyway."""
 OUTPUT_FORMATS = ("json", "markdown", "yaml", "text")
+FORMS = ("spans", "objects", "instead")
+"""Templates that name a choice."""
 
 
 @dataclass(frozen=True)
@@ -238,3 +240,39 @@ def _parse_compression(recipe: Mapping[str, object], path: Path, report: Report)
 def _parse_sections(reader: TypedReader, value: object) -> tuple[int, ...]:
     names = reader.strings(value, "input_sections")
     return tuple(_SECTIONS.index(reader.one_of(name, "input_sections", _SECTIONS)) for name in names)
+
+
+def template_sources(recipe: Recipe) -> set[str]:
+    """Choice properties that exist only to feed templates; a model that writes is not asked for them."""
+    return {
+        name
+        for value in recipe.templates.values()
+        if isinstance(value, Mapping)
+        for form in FORMS
+        if form in value
+        for name in named_choices(value[form])
+    }
+
+
+def named_choices(value: object) -> tuple[str, ...]:
+    """
+    The choices that a template names: one, or of `instead` several.
+
+    >>> named_choices("lines"), named_choices(["mood", "agreement"])
+    (('lines',), ('mood', 'agreement'))
+    """
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),)
+
+
+def replaced_texts(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """
+    Text properties that only models that write are asked for, each with the choices of all others.
+
+    A template `{instead: property}` says so, or `{instead: [several]}`: who does not write makes those
+    choices and leaves the text out; who writes sees neither the choices nor their options.
+    """
+    return {
+        name: named_choices(value["instead"])
+        for name, value in recipe.templates.items()
+        if isinstance(value, Mapping) and "instead" in value
+    }

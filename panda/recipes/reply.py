@@ -1,15 +1,18 @@
-"""One checked reply of a recipe, and what a reply is checked for."""
+"""One checked reply of a recipe: filled from templates, and checked against schema and evidence (S3 §14)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from panda.choosing.decision import Choice
+from panda.choosing.decision import Choice, Option
 from panda.compression.fitting import Cut
+from panda.documents.evidence import check_evidence
 from panda.documents.json_schema import worst_fault
 from panda.documents.json_text import load_json
-from panda.recipes.recipe import Recipe
+from panda.errors import RecipeKeyError
+from panda.recipes.messages import Request, fill
+from panda.recipes.recipe import Recipe, replaced_texts
 
 Gate = Literal["passed", "below", "not_measured"]
 
@@ -115,3 +118,97 @@ def find_fault(
         checked["properties"] = {**schema.get("properties", {}), **{name: {} for name in lenient}}
     best = worst_fault(checked, values)
     return f"{best.json_path}: {best.message:.300}" if best else None
+
+
+def fill_templates(
+    recipe: Recipe, request: Request, choices: Mapping[str, Choice], values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """
+    The text properties of a reply, from the recipe's templates.
+
+    A template is a text with {{name}} (query, the call's variables, or a value already chosen), a list of
+    such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim,
+    `{objects: property}`: an object {property: value} for each value that it chose, or
+    `{instead: property}` (or several): nothing, the property is left out.
+
+    Args:
+        recipe: The recipe with its templates.
+        request: Query, variables and options of the call.
+        choices: Choices made so far.
+        values: Values of the reply so far.
+
+    Raises:
+        RecipeKeyError: A template names something that does not exist.
+    """
+    variables = {"query": request.query, **request.variables}
+    variables |= {name: value for name, value in values.items() if isinstance(value, str)}
+    where = str(recipe.path)
+
+    def made(template: object) -> object:
+        if isinstance(template, str):
+            return fill(template, variables, where=f"{where} (templates)")
+        if isinstance(template, list):
+            return [made(item) for item in template]
+        if isinstance(template, Mapping) and set(template) == {"spans"}:
+            return _items(template["spans"])
+        if isinstance(template, Mapping) and set(template) == {"objects"}:
+            return [{template["objects"]: value} for value in _chosen(template["objects"])]
+        if template is None:
+            return None
+        raise RecipeKeyError(
+            "a template is a text, a list of texts, null, {spans: …}, {objects: …} or {instead: …}",
+            where=f"{where} (templates)",
+        )
+
+    def _items(name: str) -> list[dict[str, object]]:
+        options: dict[str, Option] = {option.id: option for option in request.options.get(name, ())}
+        ids = [str(id_) for id_ in _chosen(name)]
+        return [{"text": options[id_].text, "node_ids": list(options[id_].node_ids)} for id_ in ids]
+
+    def _chosen(name: str) -> Sequence[str | bool]:
+        value = choices[name].value if name in choices else None
+        return value if isinstance(value, tuple) else () if value is None else (value,)
+
+    left_out = replaced_texts(recipe)
+    return {name: made(template) for name, template in recipe.templates.items() if name not in left_out}
+
+
+def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:
+    """
+    What in a reply links to nothing that the call was given; None if everything does.
+
+    Args:
+        recipe: Its gate decides whether anything is looked at.
+        request: What the call was given.
+        values: The reply.
+
+    Returns:
+        For a JSON reply, an item with a text that cites no node, or one that was not offered. For any other
+        form, numbers, dates and URLs that occur in no document, option or query of the call.
+    """
+    if not recipe.quality_gates.evidence_required:
+        return None
+    if recipe.output_format != "json":
+        given = [request.query, *(document.text for document in request.documents)]
+        given += [option.text for options in request.options.values() for option in options]
+        wrong = check_evidence(str(values.get("text", "")), given)
+        return f"{wrong[0].kind} {wrong[0].text} is in no document that was given" if wrong else None
+    offered = {option.id for options in request.options.values() for option in options}
+    for text, node_ids in _items(values):
+        if not node_ids:
+            return f"{text!r:.80} cites no node"
+        unknown = [node_id for node_id in node_ids if offered and node_id not in offered]
+        if unknown:
+            return f"{text!r:.80} cites {unknown[0]}, which was not offered"
+    return None
+
+
+def _items(value: Any) -> Iterator[tuple[str, list[str]]]:
+    """Text and node ids of every object in a value that has a text and a place for node ids."""
+    if isinstance(value, Mapping):
+        if "text" in value and "node_ids" in value:
+            yield str(value["text"]), [str(one) for one in value["node_ids"] or ()]
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _items(part)

@@ -7,7 +7,7 @@ from pathlib import Path
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.recipes.book import RecipeBook, place_within
-from panda.recipes.journal import recipe_digest
+from panda.recipes.calls import recipe_digest
 from panda.storage.files import read_json, write_atomic, write_json
 from panda.storage.schemas import check_json
 

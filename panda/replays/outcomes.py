@@ -7,7 +7,7 @@ from typing import Any
 
 from panda.documents.context import render_section
 from panda.errors import PandaError
-from panda.recipes.journal import text_digest
+from panda.recipes.calls import text_digest
 from panda.storage.layout import (
     GATHERED_CONTEXT_JSON,
     METRICS_JSON,

@@ -21,7 +21,7 @@ from panda.memory.reader import PastNodes
 from panda.phases.tool_outcome import attachments, kept_again, render_response
 from panda.phases.turn import MOST_EXECUTIONS, Turn
 from panda.phases.validator import AnswerCheck
-from panda.recipes.journal import text_digest
+from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
 from panda.session.file import Session, rebuild_session

@@ -13,7 +13,7 @@ from panda.choosing.sections import prompt_sections
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import ScriptedEncoder
-from panda.recipes.schemas import choice_specs
+from panda.recipes.schema import choice_specs
 from tests.choosing.asks import ScoreFunction, asking, by_words, forbidden, recorded_of
 from tests.recipes.books import CLASSES, EVIDENCE, schema_of
 

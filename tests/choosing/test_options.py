@@ -14,7 +14,7 @@ from panda.choosing.options import OptionReader, name_options
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import ScriptedEncoder
-from panda.recipes.schemas import choice_specs
+from panda.recipes.schema import choice_specs
 from tests.choosing.asks import ScoreFunction, asking, by_words, forbidden
 from tests.recipes.books import EVIDENCE, schema_of
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from panda.errors import RecipeSchemaError
-from panda.models.grammar import compile_schema
 from panda.models.llama.model import LlamaCppModel
+from panda.models.replies import compile_schema
 
 TEXT = {"type": "string"}
 

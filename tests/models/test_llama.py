@@ -12,18 +12,12 @@ import pytest
 
 from panda.errors import HaltError, ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message, ScoreCase, ScoreParams
-from panda.models.llama.chat import render_parts, tokenise_parts
-from panda.models.llama.context import LlamaContext
-from panda.models.llama.deadline import Deadline
-from panda.models.llama.gguf import GgufFile, find_gguf
+from panda.models.llama.context import Deadline, KeptPrefixes, LlamaContext
+from panda.models.llama.gguf import GgufFile, Weights, find_gguf
 from panda.models.llama.loaded import LoadedGgufs
-from panda.models.llama.model import LlamaCppModel
-from panda.models.llama.prefixes import KeptPrefixes
-from panda.models.llama.sampling import Sampler
-from panda.models.llama.weights import Weights
+from panda.models.llama.model import LlamaCppModel, Sampler, render_parts, tokenise_parts
 from panda.recipes.book import RecipeBook
-from panda.recipes.reply_limits import lower_limits
-from panda.recipes.schemas import plain_schema
+from panda.recipes.schema import lower_limits, plain_schema
 from panda.storage.assets import asset
 from tests.models.conftest import BUILTIN, embedded
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ModelAwayError
-from panda.models.layers import Layers
+from panda.models.layers import Layers, check_models
 from panda.models.llama.gguf import find_gguf
 from panda.models.models_file import parse_models_file
 from panda.models.openai import OpenAiModel
-from panda.models.survey import check_models
 from tests.models.conftest import BUILTIN
 
 pytestmark = pytest.mark.skipif(

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from panda.models.layers import Layers
+from panda.models.layers import Layers, ModelState, check_models
 from panda.models.models_file import parse_models_file
-from panda.models.survey import ModelState, check_models
 from tests.models.conftest import Server, reply
 
 GOOD = '{"colour": "blue"}'

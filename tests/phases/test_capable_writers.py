@@ -12,10 +12,10 @@ from panda.compression.tokens import count_tokens
 from panda.documents.context import render_section
 from panda.errors import ModelAwayError
 from panda.models.contract import GenerateParams
-from panda.models.grammar import compile_schema
+from panda.models.replies import compile_schema
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.recipes.book import RecipeBook
-from panda.recipes.schemas import plain_schema
+from panda.recipes.schema import plain_schema
 from panda.storage.assets import asset
 from panda.storage.layout import Layout
 from panda.tools.table import TOOLS

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import Asked
-from panda.recipes.checking import check_recipes
+from panda.recipes.checks import check_recipes
 from panda.storage.assets import asset
 from tests.scripted_turns import PRICE_NODE, Ran, Script, laptop_store, run_turn
 

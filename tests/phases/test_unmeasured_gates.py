@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panda.recipes.checking import check_recipes
+from panda.recipes.checks import check_recipes
 from panda.storage.assets import asset
 from tests.models.conftest import Server
 from tests.scripted_turns import Preferring, Ran, Script, laptop_store, run_turn

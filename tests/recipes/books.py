@@ -9,10 +9,10 @@ from typing import Any
 from panda.errors import HaltError
 from panda.models.contract import Model
 from panda.recipes.book import RecipeBook
+from panda.recipes.calls import Recordings
 from panda.recipes.executor import RecipeExecutor
-from panda.recipes.pack import Request
+from panda.recipes.messages import Request
 from panda.recipes.recipe import Recipe, parse_recipe
-from panda.recipes.recordings import Recordings
 from tests.builders import still_clock
 
 EVIDENCE = """# shots

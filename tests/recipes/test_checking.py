@@ -20,7 +20,7 @@ from panda.errors import (
 )
 from panda.models.contract import ModelInfo
 from panda.recipes.book import RecipeBook
-from panda.recipes.checking import check_recipes, check_recipes_of_mode
+from panda.recipes.checks import check_recipes, check_recipes_of_mode
 from panda.recipes.steps import STEPS
 from panda.storage.assets import asset
 from panda.tools.table import TOOLS

@@ -5,7 +5,7 @@ from pathlib import Path
 from panda.compression.fitting import MARK
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text
 from panda.models.scripted import ScriptedModel, in_order
-from panda.recipes.documents import recipe_documents
+from panda.recipes.messages import recipe_documents
 from tests.builders import still_clock
 from tests.recipes.books import Runner, count_words, parsed, write_book
 

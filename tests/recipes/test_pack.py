@@ -5,7 +5,7 @@ import pytest
 from panda.choosing.decision import Option
 from panda.compression.fitting import InputDocument
 from panda.errors import RecipeKeyError
-from panda.recipes.pack import Request, build_messages
+from panda.recipes.messages import Request, build_messages
 from tests.recipes.books import parsed
 
 PROMPT = "You judge in {{mode}} mode.\n\n# Task\nJudge {{what}}."

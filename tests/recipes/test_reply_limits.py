@@ -10,9 +10,8 @@ import pytest
 from panda.models.contract import Completion, GenerateParams, Usage
 from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.book import RecipeBook
-from panda.recipes.recipe import Recipe
-from panda.recipes.reply_limits import longest_chars, lower_limits
-from panda.recipes.templates import template_sources
+from panda.recipes.recipe import Recipe, template_sources
+from panda.recipes.schema import longest_chars, lower_limits
 from panda.storage.assets import asset
 from tests.recipes.books import Runner, schema_of, write_book
 

@@ -7,7 +7,7 @@ import pytest
 
 from panda.choosing.decision import ChoiceSpec, Many
 from panda.errors import RecipeError, RecipeKeyError
-from panda.recipes.schemas import choice_specs, plain_schema, text_properties
+from panda.recipes.schema import choice_specs, plain_schema, text_properties
 from tests.recipes.books import schema_of
 
 PATH = Path("r.yaml")

@@ -4,8 +4,9 @@ import pytest
 
 from panda.choosing.decision import Choice, Option
 from panda.errors import RecipeKeyError
-from panda.recipes.pack import Request
-from panda.recipes.templates import fill_templates, template_sources
+from panda.recipes.messages import Request
+from panda.recipes.recipe import template_sources
+from panda.recipes.reply import fill_templates
 from tests.recipes.books import parsed
 
 REQUEST = Request(

@@ -8,8 +8,7 @@ import numpy as np
 
 from panda.errors import ModelFileError
 from panda.models.contract import ModelInfo
-from panda.models.llama.library import load_library, take_error
-from panda.models.llama.weights import Weights
+from panda.models.llama.gguf import Weights, load_library, take_error
 
 if TYPE_CHECKING:
     from panda.models.contract import Vectors

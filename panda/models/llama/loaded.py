@@ -6,13 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from panda.models.contract import ModelInfo
-from panda.models.llama.context import LlamaContext
+from panda.models.llama.context import KeptPrefixes, LlamaContext
 from panda.models.llama.encoder import LlamaEncoder
-from panda.models.llama.gguf import GgufFile, find_gguf
+from panda.models.llama.gguf import GgufFile, Weights, find_gguf
 from panda.models.llama.model import LlamaCppModel
-from panda.models.llama.prefixes import KeptPrefixes
 from panda.models.llama.projector import Projector
-from panda.models.llama.weights import Weights
 
 
 class LoadedGgufs:

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from panda.documents.pictures import Picture
-from panda.errors import HaltError, ModelFileError
+from panda.errors import HaltError, ModelFileError, RecipeSchemaError
 from panda.models.contract import (
     Completion,
     GenerateParams,
@@ -19,14 +23,223 @@ from panda.models.contract import (
     TokenScores,
     Usage,
 )
-from panda.models.grammar import compile_schema
-from panda.models.llama.chat import RenderedChat, render_parts, tokenise_parts
-from panda.models.llama.context import LlamaContext
-from panda.models.llama.deadline import Deadline
+from panda.models.llama.context import Deadline, LlamaContext
+from panda.models.llama.gguf import Weights
 from panda.models.llama.projector import Projector, Seen
-from panda.models.llama.sampling import GrammarMatcher, Logits, Sampler
-from panda.models.llama.weights import Weights
-from panda.models.replies import END_OF_THOUGHTS, THINK, split_reasoning
+from panda.models.replies import END_OF_THOUGHTS, THINK, compile_schema, split_reasoning
+
+LEAST_SHARE = 0.05
+"""Tokens less likely than this share of the likeliest one are never drawn (the tail is noise)."""
+
+Logits = NDArray[np.float32]
+
+
+class Sampler:
+    """
+    Draws tokens; the same seed and logits give the same tokens.
+
+    Args:
+        temperature: 0 always takes the likeliest token.
+        seed: Of the random numbers.
+    """
+
+    def __init__(self, *, temperature: float, seed: int) -> None:
+        self._temperature = temperature
+        self._random = np.random.default_rng(abs(seed))
+
+    def draw(self, logits: Logits) -> int:
+        """The next token; -inf marks tokens that are not allowed."""
+        if self._temperature <= 0:
+            return int(logits.argmax())
+        scaled = (logits.astype(np.float64) - float(logits.max())) / self._temperature
+        candidates = np.flatnonzero(scaled >= np.log(LEAST_SHARE))
+        weights = np.cumsum(np.exp(scaled[candidates]))
+        index = int(np.searchsorted(weights, self._random.random() * weights[-1], side="right"))
+        return int(candidates[min(index, len(candidates) - 1)])
+
+
+class GrammarMatcher:
+    """
+    Follows a reply through a grammar.
+
+    Args:
+        grammar: From compile_schema.
+        tokenizer: The model's vocabulary for llguidance.
+        n_vocab: Length of the logits.
+
+    Raises:
+        RecipeSchemaError: The grammar does not work with this vocabulary.
+    """
+
+    def __init__(self, grammar: str, *, tokenizer: Any, n_vocab: int) -> None:
+        from llguidance import LLMatcher
+
+        self._matcher = LLMatcher(tokenizer, grammar, log_level=0)
+        self._n_vocab = n_vocab
+        self._check()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing more may follow."""
+        return bool(self._matcher.is_stopped())
+
+    def forced_tokens(self) -> list[int]:
+        """The tokens that must come next whatever the model says; already taken as written."""
+        if self.is_complete:
+            return []
+        tokens = [int(token) for token in self._matcher.compute_ff_tokens()]
+        if tokens:
+            self._matcher.consume_tokens(tokens)
+            self._check()
+        return tokens
+
+    def draw(self, logits: Logits, sampler: Sampler) -> int:
+        """Draw an allowed token and take it as written; the mask is made only if the free choice is wrong."""
+        token = sampler.draw(logits)
+        if self._matcher.validate_tokens([token]) != 1:
+            bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+            allowed = np.unpackbits(bits, bitorder="little")[: self._n_vocab].astype(bool)
+            self._check()
+            masked = logits.copy()
+            masked[: len(allowed)][~allowed] = -np.inf
+            masked[len(allowed) :] = -np.inf
+            token = sampler.draw(masked)
+        self._matcher.consume_token(token)
+        self._check()
+        return token
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise RecipeSchemaError(
+                f"the schema cannot be followed: {' '.join(self._matcher.get_error().split())[:500]}",
+                fix="make the schema simpler: fewer alternatives, shorter patterns",
+            )
+
+
+_FIXED_DATE = datetime(2024, 7, 26)
+"""The date that templates write by default; today's would change the text of the same messages."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a rendered chat."""
+
+    text: str
+    """Its text."""
+    is_content: bool
+    """Whether it is a message's content; only the template's own parts may hold control tokens."""
+
+
+class RenderedChat(str):
+    """A chat as text that still knows its parts, so that its control tokens, and those alone, stay such."""
+
+    parts: Sequence[Part]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> "RenderedChat":
+        """The text of all parts."""
+        chat = cls("".join(part.text for part in parts))
+        chat.parts = parts
+        return chat
+
+
+def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
+    """
+    The chat as the template writes it, contents told apart from the template's own text.
+
+    Contents never reach the template: it sees a mark for each, so that no content can forge a control token,
+    and the parts up to the last leading system message are the same whatever follows.
+
+    Args:
+        weights: Whose template.
+        messages: At least one, in order.
+
+    Returns:
+        Template text and contents in turn, beginning and ending with template text; 2 * n + 1 parts.
+
+    Raises:
+        ModelFileError: The file has no chat template, or the template refuses these messages.
+    """
+    if weights.chat_template is None:
+        raise ModelFileError(
+            "the model file has no chat template, so it can score but not reply",
+            where=str(weights.path),
+            fix="use an instruction-tuned model, or set writes: false in models.yaml",
+        )
+    marks = [f"\ue000{i}\ue001" for i in range(len(messages))]
+    import jinja2
+
+    try:
+        text = _compiled(weights.chat_template).render(
+            messages=[{"role": m.role, "content": mark} for m, mark in zip(messages, marks, strict=True)],
+            add_generation_prompt=True,
+            bos_token=_name(weights, weights.bos),
+            eos_token=_name(weights, weights.eos),
+            strftime_now=_FIXED_DATE.strftime,
+            raise_exception=_refuse,
+        )
+    except jinja2.TemplateError as exc:
+        raise ModelFileError(
+            f"the chat template of the model file fails: {exc}",
+            where=str(weights.path),
+            fix="use a model whose template knows system, user and assistant messages",
+        ) from exc
+    parts: list[Part] = []
+    for message, mark in zip(messages, marks, strict=True):
+        before, found, text = text.partition(mark)
+        if not found or mark in text:
+            raise ModelFileError(
+                f"the chat template of the model does not write the {message.role} message once, in order",
+                where=str(weights.path),
+                fix="use a model whose template knows system, user and assistant messages",
+            )
+        parts += [Part(before, False), Part(message.content, True)]
+    return [*parts, Part(text, False)]
+
+
+def tokenise_parts(weights: Weights, parts: Sequence[Part], *, is_start: bool) -> list[int]:
+    """
+    Tokens of a stretch of a chat.
+
+    Args:
+        weights: Whose tokenizer.
+        parts: Tokenised one by one.
+        is_start: Whether the chat begins here: then BOS comes first, if the model wants it.
+    """
+    tokens: list[int] = []
+    for part in parts:
+        tokens += weights.tokenise(part.text, special=not part.is_content)
+    if is_start and weights.adds_bos and tokens[:1] != [weights.bos]:
+        tokens.insert(0, weights.bos)
+    return tokens
+
+
+def _name(weights: Weights, token: int) -> str:
+    return weights.piece(token, special=True).decode("utf-8", "replace") if token >= 0 else ""
+
+
+def _refuse(message: str) -> None:
+    from jinja2 import TemplateError
+
+    raise TemplateError(message)
+
+
+@lru_cache(maxsize=8)
+def _compiled(template: str) -> Any:
+    from jinja2 import TemplateSyntaxError
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
+    )
+    try:
+        return environment.from_string(template)
+    except TemplateSyntaxError as exc:
+        raise ModelFileError(
+            f"the chat template of the model file cannot be read: {exc}", fix="use another model file"
+        ) from exc
+
 
 _TAIL_BYTES = 64
 """Where the end of thoughts is looked for: the last token may have further bytes behind it."""

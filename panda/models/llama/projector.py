@@ -9,8 +9,7 @@ from typing import Any
 
 from panda.documents.pictures import Picture
 from panda.errors import ModelFileError
-from panda.models.llama.library import load_library, load_multimodal, take_error
-from panda.models.llama.weights import Weights
+from panda.models.llama.gguf import Weights, load_library, load_multimodal, take_error
 
 
 class Projector:

@@ -20,7 +20,7 @@ from panda.models.contract import (
     TokenScores,
     Usage,
 )
-from panda.models.grammar import compile_schema
+from panda.models.replies import compile_schema
 
 if TYPE_CHECKING:
     from panda.models.contract import Vectors

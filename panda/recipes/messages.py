@@ -1,0 +1,541 @@
+"""What a call sends (S3 §6, §12): documents of the turn fitted to their room, and the messages of them."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from panda.choosing.decision import Option
+from panda.compression.fitting import Cut, InputDocument, Trigger, fit_documents
+from panda.compression.limits import Limits
+from panda.compression.sections import newest_result
+from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
+from panda.documents.pictures import Picture
+from panda.documents.text import escape_prompt_lines, one_line
+from panda.errors import BudgetExceededError, RecipeKeyError
+from panda.language.dates import DATES
+from panda.language.hosts import with_pages_named
+from panda.language.numbers import CURRENCY_BEFORE
+from panda.models.contract import Message, Model
+from panda.models.replies import with_schema
+from panda.recipes.book import RecipeBook
+from panda.recipes.recipe import Recipe, replaced_texts, template_sources
+from panda.recipes.schema import option_places, plain_schema, text_properties
+from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS
+from panda.storage.layout import CONTEXT_MD, TOOLRESULTS_MD
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a phase gives to one call."""
+
+    query: str
+    """The user's original query; every call gets it."""
+    documents: Sequence[InputDocument] = ()
+    """Documents of the turn, most important first."""
+    options: Mapping[str, Sequence[Option]] = field(default_factory=dict)
+    """Options of the choices, by property name or by the name in `over`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values for {{name}}."""
+    guidance: str | None = None
+    """What an earlier judgement asks to do differently."""
+    meant: str | None = None
+    """The query with names for what it refers to, if it refers to anything; scorers read it."""
+    pictures: tuple[Picture, ...] = ()
+    """What the model is shown; only the layer EYES sees."""
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
+
+    @property
+    def scored(self) -> str:
+        """The query as scorers read it."""
+        return with_pages_named(self.meant or self.query)
+
+
+def build_messages(
+    recipe: Recipe,
+    prompt: str,
+    request: Request,
+    documents: Sequence[InputDocument],
+    *,
+    error: str | None = None,
+    asked: Sequence[str] | None = None,
+) -> list[Message]:
+    """
+    The messages of one call, what never changes first.
+
+    Args:
+        recipe: The recipe.
+        prompt: Its prompt text; what follows a line `# Task` goes last.
+        request: What the phase gives.
+        documents: The fitted documents.
+        error: Why the previous attempt was refused.
+        asked: Properties of the schema that the model is asked for; None means all.
+
+    Returns:
+        A system message that is the same for every call of the recipe, and a user message: documents,
+        options, guidance, query, task.
+
+    Raises:
+        RecipeKeyError: A {{name}} has no value.
+    """
+    given = {"query": request.query, **request.variables}
+    place = str(recipe.path)
+    variables = {
+        **given,
+        **{name: fill(value, given, where=place) for name, value in recipe.variables.items()},
+    }
+    role, _, task = prompt.partition("\n# Task\n")
+    system = [role.strip()]
+    if recipe.output_format == "json" and asked != ():
+        system.append("Reply with one JSON object of this schema:\n" + render_schema(recipe, asked))
+    system += [f"Example:\n{example.strip()}" for example in recipe.examples]
+    user = [
+        f"===== {one_line(document.name)} =====\n{escape_prompt_lines(document.text)}"
+        for document in documents
+        if document.text
+    ]
+    user += [render_options(name, options) for name, options in request.options.items() if options]
+    if request.guidance:
+        user.append(f"===== Guidance =====\n{escape_prompt_lines(request.guidance)}")
+    if error:
+        user.append(f"===== Your last reply was refused =====\n{escape_prompt_lines(error)}")
+    user.append(f"User query: {escape_prompt_lines(request.query)}")
+    if request.meant:
+        user.append(f"The query with names for what it refers to: {escape_prompt_lines(request.meant)}")
+    if task.strip():
+        user.append(fill(task.strip(), variables, where=place))
+    return [
+        Message("system", fill("\n\n".join(system), variables, where=place)),
+        Message("user", "\n\n".join(user), request.pictures),
+    ]
+
+
+def render_schema(recipe: Recipe, asked: Sequence[str] | None) -> str:
+    """The output schema, or some of its properties, as the model sees it: without x- keys, in one line."""
+    return json.dumps(plain_schema(recipe.output_schema, only=asked, options={}), ensure_ascii=False)
+
+
+def render_options(name: str, options: Sequence[Option]) -> str:
+    """
+    Options as a list in a prompt.
+
+    >>> render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
+    '===== Options: relevant =====\\n- turn:1 | Turn 1: laptops'
+    """
+    lines = [
+        f"- {' '.join(option.id.splitlines())} | {one_line(option.shown or option.text)}"
+        for option in options
+    ]
+    return "\n".join([f"===== Options: {name} =====", *lines])
+
+
+def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
+    """
+    The text with every {{name}} replaced by its value.
+
+    Values are put in as they are: a {{name}} inside a value is not replaced.
+
+    Raises:
+        RecipeKeyError: A name has no value.
+
+    >>> fill("In {{mode}} mode.", {"mode": "chat"}, where="x.yaml")
+    'In chat mode.'
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in variables:
+            raise RecipeKeyError(
+                f"the variable {{{{{name}}}}} has no value",
+                where=where,
+                fix="add it to variables, or remove it",
+            )
+        return variables[name]
+
+    return re.sub(r"\{\{(\w+)\}\}", value, text)
+
+
+_TOOLS = 4
+_NEWEST_SHARE = 0.5
+_NEVER_CUT = (RAW_QUERY, PROGRESS)
+
+
+def recipe_documents(
+    recipe: Recipe,
+    context: ContextDocument,
+    *,
+    file_text: Callable[[str], str],
+    extra: Mapping[str, str],
+) -> list[InputDocument]:
+    """
+    The documents of one call, sections first.
+
+    Args:
+        recipe: Names sections (input_sections) and documents (input_docs). context.md among the documents
+            stands for the sections.
+        context: The turn's context.md.
+        file_text: Gives a file of the turn as text; "" if it is not there.
+        extra: Documents that are no files of the turn, by the name that input_docs uses.
+
+    Returns:
+        What is there, in the recipe's order, but the carry next to §0, so that it is cut late. The user's
+        query and the state of the goals are protected. The newest tool result is a document of its own, to
+        which half of the room is left until all else is cut.
+    """
+    documents: list[InputDocument] = []
+    for number in recipe.input_sections:
+        section = context.section(number)
+        if section is not None:
+            title = f"§{number} {SECTIONS[number].title}"
+            if number == _TOOLS:
+                at = newest_result(section)
+                older = render_section(Section(number, section.blocks[:at])) if at else ""
+                newest = render_section(Section(number, section.blocks[at:]))
+                documents += _results(title, older, newest)
+            else:
+                documents.append(InputDocument(title, render_section(section), protected=number == 0))
+    for name in recipe.input_docs:
+        text = "" if name == CONTEXT_MD else extra[name] if name in extra else file_text(name)
+        if not text:
+            continue
+        if name == TOOLRESULTS_MD:
+            older, step, newest = text.rpartition("\n\n## Step ")  # what tools quote is indented
+            documents += _results(name, older, step.lstrip() + newest)
+        else:
+            at = min(1, len(documents)) if name == CARRY else len(documents)
+            documents.insert(at, InputDocument(name, text, name in _NEVER_CUT))
+    return documents
+
+
+def _results(title: str, older: str, newest: str) -> list[InputDocument]:
+    """Tool results as one document, or two if there are several."""
+    if not older:
+        return [InputDocument(title, newest, share=_NEWEST_SHARE)]
+    return [
+        InputDocument(f"{title}, earlier results", older),
+        InputDocument(f"{title}, newest result", newest, share=_NEWEST_SHARE),
+    ]
+
+
+_MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
+_SLACK_TOKENS = 8
+_KEPT_KINDS = {
+    "urls": re.compile(r"\w+://\S"),
+    "prices": re.compile(rf"(?:{CURRENCY_BEFORE})\s?\d|\d\s?[€£¥₽₹]", re.VERBOSE),
+    "dates": re.compile(DATES, re.VERBOSE),
+}
+"""What compression.preserve may name besides documents, section_0 … section_6 and tool_errors."""
+
+
+def fit_request(
+    recipe: Recipe,
+    request: Request,
+    model: Model,
+    *,
+    build: Callable[[Sequence[InputDocument]], Sequence[Message]],
+    count: Callable[[str], int],
+    limits: Limits | None = None,
+) -> tuple[list[InputDocument], list[Cut]]:
+    """
+    The documents of a request, brought down to the recipe's input budget, to what any call may have and to
+    the model's window, in this order.
+
+    Args:
+        recipe: The recipe.
+        request: What the phase gives; query, guidance and options take their room first.
+        model: The model that runs it.
+        build: Gives the messages with these documents.
+        count: Maps a text to budget tokens.
+        limits: What the user has set.
+
+    Returns:
+        The documents in the given order, and what was cut and why.
+
+    Raises:
+        BudgetExceededError: What is protected does not fit, or something would have to be cut and the
+            recipe's compression is off.
+    """
+    limits = limits or Limits()
+    offered = [option for options in request.options.values() for option in options]
+    options = "\n".join(option.shown or option.text for option in offered)
+    known = any(document.text == request.query for document in request.documents)  # counted as it is
+    query = "" if known else request.query
+    taken = count(query + (request.meant or "") + (request.guidance or "")) + count(options)
+    given, keep = preserved(recipe, request.documents)
+    used = sum(count(document.text) for document in given)
+    room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
+    trigger: Trigger = "input"
+    over = 0
+    while True:
+        try:
+            fitted, cuts = _fit(given, used, room, limits, count, request.scored, keep)
+        except BudgetExceededError as exc:
+            raise (_too_large(recipe, model, trigger, over, limits) if over else exc) from exc
+        if cuts and not (recipe.compression.enabled and limits.enabled):
+            raise _not_compressible(recipe, cuts)
+        found, over = _excess(recipe, model, build(fitted), count, limits)
+        if over <= 0:
+            return fitted, [replace(cut, trigger=trigger) for cut in cuts]
+        trigger = found
+        left = sum(count(document.text) for document in fitted)
+        if left == 0:
+            raise _too_large(recipe, model, trigger, over, limits)
+        excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if found == "window" else over
+        room = max(0, min(room, left) - excess - _SLACK_TOKENS)
+
+
+def output_room(
+    recipe: Recipe,
+    model: Model,
+    messages: Sequence[Message],
+    *,
+    count: Callable[[str], int],
+    limits: Limits,
+) -> int:
+    """
+    The most tokens that a reply may have: what call and window leave, up to the recipe's longest_output.
+
+    Args:
+        recipe: The recipe.
+        model: The model that runs it; one that does not write gets the recipe's output.
+        messages: What it is sent.
+        count: Maps a text to budget tokens.
+        limits: What the user has set.
+    """
+    budget = recipe.token_budget
+    if not model.info.writes or budget.longest_output <= budget.output:
+        return budget.output
+    reserve = budget.response_reserve or limits.reserve_tokens
+    left = limits.call_tokens - sum(count(message.content) for message in messages)
+    used = math.ceil(model.count_model_tokens(model.render_chat(messages)) * _MODEL_TOKENS_PER_BUDGET_TOKEN)
+    window = model.info.n_ctx - model.info.thinking_tokens - used
+    return max(budget.output, min(budget.longest_output, left - reserve, window - reserve))
+
+
+def _fit(
+    given: Sequence[InputDocument],
+    used: int,
+    room: int,
+    limits: Limits,
+    count: Callable[[str], int],
+    query: str,
+    keep: Sequence[re.Pattern[str]],
+) -> tuple[list[InputDocument], list[Cut]]:
+    """The documents in the room, with what a compression saves at least if that can be had."""
+    aim = limits.target(used, room) if used > room else room
+    try:
+        return fit_documents(given, room_tokens=aim, count=count, query=query, keep=keep)
+    except BudgetExceededError:
+        if aim == room:
+            raise
+    return fit_documents(given, room_tokens=room, count=count, query=query, keep=keep)
+
+
+def preserved(
+    recipe: Recipe, documents: Sequence[InputDocument]
+) -> tuple[list[InputDocument], list[re.Pattern[str]]]:
+    """
+    Documents with those protected that a recipe preserves, and patterns of what it preserves in the others.
+
+    Args:
+        recipe: Its compression.preserve counts.
+        documents: As the phase gives them.
+    """
+    given = [replace(one, protected=_is_preserved(recipe, one)) for one in documents]
+    return given, [pattern for name, pattern in _KEPT_KINDS.items() if name in recipe.compression.preserve]
+
+
+def _is_preserved(recipe: Recipe, document: InputDocument) -> bool:
+    """Whether a recipe names a document, with or without its ending, or as section_0 … section_6."""
+    name = document.name
+    names = {f"section_{name[1]}"} if name.startswith("§") else {name, name.rsplit(".", 1)[0]}
+    return document.protected or not names.isdisjoint(recipe.compression.preserve)
+
+
+def _too_large(
+    recipe: Recipe, model: Model, trigger: Trigger, over: int, limits: Limits
+) -> BudgetExceededError:
+    if trigger == "call":
+        return BudgetExceededError(
+            f"prompt and output of {recipe.key} need {over} tokens more than the {limits.call_tokens} that a "
+            "call may have, with everything cut that may be cut",
+            where=str(recipe.path),
+            fix="shorten the prompt of the recipe, or raise the setting default_context_budget",
+            expected=f"at most {limits.call_tokens} tokens",
+            received=f"{limits.call_tokens + over} tokens",
+        )
+    window = model.info.n_ctx - model.info.thinking_tokens
+    return BudgetExceededError(
+        f"prompt and output of {recipe.key} need {over} tokens more than the window of {window} tokens "
+        f"of {model.info.name}, with everything cut that may be cut",
+        where=str(recipe.path),
+        fix=f"use a model with a larger context window for the layer {recipe.model_layer}",
+        expected=f"at most {window} tokens",
+        received=f"{window + over} tokens",
+    )
+
+
+def _not_compressible(recipe: Recipe, cuts: list[Cut]) -> BudgetExceededError:
+    over = sum(cut.before_tokens - cut.after_tokens for cut in cuts)
+    return BudgetExceededError(
+        f"the inputs of {recipe.key} are {over} tokens over their room, and compression is off",
+        where=f"{recipe.path} (compression.enabled)",
+        fix="raise token_budget.input, or set compression.enabled: true and PANDA_COMPRESSION_ENABLED=true",
+    )
+
+
+def _excess(
+    recipe: Recipe,
+    model: Model,
+    messages: Sequence[Message],
+    count: Callable[[str], int],
+    limits: Limits,
+) -> tuple[Trigger, int]:
+    """Which limit prompt and output exceed, the earlier first, and by how many tokens; 0 when they fit."""
+    after = recipe.token_budget.output + (recipe.token_budget.response_reserve or limits.reserve_tokens)
+    prompt = sum(count(message.content) for message in messages)
+    if prompt > limits.call_trigger_tokens or prompt + after > limits.call_tokens:
+        return "call", prompt - min(limits.call_trigger_tokens, limits.call_tokens - after)
+    used = model.count_model_tokens(model.render_chat(messages))
+    return "window", max(0, used + after + model.info.thinking_tokens - model.info.n_ctx)
+
+
+@dataclass(frozen=True)
+class TurnFiles:
+    """A saved turn, as far as a preview needs it."""
+
+    query: str
+    """The user's query."""
+    mode: str
+    """chat or code."""
+    session_id: str
+    """Its session."""
+    context: ContextDocument
+    """context.md."""
+    file_text: Callable[[str], str]
+    """Gives a file as text; "" if it is not there."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The messages of one call and their size."""
+
+    messages: tuple[Message, ...]
+    """As they would be sent, with `<…>` in the place of what only the running phase knows."""
+    prompt_tokens: int
+    """Budget tokens of what never changes: prompt, schema, examples."""
+    input_tokens: int
+    """Budget tokens of query, documents and options."""
+    cuts: tuple[Cut, ...]
+    """What fitting took from the documents."""
+    schema: Mapping[str, Any] | None
+    """The schema of the reply, beside the messages or at the end of them as the dialect has it."""
+
+
+def preview_recipe(
+    book: RecipeBook,
+    recipe: Recipe,
+    turn: TurnFiles | None,
+    *,
+    count: Callable[[str], int],
+    dialect: str | None = None,
+) -> Preview:
+    """
+    The messages of a recipe for a saved turn, or with placeholders.
+
+    Args:
+        book: Gives prompts, and the step that the recipe serves.
+        recipe: The recipe.
+        turn: Gives the documents; None puts a placeholder for each.
+        count: Maps a text to budget tokens.
+        dialect: How its model is asked for a reply of a schema; None for one that is not asked in words.
+
+    Raises:
+        BudgetExceededError: What is protected does not fit the input budget.
+        RecipeError: A prompt is missing, or a variable has no value.
+    """
+    served = {key: entry.step for entry in book.registry() for key in entry.recipes.values()}
+    given = STEPS.get(served.get(recipe.key, ""))
+    texts = [book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
+    prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
+    query = turn.query if turn else "<query>"
+    variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *(given.variables if given else ()))}
+    if turn:
+        variables |= {"query": query, "mode": turn.mode, "session_id": turn.session_id}
+    named = [name for name in (given.options if given else ()) if f'"{name}"' in prompt]
+    names = dict.fromkeys([*option_places(recipe.output_schema), *named])
+    options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
+    shown, keep = preserved(recipe, _documents(recipe, turn, given.documents if given else ()))
+    documents, cuts = fit_documents(
+        shown,
+        room_tokens=max(0, recipe.token_budget.input - count(query)),
+        count=count,
+        query=turn.query if turn else None,
+        keep=keep,
+    )
+    request = shown_to_writer(recipe, Request(query, documents, options, variables), prompt)
+    sources, texts_first = template_sources(recipe), text_properties(recipe.output_schema)
+    choices = [name for name in recipe.output_schema.get("properties", ()) if name not in texts_first]
+    asked = (*texts_first, *(name for name in choices if name not in sources))
+    messages = build_messages(recipe, prompt, request, documents, asked=asked)
+    inputs = [
+        query,
+        *(d.text for d in documents),
+        *(render_options(n, o) for n, o in request.options.items()),
+    ]
+    bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), (), asked=asked)
+    schema = None
+    if recipe.output_format == "json":
+        ids = {name: [option.id for option in offered] for name, offered in options.items()}
+        schema = plain_schema(recipe.output_schema, only=asked, options=ids)
+    return Preview(
+        tuple(messages if schema is None else with_schema(messages, schema, dialect)),
+        sum(count(message.content) for message in bare),
+        sum(count(text) for text in inputs),
+        tuple(cuts),
+        schema,
+    )
+
+
+def _documents(recipe: Recipe, turn: TurnFiles | None, by_phase: tuple[str, ...]) -> list[InputDocument]:
+    extra = {name: f"<{name}, given by the phase>" for name in by_phase}
+    if turn is not None:
+        extra |= {"raw_query": turn.query} if "raw_query" in extra else {}
+        return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=extra)
+    sections = [InputDocument(f"§{n}", f"<section {n} of context.md>", n == 0) for n in recipe.input_sections]
+    names = [name for name in recipe.input_docs if name != "context.md"]
+    return sections + [InputDocument(name, extra.get(name, f"<{name}>")) for name in names]
+
+
+def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
+    """
+    The request as a model that writes sees it, so that nothing is sent twice.
+
+    Args:
+        recipe: The recipe.
+        request: What the phase gives.
+        prompt: The recipe's prompt.
+
+    Returns:
+        The request with the options that the model chooses from, those that its prompt names, as in `the
+        options "pages"`, and plain ids. Options that stand in for texts that it writes are left out. Of
+        lines, which only scorers look at, those stay that no document holds. Without a schema all stay.
+    """
+    replaced = {name for choices in replaced_texts(recipe).values() for name in choices}
+    chosen = set(option_places(recipe.output_schema)) - template_sources(recipe)
+    documents = " ".join(" ".join(document.text.split()) for document in request.documents)
+
+    def is_shown(name: str, option: Option) -> bool:
+        text = " ".join((option.shown or option.text).split())
+        named = name in chosen or f'"{name}"' in prompt or recipe.output_format != "json"
+        return named or option.id == option.text or text not in documents
+
+    options = {
+        name: [option for option in given if is_shown(name, option)]
+        for name, given in request.options.items()
+        if name not in replaced
+    }
+    return replace(request, options=options)
