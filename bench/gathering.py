@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from panda.actions.turn import gather
 from panda.app import App, build
 from panda.documents.times import parse_time
-from panda.gathering import gather
 from panda.settings import load_settings
 from panda.storage.importing import import_turns
 from panda.storage.layout import Layout

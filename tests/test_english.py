@@ -31,7 +31,7 @@ FORMATS = {
     "documents/memory_file.py:_TURN": "our own mark",
     "documents/times.py:_MARK": "our own mark",
     "documents/yaml_text.py:_WORDS": "YAML",
-    "gathering.py:Until": "steps of phase 2",
+    "actions/turn.py:Until": "steps of phase 2",
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
     "memory/value.py:VALUE_TYPES": "types of values",

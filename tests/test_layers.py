@@ -12,18 +12,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 TIERS = (
     {"panda.__main__"},
     {"panda.cli"},
-    {
-        "panda.dry_run",
-        "panda.forgetting",
-        "panda.gathering",
-        "panda.proposing",
-        "panda.replays",
-        "panda.serving",
-    },
+    {"panda.serving"},
+    {"panda.actions"},
+    {"panda.forgetting", "panda.replays"},
     {"panda.app"},
     {"panda.trust"},
     {"panda.settings", "panda.pipeline"},  # settings is read by cli, replay, app and trust alone: see below
-    {"panda.setting_values"},
     {"panda.phases", "panda.evals"},
     {
         "panda.recipes",

@@ -16,8 +16,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from panda import __version__
-from panda.cli.command import COMMON_FLAGS, Surroundings
-from panda.cli.contract import Document, Markdown, Result, Stream, Table
+from panda.cli.command import COMMON_FLAGS, Document, Markdown, Result, Stream, Surroundings, Table
 from panda.cli.text import allows_color, one_line, render_error, render_json, render_rows
 from panda.documents.text import visible
 from panda.errors import BugError, PandaError, SignalError, StoreError, UsageError

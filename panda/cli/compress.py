@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import argument, flag, option
-from panda.cli.contract import Document, Invocation, Reporter, Result
+from panda.cli.command import Document, Invocation, Reporter, Result, argument, flag, option
 from panda.cli.text import clipped, read_argument
 from panda.compression.cache import CompressionCache
 from panda.compression.compressing import Compression

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from panda.cli.command import argument, option
-from panda.cli.contract import Invocation, Result, Table
+from panda.cli.command import Invocation, Result, Table, argument, option
 from panda.errors import UsageError
 from panda.settings import Settings
 

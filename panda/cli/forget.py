@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
-from panda.cli.command import argument, flag, option
+from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_told
-from panda.cli.contract import Invocation, Result, Table
 from panda.cli.memory import Given, find_subject
 from panda.cli.text import read_argument
 from panda.documents.memory_file import is_statement

@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from panda.cli.command import argument, excludes, flag, option, requires
-from panda.cli.contract import Invocation, Result, Table
+from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import clipped, one_line, problem_text, read_instant, time_text
 from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
 from panda.models.kept_encoder import KeptEncoder

@@ -4,9 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Annotated
 
-from panda.cli.command import argument, flag, option
+from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_interventions, complete_open_interventions
-from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped
 from panda.storage.interventions import (
     DamagedIntervention,

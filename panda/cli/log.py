@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from panda.cli.command import flag, option, requires
+from panda.cli.command import Invocation, Result, Stream, Table, flag, option, requires
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.cli.contract import Invocation, Result, Stream, Table
 from panda.cli.text import read_instant, time_text
 from panda.compression.events import CompressionMetrics, sum_compressions
 from panda.documents.problems import Problem

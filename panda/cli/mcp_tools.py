@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from panda.cli.contract import Invocation, Reporter, Result
+from panda.actions.synthesis import FactSource
+from panda.cli.command import Invocation, Reporter, Result
 from panda.cli.index import search
 from panda.cli.text import time_text
 from panda.cli.turn import gather, turn
 from panda.documents.json_schema import worst_fault
 from panda.errors import NotFoundError, UsageError
-from panda.memory.fact_source import FactSource
 from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
 from panda.retrieval.ranking import POOL
 from panda.serving.guard import json_bytes

@@ -8,23 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from panda.cli.command import argument, excludes, flag, option
+from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import complete_memory_keys
-from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped, read_argument, read_instant, time_text
 from panda.documents.memory_file import render_value
 from panda.documents.text import one_line
 from panda.errors import CheckError, FileFormatError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, SAID_BY_USER, level
-from panda.memory.conflicts import Contradiction, find_contradictions, resolve
+from panda.memory.conflicts import Contradiction, Finding, find_contradictions, lint_memory, resolve
 from panda.memory.fact import SCOPES, Assertion, Statement, Subject, read_scope
 from panda.memory.files import Projection, split_key
-from panda.memory.lint import Finding, lint_memory
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.merge import merge_files
-from panda.memory.proposals import Proposal
 from panda.memory.value import (
     VALUE_TYPES,
     FactValue,
@@ -37,6 +34,9 @@ from panda.memory.value import (
 )
 from panda.storage.files import parse_json
 from panda.storage.layout import Layout
+
+if TYPE_CHECKING:
+    from panda.actions.reflection import Proposal
 
 _FIELDS = ("key", "value", "kind", "scope", "entity", "type", "valid_until")
 LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")
@@ -604,8 +604,8 @@ def reflect(
 
     Example: panda memory reflect --dry-run
     """
+    from panda.actions.reflection import reflect as reflect_on
     from panda.app import build
-    from panda.proposing import reflect as reflect_on
 
     settings, reporter = invocation.settings, invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
@@ -628,6 +628,6 @@ def reflect(
     return Result(data, Table(_COLUMNS, [_row(one) for one in done.proposals]))
 
 
-def _row(one: Proposal) -> tuple[object, ...]:
+def _row(one: "Proposal") -> tuple[object, ...]:
     until = time_text(one.expires_at) if one.status == "proposed" else None
     return one.status, one.relation, one.value, one.source_turn, len(one.batches), until

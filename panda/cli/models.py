@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
-from panda.cli.contract import Invocation, Result, Table
+from panda.cli.command import Invocation, Result, Table
 from panda.errors import CheckError
 from panda.models.layers import Layers, ModelState, Trial, check_models, survey_models
 from panda.models.models_file import ModelsFile

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated
 
-from panda.cli.command import argument, flag, option
+from panda.cli.command import Document, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.cli.contract import Document, Invocation, Result, Table
 from panda.compression.tokens import count_tokens
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelSpec, load_models_file

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from panda.cli.command import argument, flag, option, requires
+from panda.cli.command import Invocation, Result, Table, argument, flag, option, requires
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
-from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped, read_instant
 from panda.documents.problems import Verdict
 from panda.errors import CheckError, UsageError

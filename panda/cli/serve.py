@@ -6,11 +6,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
-from panda.cli.command import excludes, flag, option, requires
-from panda.cli.contract import Invocation, Result, Stream, Table
+from panda.actions.synthesis import FactSource, file_source, memory_source
+from panda.cli.command import Invocation, Result, Stream, Table, excludes, flag, option, requires
 from panda.documents.memory_file import render_value
 from panda.memory.fact import SCOPES, Fact
-from panda.memory.fact_source import FactSource, file_source, memory_source
 from panda.memory.synthesis import CONTRADICTED, Entry, Envelope, parse_request, synthesize
 from panda.trust import open_layers
 

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from panda.cli.command import argument, flag
+from panda.cli.command import Invocation, Result, Table, argument, flag
 from panda.cli.completion import complete_sessions
-from panda.cli.contract import Invocation, Result, Table
 from panda.cli.text import clipped
 from panda.documents.problems import Problem
 from panda.documents.records import encode

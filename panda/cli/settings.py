@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import flag
-from panda.cli.contract import Invocation, Result, Table
+from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.times import render_time
 from panda.errors import UsageError
 from panda.settings import SETTING_NAMES, Settings

@@ -6,9 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import argument, flag
+from panda.cli.command import Invocation, Result, argument, flag
 from panda.cli.completion import complete_turns
-from panda.cli.contract import Invocation, Result
 from panda.cli.text import problem_text, read_lines
 from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.errors import CheckError

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from panda.cli.command import argument, flag, option
+from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_tools
-from panda.cli.contract import Invocation, Result, Table
 from panda.errors import CheckError, UsageError
 from panda.storage.files import parse_json
 from panda.tools.contract import ToolContext, ToolResult

@@ -5,14 +5,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
-from panda.cli.command import argument, excludes, flag, option
+from panda.cli.command import Document, Invocation, Markdown, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import (
     complete_sessions,
     complete_turns,
     complete_unfinished_turns,
     complete_ungathered_turns,
 )
-from panda.cli.contract import Document, Invocation, Markdown, Result, Table
 from panda.cli.text import clipped, read_argument, time_text
 from panda.documents.context import SECTIONS
 from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
@@ -27,8 +26,8 @@ from panda.storage.turns import (
 )
 
 if TYPE_CHECKING:
+    from panda.actions.turn import Look, Until
     from panda.app import App
-    from panda.gathering import Look, Until
     from panda.phases.contract import Phase
     from panda.phases.turn import Turn
 
@@ -110,7 +109,7 @@ def _resume(invocation: Invocation, app: "App", number: int) -> Result:
 
 
 def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result:
-    from panda.dry_run import PLAN_COLUMNS, plan_turn
+    from panda.actions.turn import PLAN_COLUMNS, plan_turn
 
     plan = plan_turn(app, query, mode, with_image=with_image)
     rows = [
@@ -220,8 +219,8 @@ def gather(
 
     Example: panda gather --query "what were the specs on that Lenovo?" --user demo
     """
+    from panda.actions.turn import check_gatherable
     from panda.app import build
-    from panda.gathering import check_gatherable
 
     _check_turn_or_query(turn, query)
     store = invocation.store_for_writing()
@@ -244,7 +243,7 @@ def _check_turn_or_query(turn: int | None, query: str | None) -> None:
 
 
 def _run_gathering(invocation: Invocation, app: "App", running: "Turn", until: "Until") -> Result:
-    from panda.gathering import gather as gather_turn
+    from panda.actions.turn import gather as gather_turn
 
     watch = watching(invocation, running)
     error: PandaError | None = None

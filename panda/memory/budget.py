@@ -10,8 +10,7 @@ from panda.language.sentences import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.gathered import freshness
 from panda.memory.node import Item, Node
-from panda.memory.note import NOTE
-from panda.memory.reader import NodeReader
+from panda.memory.reader import NOTE, NodeReader
 
 DOCUMENTS_TOKENS = 3_000
 """Budget tokens of all loaded documents together (S1 §7.2)."""

@@ -24,16 +24,17 @@ from panda.memory.files import KINDS, Projection, canonical_key
 from panda.memory.gathered import (
     CONSTRAINTS,
     CUT_MARK,
+    NO_CONSTRAINTS,
+    UNKNOWN_NODE,
     GatheredItem,
     GatheredSection,
     ReadSection,
+    check_sections,
     read_gathered,
     render_line,
 )
-from panda.memory.gathered_checks import NO_CONSTRAINTS, UNKNOWN_NODE, check_sections
 from panda.memory.node import Node
-from panda.memory.note import load_note
-from panda.memory.reader import PastNodes
+from panda.memory.reader import PastNodes, load_note
 from panda.memory.value import Kind, file_value
 from panda.storage.checking import problem_of
 from panda.storage.files import read_json_lines, read_text

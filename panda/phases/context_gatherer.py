@@ -29,12 +29,12 @@ from panda.memory.gathered import (
     DraftSection,
     GatheredSection,
     build_sections,
+    check_sections,
     node_label,
     render_gathered,
     sections_to_json,
     with_own_confidence,
 )
-from panda.memory.gathered_checks import check_sections
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.asking import ask, question_of

@@ -10,9 +10,8 @@ from panda.language.reading import Statement
 from panda.language.statements import says_only
 from panda.language.words import split_terms
 from panda.memory.fact import Assertion, Subject
-from panda.memory.memory import listed
+from panda.memory.memory import Action, StagedValue, Value, listed, normalise_entity, stage_value
 from panda.memory.past import Moment
-from panda.memory.staging import Action, StagedValue, Value, normalise_entity, stage_value
 from panda.memory.value import SaidKind
 from panda.models.contract import Encoder
 from panda.phases.turn import Turn

@@ -7,8 +7,7 @@ from typing import Any
 from panda.documents.times import Clock
 from panda.errors import HaltError
 from panda.memory.gathered import answer_items
-from panda.memory.memory import apply_staged
-from panda.memory.staging import StagedValue
+from panda.memory.memory import StagedValue, apply_staged
 from panda.phases.asking import ask
 from panda.phases.contract import Advance
 from panda.phases.noted import Noting, render_noted

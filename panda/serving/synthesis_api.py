@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from panda import __version__
+from panda.actions.synthesis import FactSource
 from panda.errors import FileFormatError, PandaError, UsageError
 from panda.memory.fact import SCOPES
-from panda.memory.fact_source import FactSource
 from panda.memory.synthesis import REQUEST_SCHEMA, SynthesisRequest, parse_request, synthesize
 from panda.serving.guard import Limits, Refusal, json_bytes
 from panda.storage.files import parse_json

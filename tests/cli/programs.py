@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from panda.cli.boundary import Terminated, run
-from panda.cli.contract import Document, Invocation, Markdown, Result, Table
+from panda.cli.command import Document, Invocation, Markdown, Result, Table
 from panda.cli.main import Entry, LazyGroup, fill_group
 from panda.errors import HaltError, PandaError
 

@@ -14,8 +14,7 @@ from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
-from panda.memory.memory import apply_staged
-from panda.memory.staging import StagedValue, stage_value
+from panda.memory.memory import StagedValue, apply_staged, stage_value
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from panda.actions.turn import Until, check_gatherable, gather
 from panda.errors import HaltError, UsageError
-from panda.gathering import Until, check_gatherable, gather
 from panda.models.scripted import ScriptedModel
 from tests.cli.test_resume import COMMAND
 from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, scripted_app

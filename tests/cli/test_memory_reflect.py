@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from panda.actions.reflection import Proposal, Reflected, load_proposals, reflect, save_proposals, settle
 from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.memory.memory import Memory
-from panda.memory.proposals import Proposal, load_proposals, save_proposals, settle
 from panda.models.scripted import Asked, ScriptedModel
-from panda.proposing import Reflected, reflect
 from panda.storage.layout import Layout
 from panda.tools.reflecting import SaidTurn, find_candidates
 from tests.cli.programs import Ended, run_words

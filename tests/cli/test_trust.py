@@ -12,7 +12,7 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.models.models_file import ModelSpec
-from panda.setting_values import CHECKS
+from panda.settings import CHECKS
 from panda.trust import OUTWARD, OUTWARD_MODEL_KEYS
 from tests.cli.programs import Ended, run_words
 

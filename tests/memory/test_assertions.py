@@ -13,8 +13,7 @@ from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.documents.times import Clock
 from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageError
 from panda.memory.log import MemoryLog
-from panda.memory.memory import apply_staged
-from panda.memory.staging import StagedValue, Value, stage_value
+from panda.memory.memory import StagedValue, Value, apply_staged, stage_value
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
 from panda.storage.schemas import check_json

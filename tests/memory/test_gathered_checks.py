@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from panda.memory.gathered import GatheredItem, GatheredSection
-from panda.memory.gathered_checks import check_sections
+from panda.memory.gathered import GatheredItem, GatheredSection, check_sections
 from panda.memory.node import Item, Node
 from tests.stores import NOW
 

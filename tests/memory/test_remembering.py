@@ -11,10 +11,9 @@ import pytest
 
 from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.errors import DocumentError, FileFormatError, NotFoundError
-from panda.memory.conflicts import find_contradictions, resolve
+from panda.memory.conflicts import find_contradictions, lint_memory, resolve
 from panda.memory.fact import Assertion, Statement, Subject, parse_hlc
 from panda.memory.files import Projection
-from panda.memory.lint import lint_memory
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.memory.merge import merge_files

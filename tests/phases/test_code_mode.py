@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panda.cli.contract import Invocation, Reporter
+from panda.cli.command import Invocation, Reporter
 from panda.cli.turn import run_turn as show_turn
 from panda.models.scripted import ScriptedModel
 from tests.code_mode import QUERY, SOURCE, call, code_script, git, replies, repository, run_code

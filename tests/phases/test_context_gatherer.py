@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from panda.actions.turn import gather
 from panda.errors import HaltError
-from panda.gathering import gather
 from panda.memory.validation import judge_gathered
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.storage.files import held_lock
