@@ -25,7 +25,7 @@ from rank_bm25 import BM25Okapi
 from panda.documents.times import parse_time
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
-from panda.retrieval.searching import Question, answer_questions
+from panda.retrieval.search import Question, answer_questions
 from panda.settings import load_settings
 from panda.storage.importing import import_turns
 from panda.storage.index import Index

@@ -15,16 +15,16 @@ from panda.memory.past import Moment, memory_digests, memory_mark
 from panda.memory.reader import NodeReader
 from panda.models.contract import Encoder
 from panda.models.kept_encoder import KeptEncoder
-from panda.phases.content_drafts import write_draft
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.contract import Phase
 from panda.phases.coordinator import Coordinator
 from panda.phases.evidence_spans import ClosestLines
-from panda.phases.noted import Noting
 from panda.phases.planner import Planner
 from panda.phases.query_analyzer import QueryAnalyzer
 from panda.phases.reflection import Reflection
+from panda.phases.request import write_draft
 from panda.phases.save import Save
+from panda.phases.statements import Noting
 from panda.phases.synthesizer import Synthesizer
 from panda.phases.turn import Turn, check_query
 from panda.phases.validator import Validator

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.app import App, build_with
-from panda.choosing.sections import prompt_sections, section_items
+from panda.choosing.ask import prompt_sections, section_items
 from panda.documents.problems import Problem
 from panda.errors import PandaError
 from panda.models.contract import Encoder, ScoreCase

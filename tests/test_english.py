@@ -54,8 +54,7 @@ WISHES = ("conversation", "exclusions", "limits", "periods", "wording")
 """Modules of panda/language that read what a query wants."""
 NOT_OF_QUERIES = {
     "evidence_spans.py:named_turns": "whether lines are told apart by their turns",
-    "session_references.py:asks_again": "a part of phase 0",
-    "list_follow_ups.py:asked_step": "the step within the list that the last reply quoted",
+    "recall.py:asked_step": "the step within the list that the last reply quoted",
     "synthesizer.py:without_greeting": "a reply",
     "tool_outcome.py:asks_again": "clauses of the reading",
     "tool_outcome.py:orders_change": "clauses of the reading that order",
@@ -143,7 +142,7 @@ def test_formats_are_there() -> None:
 @pytest.mark.parametrize("path", sorted((PACKAGE / "phases").glob("*.py")), ids=lambda path: path.name)
 def test_only_phase_0_reads_wishes(path: Path) -> None:
     """What a query wants is read in phase 0: no later phase asks panda/language for it again."""
-    if path.name in ("query_analyzer.py", "query_reading.py"):
+    if path.name == "query_analyzer.py":
         return
     taken = {
         f"{path.name}:{alias.name}"

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from panda.documents.text import shorten
 from panda.documents.times import without_last_seen
+from panda.language.sentences import split_sentences
+from panda.language.statements import split_clauses
 
 Scorer = Literal["label", "likelihood", "cosine", "head", "options", "prior", "channel"]
 SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "cosine", "head", "options", "prior", "channel")
-
 FITTED: tuple[Scorer, ...] = ("head", "options")
 """Those that need a fit, and are passed over without."""
 PARTS = ("query", "order", "history", "lines")
@@ -18,6 +20,7 @@ VALUES = ("cosine", "lead", "rest", GAIN, MUTUAL, "told", "back")
 """What a fit of options can read, in this order; from gain on the language model is asked."""
 RANKING = ("cosine", GAIN, MUTUAL)
 """Those that order options; all but mutual say whether the best one answers."""
+_MOST, _SHOWN_CHARS = 12, 80
 
 
 @dataclass(frozen=True)
@@ -160,3 +163,17 @@ class Question:
     """What is compared: options of the call, values of the property, or classes of the step's prompt."""
     inputs: ChoiceInputs
     """What the choice looks at."""
+
+
+def clause_options(query: str) -> list[Option]:
+    """
+    The clauses of a message in order, each once; one that is a part of its sentence has that as title.
+
+    >>> [(one.text, one.title) for one in clause_options("I am 9, my dog is 7. Hi")]
+    [('I am 9', 'I am 9, my dog is 7.'), ('my dog is 7.', 'I am 9, my dog is 7.'), ('Hi', '')]
+    """
+    sentences = {part: one for one in split_sentences(query) for part in split_clauses([one])}
+    return [
+        Option(f"c{n}", text, title="" if text == sentence else sentence, shown=shorten(text, _SHOWN_CHARS))
+        for n, (text, sentence) in enumerate(list(sentences.items())[:_MOST], 1)
+    ]

@@ -9,6 +9,7 @@ that name the same fit share it; without a matching file the step is passed over
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -117,6 +118,15 @@ def rivals_of(logits: NDArray[np.float64]) -> list[int]:
     """
     first = [int(place) for place in np.argsort(-logits, kind="stable")[:2]]
     return [place for place in first if logits[place] >= logits[first[0]] - _CLOSE]
+
+
+def softmax(values: Mapping[str, float]) -> dict[str, float]:
+    """Probabilities by logarithms; empty for none."""
+    if not values:
+        return {}
+    top = max(values.values())
+    total = sum(math.exp(value - top) for value in values.values())
+    return {key: math.exp(value - top) / total for key, value in values.items()}
 
 
 def fit_name(name: str, layout: str, digest: str) -> str:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from panda.choosing.ask import Ask
 from panda.choosing.decision import PARTS, Question
-from panda.choosing.fits import fit_name
-from panda.choosing.likelihood import softmax
+from panda.choosing.fits import fit_name, softmax
 from panda.language.wording import content_stems, describe_order, describe_wording
 from panda.models.contract import ScoreCase, Usage
 

@@ -14,7 +14,7 @@ from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL, Bounds
-from panda.retrieval.searching import Hit, answer_questions, read_questions, search_index
+from panda.retrieval.search import Hit, answer_questions, read_questions, search_index
 from panda.storage.files import held_lock
 from panda.storage.index import Index
 from panda.storage.index_rebuild import IndexStatus, index_status, rebuild_index
@@ -25,7 +25,7 @@ from panda.storage.vector_store import VectorStore
 from panda.trust import open_layers
 
 if TYPE_CHECKING:
-    from panda.phases.summarizing import SummaryReport
+    from panda.phases.save import SummaryReport
 
 _SUMMARY_CHARS = 100
 
@@ -291,7 +291,7 @@ def _summarise(
     invocation: Invocation, user: str | None, limit: int | None, max_seconds: float | None
 ) -> "SummaryReport":
     from panda.app import build  # with all it imports: only if it is wanted
-    from panda.phases.summarizing import write_summaries
+    from panda.phases.save import write_summaries
 
     layout, reporter = invocation.store_for_writing(), invocation.reporter
     app = build(invocation.settings, layout, invocation.environ)

@@ -21,7 +21,7 @@ from panda.session.file import (
     session_ids,
     verify_session,
 )
-from panda.session.lines import field_rows
+from panda.session.render import field_rows
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
 from panda.storage.names import check_id

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from panda.choosing.clauses import clause_options
+from panda.choosing.decision import clause_options
 from panda.documents.evidence import check_evidence
 from panda.evals.cases import Case
 from panda.language.exclusions import find_exclusions

@@ -12,7 +12,7 @@ from panda.evals.kinds import Kind, Said, read_choice
 from panda.recipes.calls import NoTurn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request
-from panda.retrieval.query_words import share_of_words
+from panda.retrieval.relevance import share_of_words
 
 
 @dataclass(frozen=True)

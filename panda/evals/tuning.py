@@ -9,7 +9,7 @@ import numpy as np
 from panda.choosing.decision import GAIN, MUTUAL, RANKING, Question
 from panda.choosing.fits import ANY, RANK, Fit, fit_to_json, rivals_of
 from panda.choosing.heads import name_head, read_values
-from panda.choosing.options import OptionReader, name_options
+from panda.choosing.scorers import OptionReader, name_options
 from panda.errors import UsageError
 from panda.evals.cases import Case
 from panda.evals.heads import Head, OptionGroup, fit_answers, fit_classes, fit_order

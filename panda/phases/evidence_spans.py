@@ -19,8 +19,7 @@ from panda.memory.node import Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.turn import Turn
-from panda.retrieval.closeness import measure_closeness
-from panda.retrieval.query_words import folded_names, share_of_words
+from panda.retrieval.relevance import folded_names, measure_closeness, share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 
 TOLD = ("turn:", "research:")

@@ -8,7 +8,7 @@ from panda.documents.text import one_line
 from panda.language.items import parts_about_one_thing
 from panda.language.sentences import split_sentences
 from panda.memory.gathered import GatheredItem
-from panda.retrieval.query_words import share_of_words
+from panda.retrieval.relevance import share_of_words
 
 MOST_GOALS = 4
 _Goal = dict[str, Any]

@@ -10,7 +10,7 @@ from panda.language.words import split_words
 from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
-from panda.retrieval.query_words import folded_names, share_of_words
+from panda.retrieval.relevance import folded_names, share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
 from panda.storage.visits import visit_ids
 

@@ -8,17 +8,16 @@ from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.text import one_line
 from panda.errors import ReplyError
-from panda.phases.asking import ask, question_of, quote
-from panda.phases.carry_document import present_carry
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import ClosestLines, gathered_spans
 from panda.phases.goals import plan_goals
-from panda.phases.list_follow_ups import recalled
 from panda.phases.pages import live_pages, named_pages
+from panda.phases.recall import recalled
+from panda.phases.request import ask, present_carry, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.retrieval.recent import recent_turns
-from panda.session.curation import uses_excluded
+from panda.session.registry import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable

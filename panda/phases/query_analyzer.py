@@ -1,37 +1,390 @@
-"""Phase 0: what the query is, what it refers to, what it needs (S1 §3.1, S3 §16.1)."""
+"""Phase 0: what the query is, what it refers to, what it means and needs (S1 §3.1, S3 §16.1)."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from panda.choosing.clauses import clause_options
-from panda.choosing.decision import Option
+from panda.choosing.decision import Option, clause_options
 from panda.documents.context import Meta, Section, Text
-from panda.language.items import words_reaching_back
-from panda.language.reading import Reading
+from panda.errors import HaltError, MemoryNodeError
+from panda.language.conversation import asks_again, asks_for_details, named_turns, plain_recap, wants_whole
+from panda.language.items import find_pronouns, words_reaching_back
+from panda.language.narrowing import names_nothing
+from panda.language.periods import find_periods
+from panda.language.reading import (
+    Action,
+    Agreement,
+    Clause,
+    Days,
+    Excluded,
+    Reading,
+    Referred,
+    check_reading,
+    overall_mood,
+)
+from panda.language.statements import find_statements
+from panda.language.wording import plain_agreement, plain_mood
 from panda.language.words import split_words, stem
 from panda.memory.reader import NodeReader
-from panda.phases.asking import ask
 from panda.phases.contract import Advance
-from panda.phases.image_document import describe_image
-from panda.phases.query_reading import entity_options, read_query, written_reading
-from panda.phases.session_references import (
-    References,
-    kept_content,
-    nodes_of,
-    references_of,
-    references_read,
-    subject_of,
-    target_of,
-)
+from panda.phases.request import ask
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor
-from panda.retrieval.query_words import find_names, find_query_words
+from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.recent import recent_turns
-from panda.session.fold import kept_limits
+from panda.retrieval.relevance import find_names, find_query_words
+from panda.session.carry import Carry, Curation, Entity, Judged
+from panda.session.fold import kept_limits, limits_of
 from panda.session.pending import agreed_query, answer_of
+from panda.session.registry import Reference, curate, find_references, follow_up, names, replace_references
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
+from panda.storage.turns import load_picture
 
+_MOST_NODES = 6
+_MOST_WORDS = 3
+"""How many telling words a query has whose pronoun says what it is about."""
+_LEAST_LISTED = 2
+_NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
+_MOST_ENTITIES = 24
 _RECENT = 3
+
+
+def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
+    """
+    Write image.json: what the model of EYES says it sees. A turn without an image has none, and a description
+    that is there already stays.
+
+    Raises:
+        HaltError: The image of the turn is not the one that was given, or the model gave no description.
+    """
+    if turn.image is None:
+        return
+    if turn.folder.has(IMAGE_JSON):
+        turn.count_execution(executor.book.key_for("phase0_describe_image", turn.mode))
+        return
+    path = turn.folder.paths / turn.image
+    picture = load_picture(path)
+    if picture.file_name != path.name:
+        raise HaltError(
+            "the image of the turn has changed since it was given",
+            where=str(path),
+            fix="ask it as a new turn",
+            expected=f"bytes with the digest in its name, {path.name}",
+            received=picture.sha256,
+        )
+    reply = ask(executor, "phase0_describe_image", turn, pictures=(picture,))
+    call = turn.calls[-1]
+    turn.folder.write_json(
+        IMAGE_JSON,
+        {
+            "file": turn.image,
+            "sha256": picture.sha256,
+            "media_type": picture.media_type,
+            "bytes": len(picture.data),
+            "width": picture.width,
+            "height": picture.height,
+            "description": str(reply.values["text"]).strip(),
+            "recipe": reply.recipe.key,
+            "layer": reply.recipe.model_layer,
+            "model": call["model"],
+            "model_digest": call["hashes"]["model"],
+        },
+    )
+
+
+@dataclass(frozen=True)
+class References:
+    """The references of one query."""
+
+    found: tuple[Reference, ...]
+    """In order."""
+    carry: Carry
+    """What the session carries."""
+
+    @property
+    def words(self) -> list[str]:
+        """The words, in order."""
+        return [one.words for one in self.found]
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Everything that they mean."""
+        return tuple(dict.fromkeys(ref for one in self.found for ref in one.refs))
+
+    @property
+    def entities(self) -> list[Entity]:
+        """The same as entities."""
+        known = {one.ref: one for one in self.carry.registry.records}
+        return [known[ref] for ref in self.refs if ref in known]
+
+    def options(self) -> list[Option]:
+        """What the first reference that no rule resolves may mean; an ordinal is no matter of choice."""
+        open_ = [one for one in self.found if not one.refs and not one.ordinal]
+        if self.refs or not open_:
+            return []
+        told = {one.ref: one.label for one in self.carry.registry.records}
+        told |= {one.ref: one.text for one in self.carry.registry.listing.items if one.ref in told}
+        size = max(1, len(open_[0].options))
+        return [
+            Option(ref, told[ref], (), 1 - at / size)
+            for at, ref in enumerate(open_[0].options)
+            if ref in told
+        ]
+
+    def chosen(self, ref: str) -> "References":
+        """The same with what a choice took for the first unresolved one."""
+        at = next(n for n, one in enumerate(self.found) if not one.refs and not one.ordinal)
+        found = [replace(one, refs=(ref,)) if n == at else one for n, one in enumerate(self.found)]
+        return replace(self, found=tuple(found))
+
+    def resolved_query(self, query: str, written: str) -> str:
+        """
+        The query with names for the references.
+
+        Args:
+            query: The raw query.
+            written: What a model made of it; it counts if it has every name, or no rule resolves anything.
+        """
+        resolved = follow_up(query, self.found, self.carry)
+        resolved = resolved or replace_references(query, self.found, self.carry)
+        if resolved == query or all(names(written, one.label) for one in self.entities):
+            return written or resolved
+        return resolved
+
+
+def references_of(turn: Turn) -> References:
+    """The references of a turn's query."""
+    return References(tuple(find_references(turn.query, turn.carry)), turn.carry)
+
+
+def references_read(reading: Reading, turn: Turn) -> References:
+    """The references of a reading that a model wrote, without turns that are named by number."""
+    meant = (one for one in reading.references if not set(one.refs) & set(reading.turns))
+    found = (Reference(one.words, turn.query.find(one.words), one.refs) for one in meant)
+    return References(tuple(sorted(found, key=lambda one: one.start)), turn.carry)
+
+
+def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
+    """
+    The node that holds an entity, and the turn that it comes from.
+
+    Args:
+        one: The entity.
+        reader: Knows whether its node is there; the turn stands in for a node that is not.
+    """
+    source = int((one.source or "t0").removeprefix("t").partition("_")[0])
+    if one.target is not None and one.target.startswith(_NODES):
+        try:
+            reader.load(one.target)
+        except MemoryNodeError:
+            return f"turn:{source}", source
+        return one.target, source
+    return f"turn:{source}", source
+
+
+def nodes_of(references: References, reader: NodeReader) -> list[str]:
+    """The nodes that hold what a query refers to."""
+    found = (target_of(one, reader)[0] for one in references.entities[:_MOST_NODES])
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the last turn was about as a whole, which a pronoun means where it names no single thing."""
+
+    query: str
+    """The query with it."""
+    title: str
+    """What it is."""
+    node_id: str
+    """The note that the last reply quoted a list of, or the statement that it noted."""
+    turn: int
+    """The last turn."""
+
+    @property
+    def content(self) -> dict[str, object]:
+        """It as content_reference."""
+        return {"title": self.title, "node_id": self.node_id, "source_turn": self.turn}
+
+
+def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
+    """
+    What a pronoun of a short query means, or what one asks of that names nothing, if the last turn noted a
+    statement or quoted a list of one note.
+
+    Args:
+        turn: The running turn.
+        reader: Knows what the last turn noted and quoted.
+    """
+    query, last = turn.query, turn.earlier[-1:]
+    pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
+    is_asked_on = pronoun is not None or names_nothing(query)
+    if not last or not is_asked_on or len(find_query_words(query)) > _MOST_WORDS:
+        return None
+    quoted = {one.origin for one in reader.load(f"turn:{last[0]}").items if one.origin}
+    told = [node for node in reader.statements() if node.source_turn == last[0]]
+    if told and quoted <= {node.id for node in told}:
+        said = " ".join(node.items[0].text for node in told)
+        return Subject(f"{query} {said}", said, told[-1].id, last[0])
+    listing = turn.carry.registry.listing
+    note = next(iter(quoted)) if len(quoted) == 1 else ""
+    if not note.startswith("knowledge:") or listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
+        return None
+    title = reader.load(note).title
+    if pronoun is None:
+        return Subject(f"{query} {title}", title, note, last[0])
+    end = pronoun.start + len(pronoun.words)
+    return Subject(f"{query[: pronoun.start]}{title}{query[end:]}", title, note, last[0])
+
+
+def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
+    """
+    Key of the kept content that a query speaks of; None if it speaks of none.
+
+    Args:
+        query: The raw query.
+        carry: What the session carries.
+        words: Terms of the query that matter.
+    """
+    entries = carry.content_archive.entries
+    named = [one.key for one in entries if one.is_draft and one.key in query]
+    if named:
+        return named[-1]
+    wanted = set(words)
+    scores = {one.key: len(wanted & set(one.description.lower().split())) for one in entries}
+    found = [one for one in reversed(entries) if one.type.lower() in wanted or scores[one.key] > 1]
+    if not found and asks_again(query):
+        found = [one for one in reversed(entries) if one.is_draft][:1]
+    return max(found, key=lambda one: scores[one.key]).key if found else None
+
+
+def read_query(turn: Turn, references: References, reply: Reply) -> Reading:
+    """
+    What the query of a turn means.
+
+    Args:
+        turn: The running turn, in phase 0.
+        references: What its references mean.
+        reply: What the recipe of phase 0 chose: moods, agreement, looking back.
+    """
+    query = turn.query
+    pending = turn.carry.pending_clarification
+    is_open = pending is not None and pending.status == "open"
+    clauses, telling = _clauses(query, reply)
+    curation = curate(query, turn.carry, references.refs)
+    is_recap = (
+        plain_recap(query) if _is_undecided(reply, "looks_back") else reply.values["looks_back"] == "recap"
+    )
+    if is_recap:  # whatever it looks like, it asks
+        clauses = telling = tuple(replace(one, mood="asks") for one in clauses)
+    return Reading(
+        mood=overall_mood(clauses),
+        clauses=clauses,
+        references=(*(Referred(one.words, one.refs) for one in references.found), *_turns_named(query)),
+        exclusions=_exclusions(curation),
+        clears=_quoted(curation.reason or "") if curation.clear_all else None,
+        periods=_periods(turn),
+        limits=limits_of(query, turn.carry.constraints),
+        agreement=_agreement(query, reply) if is_open else None,
+        recap=is_recap,
+        all=wants_whole(query),
+        details=asks_for_details(query),
+        statements=tuple(find_statements(query, telling)),
+    )
+
+
+def written_reading(turn: Turn, reply: Reply) -> Reading | None:
+    """
+    The reading that a model wrote, which nothing overrides; None if the reply has none.
+
+    Args:
+        turn: The running turn, in phase 0; what could not be kept of the reading becomes its warnings.
+        reply: The reply of phase 0.
+    """
+    if not isinstance(reply.values.get("reading"), dict):
+        return None
+    pending = turn.carry.pending_clarification
+    states = {one.ref: one.state for one in turn.carry.registry.records}
+    reading, dropped = check_reading(
+        reply.values["reading"],
+        query=turn.query,
+        refs=states,
+        is_open=pending is not None and pending.status == "open",
+    )
+    for part in dropped:
+        turn.warn(f"reading: dropped {part}")
+    decided = {one.ref for one in reading.exclusions}
+    spoken = dict.fromkeys(ref for one in reading.references for ref in one.refs)
+    back = [Excluded(ref, "keep", "") for ref in spoken if states[ref] != "active" and ref not in decided]
+    return replace(
+        reading,
+        references=(*reading.references, *_turns_named(turn.query)),
+        details=asks_for_details(turn.query),
+        exclusions=(*reading.exclusions, *back),
+    )
+
+
+def entity_options(carry: Carry) -> list[Option]:
+    """The entities that a written reading may name: the list shown last by its numbers, then the newest."""
+    place = {one.ref: n for n, one in enumerate(carry.registry.listing.items, 1)}
+    newest = sorted(carry.registry.records, key=lambda one: one.turns[-1:], reverse=True)
+    ordered = sorted(newest, key=lambda one: place.get(one.ref, len(place) + 1))
+    listed = {ref: f"number {n} of the last list, " for ref, n in place.items()}
+    return [
+        Option(one.ref, f"{one.label} ({listed.get(one.ref, '')}{one.state})")
+        for one in ordered[:_MOST_ENTITIES]
+    ]
+
+
+def _turns_named(query: str) -> list[Referred]:
+    return [Referred(words, (f"turn:{number}",)) for words, number in named_turns(query).items()]
+
+
+def _clauses(query: str, reply: Reply) -> tuple[tuple[Clause, ...], tuple[Clause, ...]]:
+    """The clauses with their moods, and as what is told reads them: in doubt one is answered and noted."""
+    offered = clause_options(query)
+    if _is_undecided(reply, "mood"):
+        clauses = tuple(Clause(one.text, plain_mood(one.text)) for one in offered)
+        return clauses, clauses
+    orders, asks, tells = (set(reply.values.get(name) or ()) for name in ("orders", "asks", "tells"))
+    asks |= {one.id for one in offered if one.text.rstrip().endswith("?")}
+    clauses = tuple(
+        Clause(one.text, "orders" if one.id in orders else "asks" if one.id in asks else "tells")
+        for one in offered
+    )
+    telling = tuple(
+        replace(clause, mood="tells") if one.id in tells else clause
+        for one, clause in zip(offered, clauses, strict=True)
+    )
+    return clauses, telling
+
+
+def _is_undecided(reply: Reply, name: str) -> bool:
+    """Whether nothing could tell: no encoder, or a model that left it out."""
+    choice = reply.choices.get(name)
+    return choice is None or choice.scorer == "prior"
+
+
+def _exclusions(curation: Curation) -> tuple[Excluded, ...]:
+    parts: tuple[tuple[Action, tuple[Judged, ...]], ...] = (
+        ("keep", curation.retained),
+        ("demote", curation.demoted),
+        ("drop", curation.dropped),
+    )
+    return tuple(Excluded(one.ref, action, _quoted(one.reason)) for action, judged in parts for one in judged)
+
+
+def _quoted(reason: str) -> str:
+    return reason.partition("“")[2].removesuffix("”")
+
+
+def _agreement(query: str, reply: Reply) -> Agreement:
+    undecided = _is_undecided(reply, "agreement")
+    return plain_agreement(query) if undecided else cast(Agreement, reply.values["agreement"])
+
+
+def _periods(turn: Turn) -> tuple[Days, ...]:
+    found = find_periods(turn.query, turn.context.front.created_at)
+    return tuple(Days(str(one.start), str(one.end), turn.query[slice(*one.words)]) for one in found)
 
 
 class QueryAnalyzer:

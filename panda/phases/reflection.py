@@ -8,16 +8,15 @@ from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
 from panda.memory.reader import NodeReader
-from panda.phases.asking import ask, question_of, quote
 from panda.phases.contract import Advance, Outcome, Stop
-from panda.phases.list_follow_ups import recalled
-from panda.phases.query_reading import curation_of_reading
+from panda.phases.recall import recalled
+from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.retrieval.query_words import find_query_words
 from panda.retrieval.recent import recent_turns
+from panda.retrieval.relevance import find_query_words
 from panda.session.carry import Curation
-from panda.session.curation import with_written
+from panda.session.registry import curation_of_reading, with_written
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24

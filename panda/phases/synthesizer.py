@@ -21,10 +21,7 @@ from panda.memory.budget import is_usable
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.node import Item, wanted_list
 from panda.memory.reader import NodeReader
-from panda.phases.answer_text import MOST_ITEMS, Quoted, render_answer, without_doubles
-from panda.phases.asking import ask
-from panda.phases.carry_document import present_carry
-from panda.phases.cited_paragraphs import cited_paragraphs
+from panda.phases.answer_text import MOST_ITEMS, Quoted, cited_paragraphs, render_answer, without_doubles
 from panda.phases.contract import Advance
 from panda.phases.evidence_spans import (
     LEAST_SHARE,
@@ -36,16 +33,15 @@ from panda.phases.evidence_spans import (
     tool_spans,
 )
 from panda.phases.item_repair import repair_of
-from panda.phases.list_follow_ups import follow_up, lines_asked_for, tells_none_apart
-from panda.phases.noted import Noting, render_noted
 from panda.phases.pages import named_pages, read_anew
-from panda.phases.recalling import recalled_items
-from panda.phases.statements_since import told_since
+from panda.phases.recall import follow_up, lines_asked_for, recalled_items, tells_none_apart
+from panda.phases.request import ask, present_carry
+from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.retrieval.query_words import share_of_words
-from panda.session.curation import uses_excluded
+from panda.retrieval.relevance import share_of_words
+from panda.session.registry import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name
 
 _PAGE = "visit:"

@@ -11,12 +11,11 @@ from panda.language.conversation import claims_done, without_greeting
 from panda.language.sentences import is_question
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.reader import NodeReader
-from panda.phases.asking import ask
 from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_text
 from panda.phases.goals import goal_verdicts
-from panda.phases.list_follow_ups import recalled
-from panda.phases.recalling import recalled_turns
+from panda.phases.recall import recalled, recalled_turns
+from panda.phases.request import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.steps import step_type

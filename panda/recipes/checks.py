@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol
 
+from panda.choosing.ask import prompt_sections, section_items
 from panda.choosing.decision import FITTED, GAIN, MUTUAL, ChoiceSpec, Step
-from panda.choosing.sections import prompt_sections, section_items
 from panda.compression.tokens import count_tokens
 from panda.documents.problems import Problem, Verdict
 from panda.errors import (

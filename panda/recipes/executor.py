@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from panda.choosing.ask import Ask, Memo
-from panda.choosing.choice import choose, written_choice
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
+from panda.choosing.scorers import choose, written_choice
 from panda.compression.content_types import RECIPES, ContentType
 from panda.compression.events import compressed_line, overflow_line
 from panda.compression.fitting import Cut, InputDocument

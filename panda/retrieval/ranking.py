@@ -18,7 +18,7 @@ from panda.language.periods import Period, find_periods
 from panda.language.topics import FIRST_PERSON, SECOND_PERSON, count_kind, wanted_kind
 from panda.language.words import query_terms, split_terms
 from panda.retrieval.meaning import Meaning
-from panda.retrieval.query_words import find_query_words
+from panda.retrieval.relevance import find_query_words
 from panda.storage.index_blocks import NO_TIME
 from panda.storage.index_sources import COLUMNS
 from panda.storage.index_view import IndexEntry, IndexView

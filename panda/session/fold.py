@@ -29,8 +29,14 @@ from panda.session.carry import (
     clip_lines,
 )
 from panda.session.pending import carry_pending, raised_by, take_answer
-from panda.session.references import find_references
-from panda.session.registry import apply_curation, carry_log, carry_registry, curation_of, says
+from panda.session.registry import (
+    apply_curation,
+    carry_log,
+    carry_registry,
+    curation_of,
+    find_references,
+    says,
+)
 from panda.session.steps import (
     blocked_reason,
     carry_archive,

@@ -1,14 +1,18 @@
-"""The entities of a session: what its turns speak of, and what phase 1 decides on them. Pure."""
+"""The entities of a session: what its turns speak of, words of a query mean, phase 1 decides. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from panda.documents.memory_file import is_statement
 from panda.documents.records import decode
+from panda.language.claims import is_plural
+from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
+from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
 from panda.language.listings import ListedItem, label_of, listed_items
-from panda.language.words import split_terms
+from panda.language.reading import Reading
+from panda.language.words import split_terms, split_words
 from panda.session.carry import (
     Carry,
     Curation,
@@ -31,6 +35,8 @@ _SCANNED_CHARS = 20_000
 _NAME = re.compile(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
 _RECORD_BYTES = 160
 """About what a record takes besides its texts."""
+_MOST_OPTIONS = 12
+_QUOTED_CHARS = 80
 
 
 def curation_of(files: TurnFiles) -> Curation:
@@ -298,3 +304,284 @@ def is_active(one: Entity, carry: Carry) -> bool:
     """Whether an entity counts now: retained, or touched in one of the last two turns or the running one."""
     window = [recent.turn for recent in carry.recent_turns[-2:]]
     return one.state == "active" and (one.retained or not window or one.turns[-1:] >= (window[0],))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Words of a query that stand for something."""
+
+    words: str  # as they stand
+    start: int  # where they begin
+    refs: tuple[str, ...] = ()  # what they mean; empty if that is open, or nothing that is there fits
+    options: tuple[str, ...] = ()  # entities that they may mean, the likeliest first
+    ordinal: bool = False  # whether they count items of a list
+    choice: bool = False  # whether they ask for one of those that they mean, as "which one"
+
+
+def items_of(carry: Carry) -> tuple[list[Item], list[Item]]:
+    """The list that was shown last, in its order, and everything else that was spoken of."""
+    known = {one.ref: one for one in carry.registry.records}
+    listed = [
+        Item(one.ref, known[one.ref].label if one.ref in known else "", one.text, _type(known.get(one.ref)))
+        for one in carry.registry.listing.items
+    ]
+    listed_refs = {one.ref for one in listed}
+    return listed, [
+        Item(one.ref, one.label, "", _type(one)) for ref, one in known.items() if ref not in listed_refs
+    ]
+
+
+def _type(one: Entity | None) -> str:
+    return one.type if one is not None and one.type != "item" else ""
+
+
+def mentions_of(query: str, carry: Carry) -> list[Mention]:
+    """The words of a query that mean things of its session by place, description or name, dropped or not."""
+    items, others = items_of(carry)
+    nouns = {
+        term
+        for word in split_words(carry.registry.listing.about)
+        if is_plural(word.lower())
+        for term in split_terms(word)
+    }
+    aside = [one.ref for one in carry.registry.records if one.state != "active"]
+    return find_mentions(query, items, others, nouns=nouns, aside=aside)
+
+
+def find_references(query: str, carry: Carry) -> list[Reference]:
+    """
+    The references of a query to what the session has talked about.
+
+    Returns:
+        Words and what they mean, in order. A name that stands in the query in full is no reference.
+    """
+    labels = {one.ref: one.label for one in carry.registry.records}
+    found = []
+    for one in mentions_of(query, carry):
+        meant = _settled(one, carry)
+        if not (
+            one.how == "named"
+            and any(names(query, labels.get(ref, "")) for ref in (*meant.refs, *meant.options))
+        ):
+            found.append(Reference(one.words, one.start, meant.refs, meant.options, one.how == "counted"))
+    for pronoun in find_pronouns(query):
+        end = pronoun.start + len(pronoun.words)
+        if all(end <= one.start or pronoun.start >= one.start + len(one.words) for one in found):
+            refs, options = _meant_by(pronoun.kind, pronoun.words, carry)
+            if refs or options or pronoun.kind != "which":
+                found.append(
+                    Reference(pronoun.words, pronoun.start, refs, options, choice=pronoun.kind == "which")
+                )
+    return sorted(found, key=lambda one: one.start)
+
+
+def _settled(one: Mention, carry: Carry) -> Mention:
+    """A mention with what only the session knows of it: what was spoken of since, what is active."""
+    if one.refs:
+        return one
+    listing = carry.registry.listing
+    if one.how == "counted":
+        spoken = (recent.entities_mentioned for recent in reversed(carry.recent_turns))
+        pair = next((refs for refs in spoken if len(refs) == 2), ())
+        return replace(one, refs=pair, options=listing.refs) if one.words[:4].lower() == "both" else one
+    if one.how == "named":
+        known = {entity.ref: entity for entity in carry.registry.records}
+        active = [ref for ref in one.options if ref in known and is_active(known[ref], carry)]
+        order = sorted(active or one.options, key=lambda ref: known[ref].turns[-1:], reverse=True)
+        return replace(
+            one, refs=tuple(order) if len(order) == 1 else (), options=tuple(order[:_MOST_OPTIONS])
+        )
+    left = (
+        tuple(ref for ref in one.options if ref not in _talked_about(carry)) if one.is_rest else one.options
+    )
+    return replace(one, refs=left if len(left) == 1 else (), options=left or one.options)
+
+
+def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a pronoun means, and what it may mean."""
+    listing = carry.registry.listing
+    known = {one.ref: one for one in carry.registry.records if one.state != "dropped"}
+    if kind == "which":
+        recent = any(one.turn == listing.turn for one in carry.recent_turns)
+        return (listing.refs, ()) if recent and listing.is_list else ((), ())
+    salient = tuple(_salient(carry, known))
+    if kind == "one":
+        return (salient if len(salient) == 1 else ()), salient
+    whole = bool(listing.items) and listing.turn == carry.head and words[:3].lower() != "one"
+    return (listing.refs if whole else ()), listing.refs or salient
+
+
+def replace_references(query: str, references: Sequence[Reference], carry: Carry) -> str:
+    """
+    The query with each resolved reference replaced by the names that it stands for.
+
+    Args:
+        references: As find_references gives them, perhaps with refs that a choice has added.
+    """
+    labels = {one.ref: one.label for one in carry.registry.records}
+    for one in reversed(references):
+        said = [labels[ref] for ref in one.refs if ref in labels]
+        if said:
+            text = " and ".join(said) if len(said) < 3 else f"{', '.join(said[:-1])} and {said[-1]}"
+            text = f"{one.words[:5]} of {text}" if one.choice else text
+            text += "'s" if one.words.lower() in ("its", "their") else ""
+            query = query[: one.start] + text + query[one.start + len(one.words) :]
+    return query
+
+
+def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str | None:
+    """
+    What a query that only names another thing asks: what was asked of the last thing.
+
+    Args:
+        query: The raw query, as "And the last one?".
+
+    Returns:
+        The last query that asked something of a thing, with the names of the new one; None if this query
+        asks by itself, or none before it did.
+    """
+    if not any(one.refs for one in references) or not _is_bare(query, references):
+        return None
+    for recent in reversed(carry.recent_turns):
+        before = find_references(recent.user, carry)
+        if not _is_bare(recent.user, before):
+            meant = [one for one in before if one.refs]
+            refs = tuple(dict.fromkeys(ref for one in references for ref in one.refs))
+            asked = [replace(meant[0], refs=refs)] if len(meant) == 1 else []
+            return replace_references(recent.user, asked, carry) if asked else None
+    return None
+
+
+def _is_bare(query: str, references: Sequence[Reference]) -> bool:
+    """Whether a query says nothing besides its references."""
+    return bool(references) and says_only(
+        query, [(one.start, one.start + len(one.words)) for one in references]
+    )
+
+
+def _talked_about(carry: Carry) -> set[str]:
+    """What the turns after the list spoke of, one thing at a time."""
+    listing = carry.registry.listing
+    later = [one for one in carry.recent_turns if listing.turn is None or one.turn > listing.turn]
+    spoken = ([ref for ref in recent.entities_mentioned if ref in listing.refs] for recent in later)
+    return {refs[0] for refs in spoken if len(refs) == 1}
+
+
+def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
+    """What "it" may mean: what the newest turn that spoke of anything was asked about, else told of."""
+    for recent in reversed(carry.recent_turns):
+        asked = [ref for ref in recent.asked_about if ref in known]
+        found = [ref for ref in recent.entities_mentioned if ref in known]
+        listing = carry.registry.listing
+        if asked and (recent.turn != listing.turn or asked[0] in listing.refs):
+            return asked
+        if found:
+            return found[:_MOST_OPTIONS]
+    return []
+
+
+def curate(query: str, carry: Carry, mentioned: Sequence[str] = ()) -> Curation:
+    """
+    What a query decides on the entities of its session.
+
+    Args:
+        mentioned: Refs that its references mean.
+
+    Returns:
+        What is of a kind that is not wanted ("no cod"), what is removed ("forget the HP"), what is kept, what
+        comes back because it is named, and whether everything goes; each with the user's words as the reason.
+    """
+    cleared = find_clearing(query)
+    if cleared:
+        return Curation(clear_all=True, reason=f"the user said “{cleared}”")
+    states = {one.ref: one.state for one in carry.registry.records}
+    items, others = items_of(carry)
+    mentions = mentions_of(query, carry)
+    found: dict[str, dict[str, str]] = {"keep": {}, "demote": {}, "drop": {}}
+    decided = find_exclusions(query, [*items, *others], mentions, meant=mentioned)
+    for one in decided:
+        if one.ref in states and (one.action != "demote" or states[one.ref] == "active"):
+            found[one.action][one.ref] = f"the user said “{clip(one.words, _QUOTED_CHARS)}”"
+    spoken = {*mentioned, *(ref for one in mentions for ref in one.refs)} - {one.ref for one in decided}
+    for ref, state in states.items():
+        if state != "active" and ref in spoken:
+            found["keep"][ref] = "the user names it again"
+    return Curation(
+        retained=_judged(found["keep"]), demoted=_judged(found["demote"]), dropped=_judged(found["drop"])
+    )
+
+
+def curation_of_reading(reading: Reading) -> Curation:
+    """What a reading decides on the entities of the session; the user's words are the reasons."""
+    judged = {
+        action: tuple(
+            Judged(ref=one.ref, reason=_reason(one.words))
+            for one in reading.exclusions
+            if one.action == action
+        )
+        for action in ("keep", "demote", "drop")
+    }
+    return Curation(
+        retained=judged["keep"],
+        demoted=judged["demote"],
+        dropped=judged["drop"],
+        clear_all=reading.clears is not None,
+        reason=_reason(reading.clears) if reading.clears else None,
+    )
+
+
+def _reason(words: str) -> str:
+    return f"the user said “{words}”" if words else "the user names it again"
+
+
+def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: Carry, query: str) -> Curation:
+    """
+    A curation by rule with what a model added to it.
+
+    Args:
+        rules: What the rules decided; it is not out-voted.
+        written: {ref, action, reason} as the model wrote them; refs that are not there are passed over. A
+            demoted entity comes back only if the user names it.
+    """
+    known = {one.ref: one for one in carry.registry.records}
+    decided = {one.ref for one in (*rules.retained, *rules.demoted, *rules.dropped)}
+    found: dict[str, list[Judged]] = {"retain": [], "demote": [], "drop": []}
+    cleared: str | None = None
+    for one in written:
+        ref, action = one["ref"], one["action"]
+        if action == "clear_all":
+            cleared = one["reason"]
+        elif ref in known and ref not in decided:
+            if action == "retain" and known[ref].state != "active" and not names(query, known[ref].label):
+                continue
+            decided.add(ref)
+            found[action].append(Judged(ref=ref, reason=clip(one["reason"], _REASON_CHARS)))
+    return replace(
+        rules,
+        retained=(*rules.retained, *found["retain"]),
+        demoted=(*rules.demoted, *found["demote"]),
+        dropped=(*rules.dropped, *found["drop"]),
+        clear_all=rules.clear_all or cleared is not None,
+        reason=rules.reason or (clip(cleared, _REASON_CHARS) if cleared else None),
+    )
+
+
+def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
+    """
+    The excluded entities that texts of a plan name, by ref or by label.
+
+    Args:
+        texts: Goals, tasks and arguments.
+        carry: With this turn's own exclusions.
+    """
+    excluded = [
+        one
+        for one in carry.registry.records
+        if one.state != "active" and one.reason and CLEARED not in one.reason
+    ]
+    said = "\n".join(without_exclusions(text) for text in texts)
+    return [one for one in excluded if one.ref in said or names(said, one.label)]
+
+
+def _judged(found: dict[str, str]) -> tuple[Judged, ...]:
+    return tuple(Judged(ref=ref, reason=reason) for ref, reason in found.items())

@@ -7,7 +7,7 @@ from panda.errors import MemoryNodeError
 from panda.language.sentences import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Item, Node
-from panda.retrieval.query_words import find_query_words
+from panda.retrieval.relevance import find_query_words
 from panda.tools.contract import Entity, ToolClaim, ToolContext
 
 

@@ -9,7 +9,7 @@ from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
 from panda.errors import UsageError
 from panda.memory.memory import Value, stage_value
-from panda.retrieval.query_words import find_query_words
+from panda.retrieval.relevance import find_query_words
 from panda.storage.files import read_text
 from panda.tools.contract import (
     Arguments,

@@ -9,7 +9,7 @@ from typing import Any
 from panda.documents.text import one_line
 from panda.documents.times import parse_time, render_time
 from panda.language.topics import ASKING
-from panda.retrieval.query_words import find_query_words
+from panda.retrieval.relevance import find_query_words
 from panda.storage.files import write_atomic, write_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
 from panda.storage.schemas import check_json

@@ -9,7 +9,7 @@ from panda.documents.evidence import check_evidence
 from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
-from panda.retrieval.query_words import share_of_words
+from panda.retrieval.relevance import share_of_words
 from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.storage.visits import Visit

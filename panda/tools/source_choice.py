@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from panda.choosing.decision import Option
 from panda.errors import WebError
-from panda.retrieval.query_words import find_query_words, share_of_words
+from panda.retrieval.relevance import find_query_words, share_of_words
 from panda.tools.contract import Ask, ToolContext
 from panda.tools.research_files import Source, subject_words
 from panda.tools.source_quality import judge_source, site_of

@@ -7,7 +7,7 @@ from typing import Any
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
-from panda.retrieval.query_words import find_query_words
+from panda.retrieval.relevance import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.visits import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from panda.choosing.ask import Pass
-from panda.choosing.choice import choose
+from panda.choosing.ask import Pass, prompt_sections
 from panda.choosing.decision import Choice, ChoiceInputs, Option
-from panda.choosing.sections import prompt_sections
+from panda.choosing.scorers import choose
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import ScriptedEncoder

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from panda.choosing.ask import Ask, Pass
-from panda.choosing.choice import choose
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec, Option, Question
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.choosing.heads import name_head, read_values
+from panda.choosing.scorers import choose
 from panda.models.contract import Encoder
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from panda.choosing.choice import choose
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec, Option, Question
 from panda.choosing.fits import ANY, RANK, Fit
-from panda.choosing.options import OptionReader, name_options
+from panda.choosing.scorers import OptionReader, choose, name_options
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import ScriptedEncoder

@@ -7,7 +7,7 @@ from pathlib import Path
 from panda.choosing.decision import ChoiceInputs, Question
 from panda.choosing.fits import FITS_DIR
 from panda.choosing.heads import name_head
-from panda.choosing.options import name_options
+from panda.choosing.scorers import name_options
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.recipes.book import RecipeBook

@@ -8,7 +8,7 @@ from panda.language.reading import Reading
 from panda.memory.budget import LoadedDocument
 from panda.memory.node import Item, Node, SourceType, line_title, node_lines
 from panda.models.scripted import ScriptedEncoder
-from panda.phases.drafting import draft_of, line_options
+from panda.phases.context_gatherer import draft_of, line_options
 from panda.phases.evidence_spans import ClosestLines
 from tests.stores import NOW
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows, searched_words
-from panda.retrieval.searching import find_research
+from panda.retrieval.search import find_research
 from panda.storage.index import Index
 from panda.storage.layout import Layout
 from tests.stores import NOW, write_research, write_turn

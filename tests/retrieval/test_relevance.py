@@ -4,8 +4,14 @@ from datetime import timedelta
 
 from panda.language.reading import Reading, Referred
 from panda.memory.node import Node
-from panda.retrieval.candidates import Candidate, offered_candidates
-from panda.retrieval.plan import build_plan, judge_candidates, planned_nodes, ruled_nodes
+from panda.retrieval.candidates import (
+    Candidate,
+    build_plan,
+    judge_candidates,
+    offered_candidates,
+    planned_nodes,
+    ruled_nodes,
+)
 from tests.stores import NOW
 
 ANALYSIS = {

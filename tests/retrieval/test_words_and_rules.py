@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from panda.language.reading import Reading, Referred
-from panda.retrieval.plan import ruled_nodes
-from panda.retrieval.query_words import find_names, find_query_words, folded_names, share_of_words
+from panda.retrieval.candidates import ruled_nodes
+from panda.retrieval.relevance import find_names, find_query_words, folded_names, share_of_words
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from panda.phases.session_references import kept_content
+from panda.phases.query_analyzer import kept_content
 from panda.session.carry import EMPTY, Archive, ArchiveEntry
 
 

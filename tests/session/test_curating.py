@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from panda.session.carry import EMPTY, Carry, Curation, Entity, Listed, State
-from panda.session.curation import curate, uses_excluded, with_written
-from panda.session.references import find_references
-from panda.session.registry import CLEARED
+from panda.session.registry import CLEARED, curate, find_references, uses_excluded, with_written
 
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
 

@@ -5,7 +5,7 @@ import pytest
 from panda.language.listings import listed_items
 from panda.session.carry import EMPTY, Carry
 from panda.session.fold import carry_over
-from panda.session.references import find_references, follow_up, replace_references
+from panda.session.registry import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles
 
 NUMBERED = """I found three laptops:

@@ -1,11 +1,12 @@
-"""What is asked of a list that was shown: a step by its place, or which of its items still count."""
+"""What the session itself answers: what it was about turn by turn, and what is asked of a list it showed."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
-from panda.errors import MemoryNodeError
+from panda.documents.text import one_line, strip_citations
+from panda.errors import FileFormatError, MemoryNodeError, StoreError
 from panda.language.conversation import asked_step
 from panda.language.listings import label_of
 from panda.language.narrowing import (
@@ -26,16 +27,49 @@ from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item, Node
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
-from panda.phases.carry_document import present_carry
-from panda.phases.recalling import recalled_turns
+from panda.phases.request import present_carry
 from panda.phases.turn import Turn
-from panda.session.curation import uses_excluded
+from panda.session.carry import clip
+from panda.session.registry import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON
+from panda.storage.records import load_turn
 
+_MOST_TURNS = 8
+_ASKED_CHARS, _SAID_CHARS = 120, 240
 _LISTING = ("turn:", "knowledge:")
 _NOTED = ("knowledge:", "fact:")
 _LOOKED_AT = 4
 """How many turns of the session are looked at for a list that was shown."""
+
+
+def recalled_turns(turn: Turn) -> tuple[int, ...]:
+    """The first and the last turns of the session if the query asks for all that it was about; else ()."""
+    numbers = turn.earlier if turn.reading.recap else ()
+    return (*numbers[:1], *numbers[1:][1 - _MOST_TURNS :])
+
+
+def recalled_items(turn: Turn) -> list[GatheredItem]:
+    """
+    What was asked and answered in each of these turns, in their own words, clipped.
+
+    Args:
+        turn: The running turn.
+
+    Returns:
+        One item a turn, which it cites; a turn that cannot be read is a warning.
+    """
+    found = []
+    for number in recalled_turns(turn):
+        try:
+            record = load_turn(turn.layout.turn(turn.user_id, number), number)
+        except (FileFormatError, StoreError) as exc:
+            turn.warn(exc.message)
+            continue
+        said = clip(one_line(strip_citations(record.response)), _SAID_CHARS) if record.answered else ""
+        said = f"“{said}”" if said.endswith("?") else said
+        asked = clip(record.query, _ASKED_CHARS)
+        found.append(GatheredItem(f"“{asked}” – {said or 'no answer was found'}", (f"turn:{number}",)))
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from panda.errors import FileFormatError, UsageError
 from panda.language.words import query_terms
 from panda.memory.confidence import EXPIRED_BELOW, age_days, decayed
 from panda.retrieval.meaning import Meaning
-from panda.retrieval.query_words import find_query_words
 from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
+from panda.retrieval.relevance import find_query_words
 from panda.storage.files import parse_json, read_text
 from panda.storage.index import Index
 from panda.storage.index_tables import ResearchEntry, SyncReport

@@ -1,0 +1,201 @@
+"""What a phase asks a recipe: the documents that the recipe names, taken from the turn and its session."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from panda.choosing.decision import Option
+from panda.compression.tokens import count_tokens
+from panda.documents.pictures import Picture
+from panda.documents.text import shorten
+from panda.errors import FileFormatError, StoreError, UsageError
+from panda.phases.turn import Turn
+from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.messages import Request, fill, recipe_documents
+from panda.recipes.recipe import Recipe
+from panda.recipes.steps import CARRY, IMAGE
+from panda.session.carry import Carry
+from panda.session.fold import carry_within
+from panda.session.render import CARRY_TOKENS, render_carry
+from panda.session.turn_files import TurnFiles
+from panda.storage.files import parse_json, read_text
+from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, REFLECTION_JSON
+
+_SLACK_TOKENS = 40
+_QUOTED_CHARS = 80
+_QUESTION = "What exactly do you mean by “{{quoted}}”?"
+
+
+def running_files(turn: Turn) -> TurnFiles:
+    """The files of a running turn that its phases before the present one wrote."""
+
+    def read(name: str, phase: int) -> dict[str, object] | None:
+        return turn.read(name) if turn.phase > phase and turn.folder.has(name) else None
+
+    return TurnFiles(
+        turn=turn.turn,
+        session_id=turn.session_id,
+        at="",
+        query=turn.query,
+        analysis=read(QUERY_ANALYSIS_JSON, 0),
+        reflection=read(REFLECTION_JSON, 1),
+        plan=read(PLAN_JSON, 3),
+        steps=tuple(turn.steps()) if turn.phase > 4 else (),
+    )
+
+
+def present_carry(turn: Turn) -> Carry:
+    """What a running turn knows of its session, with what its own phases have decided so far."""
+    return carry_within(turn.carry, running_files(turn))
+
+
+def carry_document(turn: Turn, recipe: Recipe) -> str:
+    """
+    The document of the phase that is running.
+
+    Args:
+        turn: The running turn.
+        recipe: What is asked; its input budget bounds the document.
+
+    Returns:
+        At most 600 tokens; "" in the first turn of a session, and for a recipe that does not name it.
+    """
+    if CARRY not in recipe.input_docs or turn.session is None:
+        return ""
+    room = recipe.token_budget.input - 2 * count_tokens(turn.query) - count_tokens(turn.meant) - _SLACK_TOKENS
+    return render_carry(
+        present_carry(turn),
+        turn.phase,
+        count=count_tokens,
+        load=lambda path: load_lines(turn, path),
+        shown=shown_content(turn),
+        budget_tokens=min(CARRY_TOKENS, room),
+    )
+
+
+def shown_content(turn: Turn) -> str | None:
+    """Path of the kept content that the query asks to see again, relative to the user's directory."""
+    if turn.phase == 0 or not turn.folder.has(QUERY_ANALYSIS_JSON):
+        return None
+    key = turn.read(QUERY_ANALYSIS_JSON).get("kept_content")
+    return next((one.path for one in turn.carry.content_archive.entries if one.key == key), None)
+
+
+def load_lines(turn: Turn, path: str) -> Sequence[str]:
+    """The lines of a kept result or content; what is gone says so."""
+    place = turn.layout.user(turn.user_id) / path
+    try:
+        text = read_text(place)
+        if place.suffix != ".json" or place.parent.name != "steps":
+            return text.splitlines()
+        step = parse_json(text, where=str(place))
+        return [*(claim["text"] for claim in step["claims"]), *step.get("text", "").splitlines()]
+    except (StoreError, FileFormatError):
+        return [f"[{path} cannot be read]"]
+
+
+def recipe_asker(executor: RecipeExecutor, turn: Turn) -> Callable[..., Mapping[str, Any]]:
+    """What a tool asks recipes with: maps a step and what goes with it to the values of the reply."""
+    return lambda step, **given: ask(executor, step, turn, **given).values
+
+
+def ask(
+    executor: RecipeExecutor,
+    step: str,
+    turn: Turn,
+    *,
+    options: Mapping[str, Sequence[Option]] | None = None,
+    variables: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
+    guidance: str | None = None,
+    pictures: tuple[Picture, ...] = (),
+    arguments: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Reply:
+    """
+    Execute the recipe that serves a step of the pipeline in the turn's mode.
+
+    Args:
+        executor: The recipe executor.
+        step: Step of the registry, e.g. "phase1_reflection".
+        turn: The running turn.
+        options: Options of the choices, by property.
+        variables: Values for {{name}}.
+        extra: Documents that are not files of the turn, by the name that input_docs uses.
+        guidance: What an earlier judgement asks to do differently.
+        pictures: What the model is shown.
+        arguments: Schemas of what goes with an option, by its id.
+
+    Returns:
+        The checked reply; everything that was cut from the inputs is a warning of the turn.
+    """
+    recipe = executor.book.recipe_for(step, turn.mode)
+    given = {CARRY: carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
+    request = Request(
+        query=turn.query,
+        documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given),
+        options=options or {},
+        variables={"mode": turn.mode, "session_id": turn.session_id, **(variables or {})},
+        guidance=guidance,
+        meant=turn.meant if turn.meant != turn.query else None,
+        pictures=pictures,
+        arguments=arguments or {},
+    )
+    turn.recipe = recipe.key
+    reply = executor.execute(recipe.key, request, turn)
+    turn.recipe = None
+    for cut in reply.cuts:
+        turn.warn(f"{recipe.key}: {cut.name} cut from {cut.before_tokens} to {cut.after_tokens} tokens")
+    return reply
+
+
+def _image_document(turn: Turn) -> str:
+    """What the phases read of the turn's image, with whose words it is; "" before it is described."""
+    image = turn.described_image
+    if image is None:
+        return ""
+    said = f"{image['file']}, as the model {image['model']} ({image['layer']}) describes it in its own words,"
+    return f"{said} which nobody has checked:\n\n{image['description']}"
+
+
+def question_of(reply: Reply, turn: Turn) -> str:
+    """The question that a reply asks the user; without one that of the recipe's template, or a plain one."""
+    written = str(reply.values.get("question") or "").strip()
+    template = reply.recipe.templates.get("question")
+    text = template if isinstance(template, str) and template.strip() else _QUESTION
+    given = {"query": turn.query, "mode": turn.mode, "session_id": turn.session_id}
+    variables = {**given, "quoted": quote(turn.query)}
+    return written or fill(text, variables, where=f"{reply.recipe.path} (templates.question)")
+
+
+def quote(query: str) -> str:
+    """
+    The query as a question to the user quotes it: one short line.
+
+    >>> quote("Is it\\ngood? " * 20)
+    'Is it good? Is it good? Is it good? Is it good? Is it good? Is it good? Is it…'
+    """
+    return shorten(query, _QUOTED_CHARS)
+
+
+def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
+    """
+    The text of a draft.
+
+    Args:
+        executor: Asks the recipe.
+        turn: The running turn.
+        kind: What it is, as "email".
+        brief: What it should say.
+
+    Raises:
+        UsageError: The model of the recipe's layer does not write.
+        HaltError: The model gave no valid reply.
+    """
+    recipe = executor.book.recipe_for("phase4_content_generate", turn.mode)
+    if not executor.writes(recipe.key):
+        raise UsageError(
+            f"content.generate needs a model that writes, and that of {recipe.model_layer} only chooses",
+            where="models.yaml",
+            fix=f"give {recipe.model_layer} a model with writes: true",
+        )
+    reply = ask(executor, "phase4_content_generate", turn, variables={"kind": kind, "brief": brief})
+    return str(reply.values["text"])

@@ -1,0 +1,456 @@
+"""What the user tells: what a turn notes of it, and what was told since of what an answer quotes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from panda.choosing.decision import Option
+from panda.documents.evidence import find_claims
+from panda.documents.memory_file import is_statement, render_value, statement_key
+from panda.documents.text import escape_quote
+from panda.errors import MemoryNodeError
+from panda.language.reading import Statement
+from panda.language.statements import says_only, says_otherwise
+from panda.language.words import split_terms
+from panda.memory.fact import Assertion, Subject
+from panda.memory.gathered import GatheredItem
+from panda.memory.memory import Action, StagedValue, Value, listed, normalise_entity, stage_value
+from panda.memory.past import Moment
+from panda.memory.reader import NodeReader
+from panda.memory.value import SaidKind
+from panda.models.contract import Encoder
+from panda.phases.evidence_spans import ClosestLines
+from panda.phases.turn import Turn
+from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
+from panda.storage.layout import QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON
+
+_CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
+"""How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
+_MAY_HOLD = {"has": ("has", "owns")}
+"""Lists that something may have been in."""
+_OLDER = ("knowledge:", "memory:", "fact:", "turn:")
+"""What a statement may be newer than; pages and research have dates of their own."""
+_OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
+"""How close a statement is to the line that it outdates, and to the query."""
+_OTHER_VALUE = 0.35
+"""How close it is to one of them where both give a value of one kind."""
+_BEHIND = 0.15
+"""How much less close to the query than the line a statement is that outdates it."""
+_SOON = 2
+"""How many statements further a correction stands at most."""
+_MOST = 2
+
+
+@dataclass(frozen=True)
+class Noted:
+    """One thing that was told, as the user is answered."""
+
+    text: str
+    """The sentence, word for word."""
+    node_id: str
+    """Where it is kept."""
+    key: str | None
+    """What of; None if that is not sure."""
+    value: Any
+    """Of the key, all of a list; None without a key, or if nothing is left."""
+    replaces: str | None
+    """What was said before and no longer holds; None if nothing does."""
+
+    @property
+    def line(self) -> str:
+        """What was understood: the key with its value, and what that replaces; "" if nothing was."""
+        said = f"{self.key}: {render_value(self.value)}" if self.key else ""
+        replaced = f"instead of: {self.replaces}" if self.replaces else ""
+        return ", ".join(filter(None, [said, replaced]))
+
+
+class Noting:
+    """
+    Stages what is told.
+
+    Args:
+        user: Whose turns.
+        moment: The memory as the turn found it.
+        encoder: Finds what a correction corrects; None leaves words to decide.
+    """
+
+    def __init__(self, user: str, moment: Moment, encoder: Encoder | None) -> None:
+        self._user = user
+        self._moment = moment
+        self._encoder = encoder
+
+    def of(self, turn: Turn) -> tuple[Noted, ...]:
+        """
+        What a turn notes; staged_memory.json holds it from then on.
+
+        Raises:
+            FileFormatError, StoreError: The user's memory cannot be read.
+        """
+        if not turn.reading.statements:
+            return ()
+        given = turn.read(STAGED_MEMORY_JSON) if turn.folder.has(STAGED_MEMORY_JSON) else {}
+        if "noted" not in given:
+            noted, staged = _Staging(turn, self._user, self._moment, self._encoder).stage_all()
+            told = [one.to_json() for one in staged]
+            others = [one for one in given.get("staged", ()) if not one.get("told")]
+            given = {
+                "staged": [*others, *told],
+                "noted": [asdict(one) for one in noted],
+                "applied": False,
+            }
+            turn.folder.write_json(STAGED_MEMORY_JSON, given)
+        return tuple(Noted(**one) for one in given["noted"])
+
+
+class _Staging:
+    """What the statements of one turn come to, against the memory as it was."""
+
+    def __init__(self, turn: Turn, user: str, moment: Moment, encoder: Encoder | None) -> None:
+        self._turn, self._user, self._encoder = turn, user, encoder
+        self._log, self._now = moment.memory.log, turn.context.front.created_at
+        self._lists: dict[tuple[str, str], Value] = {}
+        self._staged: dict[tuple[str, str, Action], StagedValue] = {}
+
+    def stage_all(self) -> tuple[list[Noted], list[StagedValue]]:
+        statements = self._turn.reading.statements
+        sentences = list(dict.fromkeys(one.text for one in statements))
+        noted = []
+        for n, text in enumerate(sentences, 1):
+            key = statement_key(self._turn.turn, n)
+            own = [one for one in statements if one.text == text]
+            self._stage("statement", key, text, text)
+            keyed = [made for one in own if one.key is not None and (made := self._keyed(one)) is not None]
+            noted += keyed or [self._unkeyed(own[0], key)]
+        return noted, list(self._staged.values())
+
+    def _keyed(self, one: Statement) -> Noted | None:
+        """A statement with a key; None if it takes something from a list that holds no such thing."""
+        assert one.key is not None  # the caller looked
+        if one.action == "removes":
+            return self._removed(one)
+        entity = self._entity(one)
+        kind: SaidKind = "preference" if one.entity is None else "fact"
+        replaces: str | None = None
+        value: Value = one.value
+        if one.action == "adds":
+            value = listed(self._held(entity, one.key), value, "adds")
+            self._lists[entity, one.key] = value
+            self._stage(kind, one.key, one.value, one.text, action="adds")
+        else:
+            held = self._held(entity, one.key)
+            self._stage(kind, one.key, value, one.text, entity=one.entity)
+            if held is not None and held != value:
+                replaces = render_value(held)
+                self._take_back(entity, one.key, replaces)
+        prefix = "memory" if kind == "preference" else "fact"
+        node_id = f"{prefix}:{Subject('local', entity, one.key).key(self._user)}"
+        return Noted(one.text, node_id, one.key, _plain(value), replaces)
+
+    def _removed(self, one: Statement) -> Noted | None:
+        entity = self._entity(one)
+        for key in _MAY_HOLD.get(one.key or "", (one.key or "",)):
+            held = self._held(entity, key)
+            for item in held if isinstance(held, tuple) else (held,):
+                if not _names(str(item), str(one.value)):
+                    continue
+                left = listed(held, item, "removes")
+                self._lists[entity, key] = left
+                self._stage("preference", key, (item,), one.text, action="removes")
+                self._take_back(entity, key, str(item))
+                node_id = f"memory:{Subject('local', entity, key).key(self._user)}"
+                return Noted(one.text, node_id, key, _plain(left) or None, str(item))
+        return None
+
+    def _unkeyed(self, one: Statement, key: str) -> Noted:
+        corrected = self._corrected(one.text) if one.action in ("corrects", "removes") else None
+        replaces = None
+        if corrected is not None:
+            replaces = str(corrected.fact.value.v)
+            self._stage("statement", corrected.fact.relation, replaces, one.text, action="retracts")
+        return Noted(one.text, f"fact:{key}", None, None, replaces)
+
+    def _corrected(self, text: str) -> Assertion | None:
+        """What the user said before of the same thing, if that is clear."""
+        standing = list(self._standing())
+        near = measure_closeness(text, [str(one.fact.value.v) for one in standing], self._encoder)
+        ranked = sorted(zip(near, standing, strict=True), key=lambda pair: -pair[0])
+        ahead = ranked[0][0] - (ranked[1][0] if len(ranked) > 1 else 0.0) if ranked else 0.0
+        least = _BY_WORDS if self._encoder is None else _CORRECTED
+        return ranked[0][1] if ranked and ranked[0][0] >= least and ahead >= _AHEAD else None
+
+    def _take_back(self, entity: str, key: str, value: str) -> None:
+        """Retract the sentences that told a value which no longer holds, and nothing else."""
+        turns = {one.source_turn for one in self._log.of(Subject("local", entity, key))}
+        for one in self._standing():
+            said = str(one.fact.value.v)
+            if one.source_turn in turns and value.casefold() in said.casefold() and says_only(said, key):
+                self._stage("statement", one.fact.relation, said, said, action="retracts")
+
+    def _standing(self) -> Iterator[Assertion]:
+        """The user's own words that still hold."""
+        for subject in self._log.subjects("local"):
+            if is_statement(subject.relation):
+                yield from self._log.contenders(subject, now=self._now)[:1]
+
+    def _held(self, entity: str, key: str) -> Value:
+        """What holds of a key; None for nothing."""
+        if (entity, key) in self._lists:
+            return self._lists[entity, key]
+        winner = next(iter(self._log.contenders(Subject("local", entity, key), now=self._now)), None)
+        return winner.fact.value.v if winner is not None else None
+
+    def _entity(self, one: Statement) -> str:
+        return f"user:{self._user}" if one.entity is None else normalise_entity(one.entity)
+
+    def _stage(
+        self,
+        kind: SaidKind,
+        key: str,
+        value: Value,
+        text: str,
+        *,
+        entity: str | None = None,
+        action: Action = "sets",
+    ) -> None:
+        one = stage_value(
+            user=self._user,
+            kind=kind,
+            relation=key,
+            value=value,
+            text=text,
+            source_turn=self._turn.turn,
+            entity=entity,
+            action=action,
+            told=True,
+        )
+        before = self._staged.get((one.entity, key, action))
+        if before is not None and action in ("adds", "removes"):
+            one = replace(one, value=listed(before.value, one.value, "adds"))
+        self._staged[one.entity, key, action] = one
+
+
+def _names(item: str, words: str) -> bool:
+    """Whether words name an item of a list: all of them stand in it."""
+    return set(split_terms(words)) <= set(split_terms(item)) and bool(split_terms(words))
+
+
+def _plain(value: Value) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
+    """
+    The lines that say what was noted.
+
+    Args:
+        noted: What was.
+        mark: Behind each sentence, where a list of sources follows.
+
+    >>> print(render_noted([Noted("I moved to Porto.", "memory:location", "location", "Porto", "Lisbon")]))
+    Noted: I moved to Porto.
+    - location: Porto, instead of: Lisbon
+    """
+    lines: dict[str, str] = {}
+    for one in noted:
+        lead = f"Noted: {escape_quote(one.text)}{mark}"
+        lines[lead] = lines.get(lead, "") + (f"\n- {one.line}" if one.line else "")
+    return "\n\n".join(lead + rest for lead, rest in lines.items())
+
+
+@dataclass(frozen=True)
+class Since:
+    """An answer with what was told since."""
+
+    items: tuple[GatheredItem, ...]
+    """The newest first, then what was said before."""
+    told: Mapping[GatheredItem, datetime]
+    """The statements among them, each with when it was told."""
+    before: frozenset[GatheredItem] = frozenset()
+    """Of what a statement among them says otherwise."""
+
+    @property
+    def leads(self) -> dict[GatheredItem, str]:
+        """What stands in front of an item: when it was told, or that it was said before."""
+        told = {item: f"Told on {at:%Y-%m-%d}: " for item, at in self.told.items()}
+        return {item: f"Before: {told.get(item, '')}" for item in self.before} | {
+            item: lead for item, lead in told.items() if item not in self.before
+        }
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A statement of the user."""
+
+    item: GatheredItem
+    """As an answer quotes it."""
+    at: datetime
+    """When it was told."""
+    near_query: float
+    """How close it is to the query."""
+    is_asked_on: bool = False
+    """Whether the query goes on from it, so that it is no answer unless it gives a value of the same kind."""
+
+
+def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, closest: ClosestLines) -> Since:
+    """
+    The items of an answer, and in front of each what the user told later and otherwise of the same.
+
+    Args:
+        turn: The running turn.
+        items: What is answered, quoted word for word.
+        reader: Gives what was told and when notes were written.
+        closest: Says how close statements are to a line and to the query.
+
+    Returns:
+        The same items where nothing was told since; of more than two lines none is taken for outdated, what
+        was told since of one of them stands behind them.
+    """
+    statements = _statements(turn, reader, closest)
+    told = {one.item: one.at for one in statements if one.item in items}
+    if not items or not statements:
+        return Since(tuple(items), told)
+    first: list[GatheredItem] = []
+    last: list[GatheredItem] = []
+    before: set[GatheredItem] = set()
+    lists = _lists(reader)
+    for item in (looked_at := list(items)):  # what is added may be outdated too
+        later = _later_than(item, statements, reader)
+        own = closest.rate(turn.meant, [Option("i", item.text, item.node_ids)])[0]
+        near = closest.rate(item.text, [Option("s", one.item.text, one.item.node_ids) for one in later])
+        is_told = any(one.item == item for one in statements)
+        listed = next((one for one in lists if item in told and one.holds(item)), None)
+        last += [listed.item] if listed and listed.item not in items else []
+        for further, (one, line) in enumerate(zip(later, near, strict=True)):
+            if listed and listed.holds(one.item):
+                continue  # it adds to what was told before
+            corrects = is_told and further < _SOON and _corrects(one.item, item)
+            place = "before" if corrects else _place(turn.meant, own, one, line.prior)
+            if len(items) > _MOST:
+                last += [one.item] if place == "before" and one.item not in items else []
+            elif place == "before":
+                before.add(item)
+                first.append(one.item)
+                looked_at += [one.item] if one.item not in looked_at else []
+            elif place == "behind":
+                last.append(one.item)
+            if place is not None and (one.item in first or one.item in last):
+                told[one.item] = one.at
+    newest = sorted(dict.fromkeys(first), key=lambda one: told[one], reverse=True)[:_MOST]
+    others = [one for one in dict.fromkeys([*items, *list(dict.fromkeys(last))[:_MOST]]) if one not in newest]
+    quoted = [one for one in (*newest, *others) if one in told]
+    repeats = {one: _repeated(one, quoted) for one in (*newest, *others)}
+    cited = {
+        one: replace(
+            one, node_ids=(*one.node_ids, *(key.node_ids[0] for key, of in repeats.items() if of == one))
+        )
+        for one in (*newest, *others)
+        if repeats[one] is None
+    }
+    told |= {cited[one]: told[one] for one in quoted if one in cited}
+    return Since(tuple(cited.values()), told, frozenset(cited[one] for one in before if one in cited))
+
+
+@dataclass(frozen=True)
+class _List:
+    """A remembered value of several parts, to which each of several statements added."""
+
+    item: GatheredItem
+    """Its key and value."""
+    parts: frozenset[str]
+    """The parts, in lower case."""
+    terms: frozenset[str]
+    """The stems of its key."""
+
+    def holds(self, said: GatheredItem) -> bool:
+        """Whether a statement told a part of it."""
+        text = said.text.casefold()
+        return any(part in text for part in self.parts) and not self.terms.isdisjoint(_terms(said.text))
+
+
+def _lists(reader: NodeReader) -> list[_List]:
+    found = []
+    for node in (*reader.preferences(), *reader.facts()):
+        key, _, value = node.items[0].text.partition(": ")
+        parts = frozenset(value.casefold().split(", "))
+        if len(parts) > 1 and not is_statement(node.title):
+            item = GatheredItem(node.items[0].text, (node.id,))
+            found.append(_List(item, parts, frozenset(_terms(key.replace("_", " ")))))
+    return found
+
+
+def _repeated(item: GatheredItem, told: Sequence[GatheredItem]) -> GatheredItem | None:
+    """The quoted statement that gave the key and value that an item is; None if none did."""
+    value = item.text.partition(": ")[2].casefold()
+    if not value or item in told or not item.node_ids[0].startswith(("memory:", "fact:")):
+        return None
+    return next((one for one in told if value in one.text.casefold()), None)
+
+
+def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeReader) -> list[_Told]:
+    """The statements that are newer than a line and its note."""
+    node_id = item.node_ids[0]
+    if not node_id.startswith(_OLDER):
+        return []
+    try:
+        node = reader.load(node_id)
+    except MemoryNodeError:
+        return []
+    times = [at for at in (node.at, node.changed_at) if at is not None]
+    own = next((place for place, one in enumerate(statements) if one.item == item), -1)
+    return [
+        one
+        for place, one in enumerate(statements)
+        if place > own and (own >= 0 or all(one.at > at for at in times))
+    ]
+
+
+def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before", "behind"] | None:
+    """Whether a later statement belongs before a line, because it says otherwise, behind it, or nowhere."""
+    names = folded_names(f"… {item.text}") & folded_names(f"… {one.item.text}")
+    shared = _terms(item.near) & _terms(one.item.text)
+    mine, its = (_values(text) for text in (item.text, one.item.text))
+    kinds = {kind for kind, _ in its}
+    counts = "number" in kinds and not one.is_asked_on
+    other = any(kind in kinds or counts for kind, _ in mine - its)
+    differs = other and max(near, one.near_query) >= _OTHER_VALUE
+    instead = bool(mine & its) and any(kind in {kind for kind, _ in mine & its} for kind, _ in its - mine)
+    answers = bool(names - folded_names(f"… {query}")) or one.near_query >= max(
+        _ASKED_FOR, item.prior - _BEHIND
+    )
+    answers = answers and not one.is_asked_on
+    if (shared or names) and (differs or instead or (near >= _OF_ONE_THING and answers)):
+        return "before"
+    return "behind" if not one.is_asked_on and names - folded_names(f"… {query}") else None
+
+
+def _corrects(one: GatheredItem, item: GatheredItem) -> bool:
+    """Whether a statement turns against what was told shortly before, and speaks of the same."""
+    return says_otherwise(one.text) and not _terms(one.text).isdisjoint(_terms(item.text))
+
+
+def _terms(text: str) -> set[str]:
+    """The stems of the words that say what a text is about."""
+    return {term for word in find_query_words(text) if word.isalpha() for term in split_terms(word)}
+
+
+def _values(text: str) -> set[tuple[str, str]]:
+    """Kind and value of what a text claims."""
+    return {(claim.kind, claim.value) for claim in find_claims(text)}
+
+
+def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_Told]:
+    """
+    The user's own words that still hold, oldest first; what this turn told is no answer, and what it asks on
+    from is not close to it for that.
+    """
+    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
+    on = reference["node_id"] if reference else ""
+    nodes = [node for node in reader.statements() if node.source_turn != turn.turn]
+    plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]
+    told = [
+        _Told(GatheredItem(one.text, one.node_ids), node.at, one.prior * (node.id != on), node.id == on)
+        for node, one in zip(nodes, closest.rate(turn.meant, plain), strict=True)
+        if node.at is not None
+    ]
+    return sorted(told, key=lambda one: one.at)
