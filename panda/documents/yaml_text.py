@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import yaml
+from frontmatter.default_handlers import YAMLHandler
 
 from panda.documents.json_text import may_hold_halves, whole_characters
 from panda.errors import DocumentError
@@ -387,7 +388,7 @@ def key_lines(yaml_text: str) -> dict[str, int]:
     return {str(key.value): key.start_mark.line for key, _ in node.value} if node else {}
 
 
-_BOUNDARY = re.compile(r"^-{3,}\s*$", re.MULTILINE)
+_BOUNDARY: re.Pattern[str] = YAMLHandler.FM_BOUNDARY
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from panda.documents.context import Meta, Section, Text
 from panda.documents.evidence import check_evidence
 from panda.documents.text import one_line
 from panda.language.conversation import claims_done, without_greeting
-from panda.language.sentences import is_question
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Retry, Stop
@@ -122,8 +121,6 @@ class AnswerCheck:
                 )
             elif not is_quoted and claims_done(item.text) and not done:
                 issues.append(f"{item.text!r:.80} tells of something that no tool has done")
-            elif not is_quoted and is_question(item.text):
-                issues.append(f"{item.text!r:.80} asks instead of answering")
             else:
                 continue
             rejected.append(item.text)

@@ -61,10 +61,11 @@ def test_supported_answer_is_approved(tmp_path: Path, text: str) -> None:
     assert ran.folder.superseded() == []
 
 
-def test_question_is_no_answer(tmp_path: Path) -> None:
-    """An item that asks is sent back."""
-    ran = run_turn(laptop_store(tmp_path), answer=Script(answer=[item("Is it the Lenovo?"), item(RIGHT)]))
-    assert "asks instead of answering" in str(ran.folder.superseded()[0])
+def test_a_question_is_left_to_the_verdict(tmp_path: Path) -> None:
+    """An item that asks is for the model to judge: it may be the answer's last sentence."""
+    script = Script(answer=[item("Shall I look for others?"), item(RIGHT)])
+    ran = run_turn(laptop_store(tmp_path), answer=script)
+    assert ran.folder.superseded() == []
     assert ran.metadata.status == "approved"
 
 
