@@ -25,9 +25,9 @@ from sumy.nlp.stemmers import Stemmer
 from sumy.summarizers.lex_rank import LexRankSummarizer
 from sumy.utils import get_stop_words
 
-from panda.compression.compressing import compress
-from panda.compression.nerves import NervesReader
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import compress
+from panda.compression.signals import NervesReader
 from panda.language.sentences import split_sentences
 from panda.language.words import split_terms
 from panda.models.contract import Model, ScoreCase, ScoreParams

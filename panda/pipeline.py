@@ -6,10 +6,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from panda.compression.content_types import RECIPES
+from panda.compression.budgets import Limits
+from panda.compression.documents import RECIPES, REWRITE
 from panda.compression.events import compressed_line
-from panda.compression.limits import Limits
-from panda.compression.rewriting import REWRITE
 from panda.compression.sections import fit_context
 from panda.documents.context import Section
 from panda.documents.times import render_time

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
-from panda.compression.limits import Limits
+from panda.compression.budgets import Limits
 from panda.documents.times import parse_time
 from panda.errors import SettingError, UsageError
 from panda.storage.assets import asset, search_path

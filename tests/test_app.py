@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.errors import HaltError, ModelTimeoutError, PandaError, QueryError, RecipeError
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel

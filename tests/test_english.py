@@ -24,7 +24,7 @@ MOST_WORDS = 2
 FORMATS = {
     "choosing/heads.py:_TURN": "a line of our history",
     "cli/replay.py:result_of": "heads of a table that is printed",
-    "compression/content_types.py:_PRIOR_TURN_LINE": "a line of our context.md",
+    "compression/documents.py:_PRIOR_TURN_LINE": "a line of our context.md",
     "compression/json_pieces.py:_SCALAR": "JSON",
     "documents/context.py:_YAML_WORDS": "YAML",
     "documents/memory_file.py:_RESERVED": "YAML",
@@ -41,13 +41,13 @@ FORMATS = {
     "tools/contract.py:Kind": "kinds of tools",
     "tools/contract.py:Op": "what tools do to things",
     "tools/git.py:_WORDS": "values of git's settings",
-    "tools/source_quality.py:_LIST": "paths of addresses",
-    "tools/source_quality.py:_POOR": "names of hosts",
+    "tools/sources.py:_LIST": "paths of addresses",
+    "tools/sources.py:_POOR": "names of hosts",
     "web/markup.py:_STRUCK_NAMES": "classes of HTML",
     "web/markup.py:_HIDDEN_STYLE": "CSS",
-    "web/zones.py:_ASIDE_HINTS": "classes of HTML",
-    "web/zones.py:_INFO_HINTS": "classes of HTML",
-    "web/zones.py:_REVIEW_HINTS": "classes of HTML",
+    "web/extraction.py:_ASIDE_HINTS": "classes of HTML",
+    "web/extraction.py:_INFO_HINTS": "classes of HTML",
+    "web/extraction.py:_REVIEW_HINTS": "classes of HTML",
 }
 """Patterns and collections, by file and name, that know no English, with what they know."""
 WISHES = ("conversation", "exclusions", "limits", "periods", "wording")

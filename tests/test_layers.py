@@ -50,7 +50,7 @@ ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
     "sqlite3": {"storage/index_database.py", "storage/vector_store.py"},
     "llama_cpp": {"models/llama/gguf.py"},
-    "trafilatura": {"web/extracting.py"},
+    "trafilatura": {"web/extraction.py"},
     "lxml": {"web/markup.py"},
     "httpcore": {"web/connection.py"},
     "tenacity": {"models/openai.py"},

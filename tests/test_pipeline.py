@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.compression.limits import Limits
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import Limits, count_tokens
 from panda.documents.context import Meta, Section, Text
 from panda.errors import FileFormatError, HaltError, MemoryNodeError, PandaError, StoreError
 from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop

@@ -21,7 +21,7 @@ from panda.models.contract import (
 )
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
-from panda.replays.simulating import Simulation, simulate
+from panda.replays.simulation import Simulation, simulate
 from panda.settings import load_settings
 from panda.storage.assets import asset
 from panda.storage.layout import Layout

@@ -12,7 +12,7 @@ import pytest
 
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.models.scripted.natural import step_of
-from panda.replays.simulating import simulate
+from panda.replays.simulation import simulate
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import still_clock

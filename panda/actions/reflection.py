@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from panda.app import App
-from panda.compression.fitting import InputDocument
+from panda.compression.documents import InputDocument
 from panda.documents.records import decode, encode
 from panda.documents.times import render_time
 from panda.memory.confidence import REFLECTED
@@ -19,7 +19,7 @@ from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
 from panda.storage.files import read_json_lines, write_atomic
 from panda.storage.records import load_turn
-from panda.tools.reflecting import Candidate, SaidTurn, choose_facts, find_candidates
+from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
 
 _AGREEING = 2
 _KEPT_FOR = timedelta(days=30)

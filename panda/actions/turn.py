@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from panda.app import App
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
 from panda.errors import UsageError
 from panda.models.contract import Model

@@ -6,15 +6,13 @@ from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Reporter, Result, argument, flag, option
 from panda.cli.text import clipped, read_argument
-from panda.compression.cache import CompressionCache
-from panda.compression.compressing import Compression
-from panda.compression.compressing import compress as compress_text
-from panda.compression.content_types import CONTENT_TYPES, RECIPES, ContentType, detect_content_type
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import Compression, CompressionCache
+from panda.compression.compress import compress as compress_text
+from panda.compression.documents import CONTENT_TYPES, RECIPES, ContentType, Cut, detect_content_type
 from panda.compression.events import compressed_line, overflow_line
-from panda.compression.facts import compile_keep
-from panda.compression.fitting import Cut
-from panda.compression.nerves import NervesReader
-from panda.compression.tokens import count_tokens
+from panda.compression.protection import compile_keep
+from panda.compression.signals import NervesReader
 from panda.documents.times import render_time
 from panda.errors import LimitError, NotFoundError, ReadOnlyStoreError, StoreError, UsageError
 from panda.models.contract import Usage

@@ -111,7 +111,7 @@ def _open_executor(settings: Settings, environ: Mapping[str, str]) -> Iterator["
     An executor without a store, for measuring recipes: nothing is logged; its models are freed at the end.
     Raises ModelFileError: models.yaml is broken.
     """
-    from panda.compression.tokens import count_tokens
+    from panda.compression.budgets import count_tokens
     from panda.recipes.book import RecipeBook
     from panda.recipes.executor import RecipeExecutor
     from panda.trust import open_layers

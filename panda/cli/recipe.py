@@ -7,7 +7,7 @@ from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
@@ -257,8 +257,7 @@ def compare(
     Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813-820
     """
     from panda.cli.replay import result_of, run_turns
-    from panda.replays.comparing import Thresholds, compare_runs, find_regressions
-    from panda.replays.sides import load_sides
+    from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 
     runs, store = [], invocation.store_for_writing()
     for word in (before, after):

@@ -17,10 +17,10 @@ from panda.storage.opening import is_writable
 from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:
-    from panda.replays.comparing import RunDiff
-    from panda.replays.running import Task
+    from panda.replays.comparison import RunDiff
     from panda.replays.runs import RunFolder, TurnLine
     from panda.replays.selection import TurnPlace
+    from panda.replays.tasks import Task
 
 _MODES = ("verify", "simulate", "rerun")
 _MISSES = ("report", "run")
@@ -105,8 +105,8 @@ def run_turns(
     Returns:
         The run, and its lines by user and number.
     """
-    from panda.replays.running import plan_tasks, run_tasks
     from panda.replays.runs import RunFolder
+    from panda.replays.tasks import plan_tasks, run_tasks
 
     places = _places(invocation, selection, session, since, status)
     run = RunFolder.create(
@@ -224,19 +224,18 @@ def diff(
 
     Example: panda diff saved last --html report.html
     """
-    from panda.replays.comparing import Thresholds, compare_runs, find_regressions
-    from panda.replays.sides import load_sides
+    from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 
     one, two = load_sides(invocation.store(), before, after)
     found = compare_runs(one, two)
     allowed = Thresholds(max_flips, max_answers, max_tokens, max_seconds, missing=allow_missing)
     regressions = find_regressions(found, allowed)
     if junit is not None:
-        from panda.replays.junit import write_junit
+        from panda.replays.reports import write_junit
 
         write_junit(junit, found, one, two, allowed)
     if html is not None:
-        from panda.replays.page import write_page
+        from panda.replays.reports import write_page
 
         write_page(html, found, one, two, regressions)
     return result_of(found, regressions, f"{one.name} → {two.name}", [one.name, two.name])

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from panda.compression.fitting import Cut
-from panda.compression.rewriting import REWRITE
+from panda.compression.documents import REWRITE, Cut
 
 COMPRESSED = "compressed"
 """Member `event` of the line of a compression; the line of a recipe execution has no such member."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from panda.compression.line_pieces import has_value, prose_spans
-from panda.compression.pieces import MARK, Piece, with_heads
+from panda.compression.documents import MARK
+from panda.compression.pieces import Piece, has_value, prose_spans, with_heads
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)

@@ -3,11 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from panda.compression.content_types import ContentType
-from panda.compression.fitting import Cut, InputDocument, fit_documents
-from panda.compression.limits import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Limits
-from panda.compression.pieces import MARK
-from panda.compression.rewriting import REWRITE, Rewrite
+from panda.compression.budgets import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Limits
+from panda.compression.documents import MARK, REWRITE, ContentType, Cut, InputDocument, Rewrite, fit_documents
 from panda.documents.context import (
     SECTIONS,
     Block,

@@ -5,8 +5,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from panda.compression.documents import MARK
 from panda.compression.json_pieces import load_json
-from panda.compression.pieces import MARK, count_cells
+from panda.compression.pieces import count_cells
 from panda.documents.evidence import check_evidence
 from panda.documents.yaml_text import parse_yaml
 

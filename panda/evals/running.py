@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
-from panda.compression.fitting import InputDocument
+from panda.compression.documents import InputDocument
 from panda.evals.cases import Case
 from panda.evals.judges import JUDGES, same_phrases
 from panda.evals.kinds import Kind, Said, read_choice

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from panda.choosing.decision import Option
+from panda.compression.budgets import count_tokens
 from panda.compression.sections import fit_section
-from panda.compression.tokens import count_tokens
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.log import MemoryLog
@@ -26,8 +26,7 @@ from panda.storage.files import read_json
 from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.files import settle_change
-from panda.tools.filling import fill_arguments
-from panda.tools.table import TOOLS, describe_tools, run_tool, why_unavailable
+from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable
 
 MOST_ROUNDS = 10
 MOST_CALLS = 20

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.errors import FileFormatError, StoreError, UsageError

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from panda.choosing.ask import prompt_sections, section_items
 from panda.choosing.decision import FITTED, GAIN, MUTUAL, ChoiceSpec, Step
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.documents.problems import Problem, Verdict
 from panda.errors import (
     FileFormatError,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.compression.fitting import Cut, InputDocument, Trigger, fit_documents
-from panda.compression.limits import Limits
+from panda.compression.budgets import Limits
+from panda.compression.documents import Cut, InputDocument, Trigger, fit_documents
 from panda.compression.sections import newest_result
 from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
 from panda.documents.pictures import Picture

@@ -20,7 +20,7 @@ from panda.tools.contract import (
     ToolContext,
     ToolResult,
 )
-from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of, load_found
+from panda.tools.nodes import best_items, claims_of, count_shared_words, entities_of, load_found
 
 _MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")
 _MOST_MEMORY_NODES = 8

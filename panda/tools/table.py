@@ -1,17 +1,24 @@
-"""The tools there are, by name, and the one way to run them."""
+"""Every tool by name: how it is described, what it takes, and the one way to run it."""
 
+import re
+import signal
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from itertools import product
+from types import FrameType
+from typing import Any, TypeVar
 
 import msgspec
 
-from panda.errors import PandaError, UsageError
+from panda.documents.evidence import find_claims
+from panda.errors import LimitError, PandaError, UsageError
+from panda.storage.signals import interrupt_thread
 from panda.tools.content import CONTENT_GENERATE
 from panda.tools.contract import Tool, ToolContext, ToolResult
-from panda.tools.deadline import run_within
 from panda.tools.files import FILE_TOOLS
 from panda.tools.git import GIT_TOOLS
 from panda.tools.memory import MEMORY_TOOLS
@@ -111,3 +118,154 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
             "blocked", error=f"{name}: {len(unsourced)} claims without a source: {unsourced[0]}"
         )
     return result
+
+
+_QUERY_CHARS = 2000
+_MOST_VALUES = 3
+_QUOTED = re.compile(r"`([^`\n]+)`|“([^”\n]+)”|\"([^\"\n]+)\"|'([^'\n]+)'")
+_IDENTIFIER = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w*|\w+(?=\(\)))\b")
+_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
+
+
+def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[str, Any]]:
+    """
+    The calls of a tool that a query suggests, without a word of a model's own.
+
+    Args:
+        tool: The tool.
+        query: The query, references resolved.
+        context: Of the running turn.
+
+    Returns:
+        Arguments, at most three; [{}] for a tool that needs none, [] if the query holds nothing for one that
+        does.
+    """
+    if why_unavailable(tool.name, context) is not None:
+        return []
+    required = list(tool.argument_schema.get("required", ()))
+    if not set(required) <= set(_SOURCES):
+        return []
+    found = [_SOURCES[name](query, context)[:_MOST_VALUES] for name in required]
+    return [dict(zip(required, values, strict=True)) for values in product(*found)][:_MOST_VALUES]
+
+
+def _urls(query: str, context: ToolContext) -> list[str]:
+    """Addresses that the query names, then pages that were read before and should be looked at again."""
+    named = [c.text for c in find_claims(query) if c.kind == "url" and "://" in c.text]
+    return list(dict.fromkeys([*named, *context.pages]))
+
+
+def _paths(query: str, context: ToolContext) -> list[str]:
+    """The words of the query that are files of the project."""
+    project = context.project
+    if project is None:
+        return []
+    files = list(project.files())
+    known = set(files)
+    named = [word.rstrip(".") for word in _PATH.findall(query)]
+    exact = [word for word in named if word in known]
+    by_name = [path for word in named if "." in word for path in files if path.endswith(f"/{word}")]
+    return list(dict.fromkeys([*exact, *by_name]))
+
+
+def _terms(query: str, context: ToolContext) -> list[str]:
+    """What the query quotes, and its words that look like names in code."""
+    quoted = ["".join(match.groups("")) for match in _QUOTED.finditer(query)]
+    return list(dict.fromkeys([*quoted, *_IDENTIFIER.findall(query)]))
+
+
+def _commands(query: str, context: ToolContext) -> list[str]:
+    """The commands that the query names, or else all there are."""
+    known = list(context.project.commands) if context.project else []
+    words = set(re.findall(r"[\w.-]+", query.lower()))
+    return [name for name in known if name.lower() in words] or known
+
+
+_SOURCES: Mapping[str, Callable[[str, ToolContext], list[str]]] = {
+    "query": lambda query, context: [query[:_QUERY_CHARS]],
+    "url": _urls,
+    "path": _paths,
+    "text": _terms,
+    "command": _commands,
+}
+"""Where an argument of that name comes from."""
+
+
+_POLL_SECONDS = 0.05
+_END_SECONDS = 3.0
+
+_T = TypeVar("_T")
+
+
+class _Expired(KeyboardInterrupt):
+    """No Exception: the work must not swallow it, and callbacks from C pass it on as they do Ctrl-C."""
+
+
+def run_within(seconds: float, work: Callable[[], _T], *, what: str) -> _T:
+    """
+    Do a piece of work, and stop it after so many seconds.
+
+    In the main thread an alarm ends it, also while it waits for a disk, a socket or a lock. Alarms reach no
+    other thread: there the work gets a thread of its own, which is interrupted, and left behind if it waits
+    for the system. It ends with what it waits for; of writes, only one that is at hand is finished.
+
+    Args:
+        seconds: The limit; more than 0.
+        work: What to do.
+        what: Whose limit it is, for the error.
+
+    Raises:
+        LimitError: The work took longer and was stopped.
+
+    >>> import time
+    >>> run_within(0.01, lambda: time.sleep(1), what="sleep")
+    Traceback (most recent call last):
+    ...
+    panda.errors.LimitError: sleep was stopped at its limit of 0.01 s
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    try:
+        return _with_alarm(seconds, work) if is_main else _in_thread(seconds, work)
+    except _Expired as exc:
+        raise LimitError(f"{what} was stopped at its limit of {seconds:g} s") from exc
+
+
+def _with_alarm(seconds: float, work: Callable[[], _T]) -> _T:
+    running = True
+
+    def expire(number: int, frame: FrameType | None) -> None:
+        if running:
+            raise _Expired
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return work()
+    finally:
+        running = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _in_thread(seconds: float, work: Callable[[], _T]) -> _T:
+    done: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as exc:
+            done.set_exception(exc)
+
+    thread = threading.Thread(target=run, name=f"{threading.current_thread().name}, limited", daemon=True)
+    thread.start()
+    try:
+        end = time.monotonic() + seconds
+        while not done.done():
+            if time.monotonic() >= end:
+                raise _Expired
+            thread.join(min(seconds, _POLL_SECONDS))  # in steps: this thread may be interrupted too
+        return done.result()
+    finally:
+        if not done.done():
+            interrupt_thread(thread, _Expired)
+            thread.join(_END_SECONDS)

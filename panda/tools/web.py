@@ -44,7 +44,7 @@ class _Researched(TypedDict):
 
 def _fetch(given: _FetchArguments, context: ToolContext) -> ToolResult:
     """The page's lines that speak of the query as claims; if it cannot be had, when it was last seen."""
-    from panda.tools.visiting import visit_page
+    from panda.tools.visits import visit_page
 
     return visit_page(given.url, context, max_age_minutes=given.max_age_minutes)
 
@@ -54,7 +54,7 @@ def _research(given: QueryArguments, context: ToolContext) -> ToolResult:
     The findings as claims; prices that differ are one claim that names every source. A page that was read
     before and cannot be had now tells when it was last seen.
     """
-    from panda.tools.researching import research
+    from panda.tools.research import research
 
     return research(given.query, context)
 

@@ -18,8 +18,7 @@ import certifi
 import httpcore
 
 from panda.errors import WebError
-from panda.web.addresses import AddressRules
-from panda.web.url import Url
+from panda.web.addresses import AddressRules, Url
 
 Resolve = Callable[[str, int], list[str]]
 """Host and port to addresses; raises OSError."""

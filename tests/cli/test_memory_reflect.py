@@ -14,7 +14,7 @@ from panda.documents.times import render_time
 from panda.memory.memory import Memory
 from panda.models.scripted import Asked, ScriptedModel
 from panda.storage.layout import Layout
-from panda.tools.reflecting import SaidTurn, find_candidates
+from panda.tools.lessons import SaidTurn, find_candidates
 from tests.cli.programs import Ended, run_words
 from tests.scripted_turns import scripted_app
 from tests.stores import NOW, write_turn

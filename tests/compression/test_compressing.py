@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panda.compression.compressing import compress
-from panda.compression.content_types import ContentType, detect_content_type
-from panda.compression.facts import compile_keep
-from panda.compression.relevance import UnitText
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import compress
+from panda.compression.documents import ContentType, detect_content_type
+from panda.compression.protection import compile_keep
+from panda.compression.signals import UnitText
 from panda.compression.verification import verify
 from panda.documents.context import parse_context
 from panda.errors import LimitError

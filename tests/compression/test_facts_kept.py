@@ -2,10 +2,10 @@
 
 import pytest
 
-from panda.compression.compressing import compress
-from panda.compression.content_types import detect_content_type
-from panda.compression.facts import compile_keep
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import compress
+from panda.compression.documents import detect_content_type
+from panda.compression.protection import compile_keep
 from tests.compression.fact_documents import MAKERS, fact_document
 from tests.compression.found_facts import found_facts
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panda.compression.fitting import MARK, Cut, InputDocument, fit_documents
+from panda.compression.documents import MARK, Cut, InputDocument, fit_documents
 from panda.errors import BudgetExceededError
 
 LINES = "one one\ntwo two\nthree three"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from panda.compression.compressing import Compression, compress
-from panda.compression.content_types import detect_content_type
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import Compression, compress
+from panda.compression.documents import detect_content_type
 from panda.compression.json_pieces import load_json
-from panda.compression.tokens import count_tokens
 from panda.documents.yaml_text import parse_yaml
 from tests.compression.hard_documents import MAKERS, hard_document
 

@@ -1,7 +1,6 @@
 """What the NERVES model did not expect."""
 
-from panda.compression.nerves import NervesReader
-from panda.compression.relevance import UnitText
+from panda.compression.signals import NervesReader, UnitText
 from panda.models.llama.model import LlamaCppModel
 from panda.models.scripted import Asked, ScriptedModel
 

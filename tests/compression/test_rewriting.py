@@ -2,9 +2,9 @@
 
 import pytest
 
-from panda.compression.compressing import Compression, compress
-from panda.compression.rewriting import Rewrite
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import Compression, compress
+from panda.compression.documents import Rewrite
 from panda.errors import ReplyError
 
 TEXT = "# Laptops\n\n" + " ".join(

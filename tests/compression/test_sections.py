@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from panda.compression.limits import DOCUMENT_TARGET_TOKENS, Limits
+from panda.compression.budgets import DOCUMENT_TARGET_TOKENS, Limits, count_tokens
 from panda.compression.sections import fit_context, fit_section
-from panda.compression.tokens import count_tokens
 from panda.documents.context import (
     SECTIONS,
     Block,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
 from panda.errors import ModelAwayError
 from panda.models.contract import GenerateParams

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from panda.compression.limits import Limits
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import Limits, count_tokens
 from panda.documents.context import SECTIONS, render_section
 from tests.code_mode import call, code_script, replies, repository, run_code
 

@@ -14,8 +14,8 @@ from panda.models.scripted import ScriptedModel
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.synthesizer import of_named_pages
 from panda.replays.selection import TurnPlace
-from panda.replays.simulating import simulate
-from panda.replays.verifying import verify_turn
+from panda.replays.simulation import simulate
+from panda.replays.verification import verify_turn
 from panda.storage.layout import Layout
 from panda.storage.visits import place_visit
 from panda.tools.table import run_tool

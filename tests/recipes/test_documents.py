@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from panda.compression.fitting import MARK
+from panda.compression.documents import MARK
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Section, Text
 from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.messages import recipe_documents

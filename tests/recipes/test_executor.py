@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from panda.choosing.decision import Option
-from panda.compression.fitting import InputDocument
+from panda.compression.documents import InputDocument
 from panda.errors import BudgetExceededError, GateError, HaltError, ModelTimeoutError, ReplyError
 from panda.models.contract import Completion, GenerateParams, ScoreParams, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel, in_order

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from panda.choosing.decision import Option
-from panda.compression.fitting import InputDocument
-from panda.compression.limits import Limits
+from panda.compression.budgets import Limits
+from panda.compression.documents import InputDocument
 from panda.errors import BudgetExceededError
 from panda.models.scripted import Asked, Reply, ScriptedModel, in_order
 from tests.recipes.books import Runner, schema_of, write_book

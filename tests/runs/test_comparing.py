@@ -7,11 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from panda.documents.problems import Verdict
-from panda.replays.comparing import Thresholds, compare_runs, find_regressions
-from panda.replays.junit import write_junit
-from panda.replays.outcomes import Decision, Outcome, PhaseCost
-from panda.replays.page import write_page
-from panda.replays.sides import Side
+from panda.replays.comparison import Side, Thresholds, compare_runs, find_regressions
+from panda.replays.reports import write_junit, write_page
+from panda.replays.runs import Decision, Outcome, PhaseCost
 
 REFLECTION = "pipeline/phase1_reflection"
 PLANNER = "pipeline/phase3_planner_chat"

@@ -7,7 +7,7 @@ from typing import Any
 from panda.documents.problems import Problem, Verdict
 from panda.models.scripted import Asked
 from panda.replays.selection import TurnPlace
-from panda.replays.verifying import verify_turn
+from panda.replays.verification import verify_turn
 from tests.code_mode import code_script, repository, run_code
 from tests.phases.test_recalling import QUERY as RECAP
 from tests.scripted_turns import USER, Preferring, Ran, Script, laptop_store, pick, run_turn

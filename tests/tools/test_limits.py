@@ -15,9 +15,8 @@ from panda.retrieval.candidates import Retriever
 from panda.storage.layout import Layout
 from panda.storage.signals import signals_after
 from panda.tools.contract import ToolContext, ToolResult
-from panda.tools.deadline import run_within
 from panda.tools.project import Project
-from panda.tools.table import TOOLS, run_tool
+from panda.tools.table import TOOLS, run_tool, run_within
 from tests.stores import NOW
 
 T = TypeVar("T")

@@ -15,12 +15,12 @@ from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
 from panda.storage.layout import Layout
 from panda.storage.schemas import check_json
-from panda.tools.conflicts import FoundClaim, join_conflicts
 from panda.tools.contract import ToolContext
+from panda.tools.research_record import FoundClaim, join_conflicts
+from panda.tools.sources import open_provider
 from panda.tools.table import run_tool, why_unavailable
 from panda.web.addresses import AddressRules, parse_allowed
 from panda.web.client import WebClient
-from panda.web.search import open_provider
 from tests.stores import NOW, write_turn
 from tests.web.site import PAGES, Site, running_site
 

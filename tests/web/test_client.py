@@ -7,8 +7,7 @@ import pytest
 
 from panda.errors import UsageError, WebError
 from panda.web.addresses import AddressRules, parse_allowed, private_kind
-from panda.web.client import AGENT, MOST_BYTES, Page, Validators, WebClient
-from panda.web.robots import parse_robots
+from panda.web.client import AGENT, MOST_BYTES, Page, Validators, WebClient, parse_robots
 from tests.web.site import Site, gzip_bomb, gzipped, running_site, slow
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from panda.compression.compressing import compress
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
+from panda.compression.compress import compress
 from panda.storage.files import render_json
 from panda.web.client import Page, decode_body
-from panda.web.extracting import Extraction, extract_page
+from panda.web.extraction import Extraction, extract_page
 from tests.web.site import PAGES
 
 

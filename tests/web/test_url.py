@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from panda.errors import WebError
-from panda.web.url import parse_url
+from panda.web.addresses import parse_url
 
 
 @pytest.mark.parametrize(

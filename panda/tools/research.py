@@ -13,15 +13,21 @@ from panda.retrieval.relevance import share_of_words
 from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.storage.visits import Visit
-from panda.tools.conflicts import Conflict, FoundClaim, differing_pairs, join_conflicts
 from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
-from panda.tools.found_nodes import entities_of
-from panda.tools.research_files import Research, Source, topic_of, write_research
-from panda.tools.source_choice import choose_sources, make_phrases
-from panda.tools.source_quality import site_of
-from panda.tools.visiting import client_of, files_of, last_seen_claims, refresh_visit
-from panda.web.search import open_provider
-from panda.web.url import parse_url
+from panda.tools.nodes import entities_of
+from panda.tools.research_record import (
+    Conflict,
+    FoundClaim,
+    Research,
+    Source,
+    differing_pairs,
+    join_conflicts,
+    topic_of,
+    write_research,
+)
+from panda.tools.sources import choose_sources, make_phrases, open_provider, site_of
+from panda.tools.visits import client_of, files_of, last_seen_claims, refresh_visit
+from panda.web.addresses import parse_url
 
 _MOST_LINES = 40
 _LONG_PAGE_LINES = 60

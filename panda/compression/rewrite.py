@@ -4,15 +4,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from panda.compression.pieces import MARK, Piece, TextOutline
+from panda.compression.documents import MARK, Rewrite
+from panda.compression.pieces import Piece, TextOutline
 from panda.compression.verification import verify
 from panda.errors import HaltError, TryAgainError
-
-Rewrite = Callable[[str, int], str]
-"""Maps a passage and the budget tokens it may have to another wording; raises HaltError when it cannot."""
-
-REWRITE = "rewrite"
-"""Method of a compression for which passages were worded anew."""
 
 _PASSAGE_TOKENS = 380
 _LEAST_TOKENS = 12

@@ -11,9 +11,9 @@ from panda.retrieval.relevance import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.visits import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
-from panda.tools.found_nodes import best_items, claims_of, count_shared_words, entities_of
+from panda.tools.nodes import best_items, claims_of, count_shared_words, entities_of
+from panda.web.addresses import parse_url
 from panda.web.client import Page, Validators, WebClient
-from panda.web.url import parse_url
 
 _MOST_LINES = 12
 
@@ -152,7 +152,7 @@ def _validators(known: Visit | None) -> Validators | None:
 
 
 def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
-    from panda.web.extracting import extract_page  # loaded with the first page
+    from panda.web.extraction import extract_page  # loaded with the first page
 
     made = extract_page(page)
     return Visit(

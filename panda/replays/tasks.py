@@ -11,11 +11,10 @@ from typing import Literal
 from panda.documents.problems import verdict_of
 from panda.errors import PandaError
 from panda.models.layers import Layers
-from panda.replays.outcomes import read_outcome
-from panda.replays.runs import TurnLine
+from panda.replays.runs import TurnLine, read_outcome
 from panda.replays.selection import TurnPlace
-from panda.replays.simulating import Answers, Simulation, simulate
-from panda.replays.verifying import verify_turn
+from panda.replays.simulation import Answers, Simulation, simulate
+from panda.replays.verification import verify_turn
 from panda.settings import Settings
 from panda.trust import guard_links, open_layers
 

@@ -19,7 +19,7 @@ from panda.errors import HaltError, UsageError
 from panda.memory.past import set_memory_back
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
 from panda.recipes.executor import Layers
-from panda.replays.outcomes import Outcome, read_outcome
+from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
 from panda.storage.layout import (

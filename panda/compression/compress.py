@@ -1,20 +1,151 @@
 """One document within a budget: whole pieces of it, the most telling ones, nothing invented (S3 §24)."""
 
+import hashlib
+import json
 import re
 import time
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
-from panda.compression.content_types import ContentType
-from panda.compression.facts import Weights, weigh
-from panda.compression.filling import Plan, fill
-from panda.compression.json_pieces import parse_json
-from panda.compression.markdown_pieces import parse_text
-from panda.compression.pieces import Outline, TextOutline, with_heads
-from panda.compression.ranking import Unit, find_units, rank, score_units
-from panda.compression.relevance import UnitText, measure
-from panda.compression.rewriting import REWRITE, Rewrite, apply_rewrite, rewrite_passages
+from panda.compression.documents import REWRITE, ContentType, Rewrite
+from panda.compression.json_pieces import JsonOutline, parse_json
+from panda.compression.order import Item, Unit, find_units, rank, score_units
+from panda.compression.pieces import Outline, TextOutline, parse_text, with_heads
+from panda.compression.protection import Weights, weigh
+from panda.compression.rewrite import apply_rewrite, rewrite_passages
+from panda.compression.signals import UnitText, measure
 from panda.compression.verification import verify
+from panda.errors import LimitError, PandaError
+from panda.storage.files import read_text, store_errors, write_json
+
+_ROUGH_BUDGET = 2_000
+"""Above this, one item that does not fit leaves too little room to be worth a search for others."""
+_MOST_SKIPS = 12
+_TINY = 24
+_FULL = 0.93
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is known of a document whatever the budget."""
+
+    outline: Outline
+    """Its pieces."""
+    weights: Weights
+    """What is protected."""
+    order: tuple[Item, ...]
+    """What is kept next."""
+    by_model: bool
+    """Whether the model had a say in the order."""
+
+
+def fill(plan: Plan, source: str, *, budget_tokens: int, count: Callable[[str], int]) -> tuple[str, set[int]]:
+    """
+    The document with as much of the order as fits, verified; and the pieces kept, heads left out.
+
+    Args:
+        plan: The pieces and their order.
+        source: The document.
+        budget_tokens: Most budget tokens of the result.
+        count: Maps a text to budget tokens.
+
+    Raises:
+        LimitError: What is protected alone is over the budget.
+    """
+    outline = plan.outline
+    protected = [outline.pieces[i].text for i in sorted(plan.weights.protected)]
+    least = count(outline.render(plan.weights.protected))
+    if least > budget_tokens:
+        raise _over(least, budget_tokens, plan)
+    order = list(plan.order)
+    step = 1
+    while True:
+        kept = _take(plan, order, budget_tokens, max(least, 1), count)
+        output = outline.render(kept)
+        problems = verify(
+            output,
+            source,
+            protected=protected,
+            budget_tokens=budget_tokens,
+            count=count,
+            is_json=isinstance(outline, JsonOutline),
+        )
+        if not problems:
+            return output, kept
+        there = [n for n, item in enumerate(order) if kept.issuperset(item.pieces)]
+        if not there:
+            raise LimitError(
+                f"what was kept is not true to the source: {problems[0]}", fix="raise the budget"
+            )
+        for n in reversed(there[-step:]):
+            del order[n]
+        step *= 2  # a document that fails again and again is not worth a check an item
+
+
+def _take(
+    plan: Plan, order: Sequence[Item], budget_tokens: int, least: int, count: Callable[[str], int]
+) -> set[int]:
+    """
+    What is kept at half the budget, then the longest beginning of the order that fits, then what fits behind
+    an item that does not: only facts if that one holds facts. So what is kept at a budget is kept at twice
+    that one.
+    """
+    half = budget_tokens // 2
+    start = _take(plan, order, half, least, count) if half >= least else set(plan.weights.protected)
+
+    def fits(kept: Set[int]) -> bool:
+        return count(plan.outline.render(kept)) <= budget_tokens
+
+    kept, items = start, list(order)
+    for _ in range(_MOST_SKIPS):
+        low, high = 0, _furthest(items, 2 * budget_tokens)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if fits(_with(kept, items[:middle])):
+                low = middle
+            else:
+                high = middle - 1
+        kept = _with(kept, items[:low])
+        missed, items = items[low : low + 1], items[low + 1 :]
+        if (
+            missed
+            and missed[0].is_fact
+            and (len(kept) > len(plan.weights.protected) or budget_tokens < _TINY)
+        ):
+            items = [item for item in items if item.is_fact]  # others would take its room at the next budget
+        if not items or budget_tokens > _ROUGH_BUDGET:
+            break
+        if count(plan.outline.render(kept)) > _FULL * budget_tokens:
+            break
+    return kept
+
+
+def _furthest(items: Sequence[Item], tokens: int) -> int:
+    """Where so many tokens of items end; the search need not look further."""
+    place = 0
+    while place < len(items) and tokens >= 0:
+        tokens -= max(1, items[place].tokens)
+        place += 1
+    return place
+
+
+def _with(kept: Set[int], items: Sequence[Item]) -> set[int]:
+    return {*kept, *(i for item in items for i in item.pieces)}
+
+
+def _over(least: int, budget_tokens: int, plan: Plan) -> LimitError:
+    reasons = Counter(plan.weights.reasons.values())
+    what = ", ".join(f"{number} × {reason}" for reason, number in reasons.most_common()) or "the marks alone"
+    return LimitError(
+        f"what must be kept needs {least} tokens, {least - budget_tokens} more than the budget of "
+        f"{budget_tokens} tokens ({what})",
+        where=f"budget {budget_tokens}",
+        fix=f"give a budget of at least {least} tokens",
+    )
+
 
 Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
 """
@@ -234,3 +365,68 @@ def _dropped(plan: Plan, kept: Set[int]) -> tuple[Dropped, ...]:
         for i, piece in enumerate(plan.outline.pieces)
         if i not in kept
     )
+
+
+_VERSION = 4
+"""Changes when the same inputs would give another result."""
+_MOST_FILES = 1_000
+
+
+class CompressionCache:
+    """
+    Results by content, budget, query, type, patterns, recipe and model.
+
+    Args:
+        directory: Where they are kept; made when the first one comes.
+        max_age_seconds: Older ones are not used; None uses them however old they are.
+    """
+
+    def __init__(self, directory: Path, *, max_age_seconds: float | None = None) -> None:
+        self._directory = directory
+        self._max_age_seconds = max_age_seconds
+
+    def key(
+        self,
+        source: str,
+        *,
+        kind: str,
+        budget_tokens: int,
+        query: str | None,
+        keep: Sequence[str],
+        model: str | None,
+        recipe: str | None,
+    ) -> str:
+        """The name of a result; the same inputs always have the same."""
+        parts = [_VERSION, source, kind, budget_tokens, query, list(keep), model, recipe]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def find(self, key: str) -> Compression | None:
+        """The result of that name, or None; a damaged file, or one that is too old, counts as none."""
+        path, most = self._path(key), self._max_age_seconds
+        if not path.is_file() or (most is not None and time.time() - path.stat().st_mtime >= most):
+            return None
+        try:
+            return _stored(json.loads(read_text(path)))
+        except (ValueError, KeyError, TypeError, PandaError):
+            return None
+
+    def keep(self, key: str, result: Compression) -> None:
+        """
+        Keep a result; of more than 1,000 the oldest go.
+
+        Raises:
+            StoreError: The directory cannot be written.
+        """
+        write_json(self._path(key), asdict(result))
+        with store_errors(self._directory, "clear"):
+            files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
+            for path in files[:-_MOST_FILES]:
+                path.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._directory / f"{key}.json"
+
+
+def _stored(values: Mapping[str, Any]) -> Compression:
+    dropped = tuple(Dropped(**one) for one in values["dropped"])
+    return Compression(**{**values, "dropped": dropped, "protected": tuple(values["protected"])})

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from panda.compression.tokens import count_tokens
+from panda.compression.budgets import count_tokens
 from panda.documents.context import SECTIONS, ContextDocument, render_section
 from panda.documents.problems import Problem, Verdict
 from panda.documents.times import render_time

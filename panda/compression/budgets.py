@@ -1,6 +1,30 @@
-"""How much fits where, beside the budgets of recipes and sections (S3 §25, Configuration)."""
+"""Budget tokens, and how much fits where beside the budgets of recipes and sections (S3 §25)."""
 
 from dataclasses import dataclass
+
+
+def count_tokens(text: str) -> int:
+    """
+    Length of a text in budget tokens, which are tiktoken's cl100k_base.
+
+    Args:
+        text: Any text. May be empty.
+
+    Raises:
+        ModelFileError: The vocabulary is missing or not the known one.
+
+    Source:
+        S3 §21.1.
+
+    >>> count_tokens("")
+    0
+    >>> count_tokens("hello world")
+    2
+    """
+    from panda.models.cl100k import count_cl100k  # loaded with the first text that is counted
+
+    return count_cl100k(text)
+
 
 DOCUMENT_TOKENS = 8_600
 """A context.md above this is brought down …"""

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from panda.compression.content_types import ContentType
-from panda.compression.line_pieces import WORDED_DATE
-from panda.compression.pieces import Piece
+from panda.compression.documents import ContentType
+from panda.compression.pieces import WORDED_DATE, Piece
 from panda.documents.evidence import check_each, find_claims
 from panda.errors import UsageError
 from panda.language.topics import is_boilerplate

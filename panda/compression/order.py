@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
-from panda.compression.content_types import ContentType
-from panda.compression.facts import Weights, object_names, page_confidences
+from panda.compression.documents import ContentType
 from panda.compression.pieces import Piece, with_heads
-from panda.compression.relevance import Signals
+from panda.compression.protection import Weights, object_names, page_confidences
+from panda.compression.signals import Signals
 
 _WHOLE_TOKENS = 48
 _CLAUSE_TOKENS = 20

@@ -1,0 +1,294 @@
+"""What is asked of a search engine, what it gives, and which of the results are read."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlencode, urlsplit
+
+from panda.choosing.decision import Option
+from panda.documents.evidence import find_claims
+from panda.documents.json_text import load_json
+from panda.documents.text import one_line
+from panda.errors import UsageError, WebError
+from panda.language.words import split_terms
+from panda.retrieval.relevance import find_query_words, share_of_words
+from panda.tools.contract import Ask, ToolContext
+from panda.tools.research_record import Source, subject_words
+from panda.web.addresses import parse_url
+from panda.web.client import WebClient
+from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze
+
+_MOST_RESULTS = 20
+_SNIPPET_CHARS = 400
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """One result of a search."""
+
+    url: str
+    """Address of the page."""
+    title: str
+    """As the provider gives it."""
+    snippet: str
+    """What the provider quotes of the page; may be empty."""
+
+
+class SearchProvider(Protocol):
+    """Finds pages."""
+
+    @property
+    def name(self) -> str:
+        """As the setting search_provider names it."""
+        ...
+
+    def search(self, phrase: str) -> list[SearchResult]:
+        """
+        The results for a phrase, best first; [] if there are none.
+
+        Raises:
+            WebError: The search cannot be done.
+        """
+        ...
+
+
+def open_provider(setting: str | None, web: WebClient) -> SearchProvider:
+    """
+    The provider that a setting names.
+
+    Args:
+        setting: "searxng:URL" or "file:DIRECTORY"; None if nothing is set.
+        web: Reads the server's answers.
+
+    Raises:
+        UsageError: Nothing is set.
+    """
+    kind, _, place = (setting or "").partition(":")
+    if kind == "searxng":
+        return _SearXng(place, web)
+    if kind == "file":
+        return _SavedResults(Path(place))
+    raise UsageError(
+        "no search provider is configured",
+        where="search_provider",
+        fix='set search_provider = "searxng:http://localhost:8888" or "file:DIRECTORY" in panda.toml',
+    )
+
+
+class _SearXng:
+    """A SearXNG server, by its JSON API."""
+
+    def __init__(self, url: str, web: WebClient) -> None:
+        self.name = f"searxng:{url}"
+        self._url = url.rstrip("/") + "/search"
+        self._web = web
+
+    def search(self, phrase: str) -> list[SearchResult]:
+        asked = urlencode({"q": phrase, "format": "json"})
+        page = self._web.fetch(f"{self._url}?{asked}", robots=False)
+        try:
+            value = load_json(page.text or "")
+        except ValueError as exc:
+            fix = "enable the format json in the server's settings.yml (search.formats)"
+            raise WebError("the search server's answer is no JSON", where=self.name, fix=fix) from exc
+        return list(_json_results(value, self.name))[:_MOST_RESULTS]
+
+
+class _SavedResults:
+    """Saved result pages in a directory: JSON as SearXNG gives it, or HTML."""
+
+    def __init__(self, directory: Path) -> None:
+        self.name = f"file:{directory}"
+        self._directory = directory
+
+    def search(self, phrase: str) -> list[SearchResult]:
+        """Saved results that share a word with the phrase, those that share most first."""
+        try:
+            paths = sorted(p for p in self._directory.iterdir() if p.suffix in (".json", ".html", ".htm"))
+            texts = [(path, path.read_text(encoding="utf-8", errors="replace")) for path in paths]
+        except OSError as exc:
+            raise WebError(f"the saved results cannot be read: {exc.strerror}", where=self.name) from exc
+        found: dict[str, SearchResult] = {}
+        for path, text in texts:
+            for result in _results_of(path, text):
+                found.setdefault(result.url, result)
+        wanted = set(split_terms(phrase))
+        scores = {url: len(wanted & set(split_terms(f"{r.title} {r.snippet}"))) for url, r in found.items()}
+        ranked = sorted((url for url in found if scores[url]), key=lambda url: -scores[url])
+        return [found[url] for url in ranked[:_MOST_RESULTS]]
+
+
+def _results_of(path: Path, text: str) -> Iterator[SearchResult]:
+    if path.suffix != ".json":
+        yield from _html_results(parse_html(clean_text(text)))
+        return
+    try:
+        value = load_json(text)
+    except ValueError as exc:
+        raise WebError(f"a saved result page is no JSON: {exc}", where=str(path)) from exc
+    yield from _json_results(value, str(path))
+
+
+def _json_results(value: Any, where: str) -> Iterator[SearchResult]:
+    results = value.get("results") if isinstance(value, Mapping) else None
+    if not isinstance(results, list):
+        raise WebError("the answer has no list of results", where=where)
+    for result in results:
+        if isinstance(result, Mapping) and str(result.get("url", "")).startswith(("http://", "https://")):
+            snippet = one_line(str(result.get("content") or ""))[:_SNIPPET_CHARS]
+            yield SearchResult(str(result["url"]), one_line(str(result.get("title") or "")), snippet)
+
+
+def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
+    """Links in headings, each with the text that follows it."""
+    for link in root.iter("a") if root is not None else ():
+        url = link.get("href") or ""
+        heading = next(
+            (e for e in (link, *link.iterancestors()) if re.fullmatch(r"h[2-4]", str(e.tag))), None
+        )
+        if heading is None and next((e for e in link if re.fullmatch(r"h[2-4]", str(e.tag))), None) is None:
+            continue
+        if url.startswith(("http://", "https://")):
+            block = (heading if heading is not None else link).getparent()
+            title = squeeze(link.text_content())
+            text = squeeze(block.text_content()).replace(title, "", 1) if block is not None else ""
+            yield SearchResult(url, title, text.strip()[:_SNIPPET_CHARS])
+
+
+_PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
+_POOR = re.compile(
+    r"pinterest|coupon|promo-?code|dealspotr|fandom\.com|quora\.com|answers\.com", re.IGNORECASE
+)
+_TALK = re.compile(r"reddit\.|forum|facebook\.|twitter\.|\bx\.com|tiktok\.|youtube\.", re.IGNORECASE)
+_LIST = re.compile(r"/(?:tag|category|search|login|cart)(?:/|\?|\Z)|[?&]q=", re.IGNORECASE)
+
+
+def site_of(url: str) -> str:
+    """
+    The site of an address, without www.
+
+    >>> site_of("https://www.bestbuy.com/site/x")
+    'bestbuy.com'
+    """
+    return urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www.")
+
+
+def judge_source(
+    result: SearchResult,
+    query: str,
+    kind: str,
+    *,
+    rank: int,
+    known: Mapping[str, float],
+    taken: Collection[str],
+) -> float:
+    """
+    How much a result promises, 0 to 1.
+
+    Args:
+        result: The result.
+        query: What is looked for.
+        kind: prices, comparison, facts, howto or news.
+        rank: Place among the results, from 0.
+        known: extraction_quality of sites that were read before.
+        taken: Sites that a better result comes from already.
+
+    >>> good = SearchResult("https://shop.example/loq", "Lenovo LOQ 15", "In stock for $697.00")
+    >>> poor = SearchResult("http://coupons.example/tag/x", "Coupons", "")
+    >>> judge = lambda r: judge_source(r, "price of the Lenovo LOQ 15", "prices", rank=0, known={}, taken=())
+    >>> judge(good), judge(poor)
+    (0.82, 0.0)
+    """
+    site = site_of(result.url)
+    words = set(split_terms(query))
+    shared = len(words & set(split_terms(f"{result.title} {result.snippet}"))) / max(1, len(words))
+    score = 0.2 + 0.4 * min(1.0, 1.34 * shared) + 0.1 / (1 + 0.25 * rank)
+    claims = {claim.kind for claim in find_claims(result.snippet)}
+    if kind in ("prices", "comparison"):
+        score += 0.2 if "price" in claims else 0.0
+        score -= 0.15 if _TALK.search(site) else 0.0
+    else:
+        score += 0.15 if _PUBLIC.search(site) else 0.0
+        score += 0.05 if "date" in claims and kind == "news" else 0.0
+    score += 0.05 if result.url.startswith("https://") else 0.0
+    score += 0.2 * (known[site] - 0.5) if site in known else 0.0
+    score -= 0.25 if _POOR.search(site) else 0.0
+    score -= 0.1 if _LIST.search(result.url) else 0.0
+    score -= 0.15 if site in taken else 0.0
+    return round(max(0.0, min(1.0, score)), 2)
+
+
+_MOST_CANDIDATES = 12
+_PRICE_WORDS = {"prices": ("price", "buy"), "comparison": ("review", "comparison")}
+_OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
+
+
+def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
+    """
+    The search phrases: the query's words, its subject with what is wanted, a writer's own phrase.
+
+    Args:
+        query: What to look for.
+        kind: prices, comparison, facts, howto or news.
+        ask: Asks recipes.
+    """
+    names = " ".join(subject_words(query))
+    wanted = {**_PRICE_WORDS, **_OTHER_WORDS}[kind]
+    texts = [" ".join(find_query_words(query)), query.strip(" ?."), *(f"{names} {word}" for word in wanted)]
+    options = [
+        Option(f"s{n}", text, (), share_of_words(query, text))
+        for n, text in enumerate(dict.fromkeys(text for text in texts if text), 1)
+    ]
+    values = ask("phase4_research_phrases", options={"phrases": options})
+    chosen = [option.text for option in options if option.id in values["phrases"]] or [options[0].text]
+    own = str(values.get("own_phrase") or "").strip()
+    return list(dict.fromkeys([*([own] if own else []), *chosen]))
+
+
+def choose_sources(
+    results: Sequence[SearchResult], query: str, kind: str, context: ToolContext, ask: Ask
+) -> list[Source]:
+    """
+    All results, best first by their quality, with those marked that are to be read.
+
+    Args:
+        results: Of all phrases.
+        query: What to look for.
+        kind: As for make_phrases.
+        context: Knows which sites were read before.
+        ask: Asks recipes.
+    """
+    unique = list({result.url: result for result in results}.values())
+    known = _known_sites(unique, context)
+    rated: list[tuple[float, SearchResult]] = []
+    taken: list[str] = []
+    for rank, result in enumerate(unique):
+        rated.append((judge_source(result, query, kind, rank=rank, known=known, taken=taken), result))
+        taken.append(site_of(result.url))
+    rated.sort(key=lambda pair: -pair[0])
+    options = [
+        Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
+        for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
+    ]
+    if not options:
+        return []
+    kept = ask("phase4_source_quality", options={"results": options})["results"]
+    worth = [Option(o.id, o.text.partition(" ")[2], (), o.prior) for o in options if o.id in kept]
+    read = ask("phase4_source_choice", options={"sources": worth})["sources"] if worth else ()
+    return [
+        Source(result.url, result.title, score, chosen=f"r{n}" in read)
+        for n, (score, result) in enumerate(rated, 1)
+    ]
+
+
+def _known_sites(results: Sequence[SearchResult], context: ToolContext) -> dict[str, float]:
+    """extraction_quality of the sites of which one of the results was read before."""
+    urls = []
+    for result in results:
+        with suppress(WebError):
+            urls.append(str(parse_url(result.url)))
+    found = context.reader.visits(urls)
+    return {site_of(url): visit.quality for url, visit in found.items()}
