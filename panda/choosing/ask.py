@@ -14,18 +14,13 @@ from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScorePar
 if TYPE_CHECKING:
     from panda.models.contract import Vectors
 
-Key = tuple[str, str, ScoreCase]
-"""Model digest, prefix and case."""
+Key = tuple[str, str, ScoreCase]  # model digest, prefix and case
 _LEAST = 1e-6
 
 
 def prompt_sections(text: str, name: str) -> dict[str, str]:
     """
     The sections of a scorer's prompt file, by their `# heading`.
-
-    Args:
-        text: The file.
-        name: Its name, for the error.
 
     Raises:
         RecipeKeyError: There is text but no heading.
@@ -53,10 +48,8 @@ def section_items(text: str) -> list[str]:
 class Memo:
     """What was computed before, by any recipe."""
 
-    scores: dict[Key, tuple[float, int]] = field(default_factory=dict)
-    """(Log-probability, tokens)."""
-    each: dict[Key, tuple[float, ...]] = field(default_factory=dict)
-    """The log-probability of each token."""
+    scores: dict[Key, tuple[float, int]] = field(default_factory=dict)  # (Log-probability, tokens)
+    each: dict[Key, tuple[float, ...]] = field(default_factory=dict)  # the log-probability of each token
     vectors: dict[tuple[str, str], "Vectors"] = field(default_factory=dict)
     """Vector by encoder digest and text, shape (width,)."""
 
@@ -71,42 +64,28 @@ class Memo:
 class Pass:
     """What is written down of one scoring."""
 
-    prefix: str
-    """What stood before every case."""
-    cases: Sequence[ScoreCase]
-    """n continuations."""
-    found: Sequence[tuple[float, int]]
-    """(Log-probability, tokens) of each."""
-    known: Sequence[bool]
-    """Whether each was computed earlier."""
-    usage: Usage
-    """Tokens."""
-    seconds: float
-    """Time of the model."""
-    by: ModelInfo
-    """Who gave it; may be the encoder."""
+    prefix: str  # what stood before every case
+    cases: Sequence[ScoreCase]  # n continuations
+    found: Sequence[tuple[float, int]]  # (Log-probability, tokens) of each
+    known: Sequence[bool]  # whether each was computed earlier
+    usage: Usage  # tokens
+    seconds: float  # time of the model
+    by: ModelInfo  # who gave it; may be the encoder
 
 
 @dataclass(frozen=True)
 class Ask:
     """The models of one choice, and what is known of their answers."""
 
-    model: Model
-    """The language model of the recipe's layer."""
-    encoder: Encoder | None
-    """Gives vectors; None if models.yaml sets none."""
-    memo: Memo
-    """What was computed before; added to."""
-    prompt: Callable[[str], str]
-    """Gives the text of a prompt file."""
-    find_fit: Callable[[str], Fit | None]
-    """Gives the fit of a file name; None if there is none."""
+    model: Model  # the language model of the recipe's layer
+    encoder: Encoder | None  # gives vectors; None if models.yaml sets none
+    memo: Memo  # what was computed before; added to
+    prompt: Callable[[str], str]  # gives the text of a prompt file
+    find_fit: Callable[[str], Fit | None]  # gives the fit of a file name; None if there is none
     recorded: Callable[[str, str, ScoreCase], tuple[float, int] | None]
     """Gives what the recorded turn holds for a model digest, prefix and case."""
-    write: Callable[[Pass], None]
-    """Writes a scoring down."""
-    timeout_seconds: float
-    """Wall clock of one call."""
+    write: Callable[[Pass], None]  # writes a scoring down
+    timeout_seconds: float  # wall clock of one call
 
     @property
     def has_encoder(self) -> bool:

@@ -11,10 +11,8 @@ from panda.language.statements import split_clauses
 
 Scorer = Literal["label", "likelihood", "cosine", "head", "options", "prior", "channel"]
 SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "cosine", "head", "options", "prior", "channel")
-FITTED: tuple[Scorer, ...] = ("head", "options")
-"""Those that need a fit, and are passed over without."""
-PARTS = ("query", "order", "history", "lines")
-"""What a head can read."""
+FITTED: tuple[Scorer, ...] = ("head", "options")  # those that need a fit, and are passed over without
+PARTS = ("query", "order", "history", "lines")  # what a head can read
 GAIN, MUTUAL = "gain", "mutual"
 VALUES = ("cosine", "lead", "rest", GAIN, MUTUAL, "told", "back")
 """What a fit of options can read, in this order; from gain on the language model is asked."""
@@ -27,12 +25,9 @@ _MOST, _SHOWN_CHARS = 12, 80
 class Many:
     """A choice of a subset."""
 
-    max: int
-    """Most options taken."""
-    at_least: float
-    """Lowest score that is taken."""
-    within: float
-    """How far below the best score a further option may be."""
+    max: int  # most options taken
+    at_least: float  # lowest score that is taken
+    within: float  # how far below the best score a further option may be
     share: float | None = None
     """What share of the best score a further option needs; at_least is then for the best alone."""
 
@@ -41,30 +36,18 @@ class Many:
 class Step:
     """One step of a choice's decision list."""
 
-    choose: str | bool | None
-    """Value it stands for; None takes the best offered option."""
-    scorer: Scorer
-    """How options are scored."""
-    prompt: str | None
-    """Prompt file of the scorer."""
-    over: str | None
-    """Name of the options looked at; None means the property's own."""
-    class_: str | None
-    """Class whose probability decides; None compares the offered options."""
-    at_least: float | None
-    """Lowest score that decides; None always decides."""
-    prior: float
-    """Weight of the options' own prior."""
-    cue: str
-    """Words that a label completes."""
-    many: Many | None = None
-    """Bars of a subset, if not the property's."""
-    fit: str | None = None
-    """Name of the fit of a head or of options."""
-    reads: tuple[str, ...] = ()
-    """What that fit reads, in order."""
-    unfitted: bool = False
-    """Whether it is passed over when a fit was there."""
+    choose: str | bool | None  # value it stands for; None takes the best offered option
+    scorer: Scorer  # how options are scored
+    prompt: str | None  # prompt file of the scorer
+    over: str | None  # name of the options looked at; None means the property's own
+    class_: str | None  # class whose probability decides; None compares the offered options
+    at_least: float | None  # lowest score that decides; None always decides
+    prior: float  # weight of the options' own prior
+    cue: str  # words that a label completes
+    many: Many | None = None  # bars of a subset, if not the property's
+    fit: str | None = None  # name of the fit of a head or of options
+    reads: tuple[str, ...] = ()  # what that fit reads, in order
+    unfitted: bool = False  # whether it is passed over when a fit was there
 
     @property
     def scores(self) -> bool:
@@ -76,32 +59,22 @@ class Step:
 class ChoiceSpec:
     """How one choice property is made."""
 
-    name: str
-    """The property."""
-    values: tuple[str | bool, ...]
-    """Values of an enum or boolean; empty when the options come with the call."""
-    many: Many | None
-    """Set when a subset is chosen."""
-    steps: tuple[Step, ...]
-    """The decision list, at least one step."""
+    name: str  # the property
+    values: tuple[str | bool, ...]  # values of an enum or boolean; empty when the options come with the call
+    many: Many | None  # set when a subset is chosen
+    steps: tuple[Step, ...]  # the decision list, at least one step
 
 
 @dataclass(frozen=True)
 class Option:
     """One thing that can be chosen."""
 
-    id: str
-    """What the reply holds when it is chosen."""
-    text: str
-    """What it says, one line."""
-    node_ids: tuple[str, ...] = ()
-    """Nodes it comes from."""
-    prior: float = 0.0
-    """How well it fits by words, 0 to 1."""
-    title: str = ""
-    """What the scorer sees before the text, as "Turn 809"; it is no part of what is quoted."""
-    shown: str = ""
-    """What a model that reads all options at once is shown; empty means the text."""
+    id: str  # what the reply holds when it is chosen
+    text: str  # what it says, one line
+    node_ids: tuple[str, ...] = ()  # nodes it comes from
+    prior: float = 0.0  # how well it fits by words, 0 to 1
+    title: str = ""  # what the scorer sees before the text, as "Turn 809"; it is no part of what is quoted
+    shown: str = ""  # what a model that reads all options at once is shown; empty means the text
 
     @property
     def scored(self) -> str:
@@ -123,46 +96,35 @@ class Option:
 class Choice:
     """A choice that was made."""
 
-    name: str
-    """Property of the reply."""
+    name: str  # property of the reply
     value: str | bool | tuple[str, ...] | None
     """What was chosen; ids for a subset, best first; None when there was nothing to choose from."""
-    scores: Mapping[str, float]
-    """Score by option id or value, of the step that decided."""
+    scores: Mapping[str, float]  # score by option id or value, of the step that decided
     confidence: float | None
     """Probability that the choice is right as the scorer sees it; None when nothing was scored."""
-    scorer: str
-    """Scorer of the step that decided."""
-    fitted: bool = False
-    """Whether the confidence comes from a fit to labelled cases."""
+    scorer: str  # scorer of the step that decided
+    fitted: bool = False  # whether the confidence comes from a fit to labelled cases
 
 
 @dataclass(frozen=True)
 class ChoiceInputs:
     """What the choices of one call look at."""
 
-    query: str
-    """The user's query."""
-    options: Mapping[str, Sequence[Option]]
-    """Options by property name or by the name in `over`."""
-    pack: Callable[[], str]
-    """Gives the whole prompt as text, for labels."""
-    documents: Mapping[str, str] = field(default_factory=dict)
-    """Documents of the turn by name."""
+    query: str  # the user's query
+    options: Mapping[str, Sequence[Option]]  # options by property name or by the name in `over`
+    pack: Callable[[], str]  # gives the whole prompt as text, for labels
+    documents: Mapping[str, str] = field(default_factory=dict)  # documents of the turn by name
 
 
 @dataclass(frozen=True)
 class Question:
     """What one step of a decision list asks."""
 
-    spec: ChoiceSpec
-    """The property."""
-    step: Step
-    """The step."""
+    spec: ChoiceSpec  # the property
+    step: Step  # the step
     options: Sequence[Option]
     """What is compared: options of the call, values of the property, or classes of the step's prompt."""
-    inputs: ChoiceInputs
-    """What the choice looks at."""
+    inputs: ChoiceInputs  # what the choice looks at
 
 
 def clause_options(query: str) -> list[Option]:

@@ -20,43 +20,29 @@ from numpy.typing import NDArray
 
 from panda.errors import FileFormatError
 
-FITS_DIR = "fits"
-"""Folder of the fits, beside the recipes' categories."""
+FITS_DIR = "fits"  # folder of the fits, beside the recipes' categories
 _NAME_DIGITS = 12
-RANK, ANY = "rank", "any"
-"""Classes of a fit of options; without RANK each is judged for itself."""
-_CLOSE = 2.0
-"""By how much the logit of a rival may be below the first."""
+RANK, ANY = "rank", "any"  # classes of a fit of options; without RANK each is judged for itself
+_CLOSE = 2.0  # by how much the logit of a rival may be below the first
 
 
 @dataclass(frozen=True)
 class Fit:
     """A linear head with softmax."""
 
-    classes: tuple[str, ...]
-    """k classes."""
-    weights: NDArray[np.float32]
-    """Shape (k, n): n values that are read."""
-    bias: NDArray[np.float32]
-    """Shape (k,)."""
-    temperature: float
-    """What the logits are divided by."""
-    digest: str
-    """sha256 of the file, hex; "" before it is written."""
-    cases: int
-    """How many labelled cases it was made from."""
+    classes: tuple[str, ...]  # k classes
+    weights: NDArray[np.float32]  # shape (k, n): n values that are read
+    bias: NDArray[np.float32]  # shape (k,)
+    temperature: float  # what the logits are divided by
+    digest: str  # sha256 of the file, hex; "" before it is written
+    cases: int  # how many labelled cases it was made from
     first: "Fit | None" = None
     """Of options: the head that reads all values but that of the language model; None without one."""
     bars: tuple[float, float] = (0.0, 1.0)
     """Between these probabilities of `first` the language model is asked."""
 
     def logprobs(self, values: Sequence[float] | NDArray[np.float32]) -> dict[str, float]:
-        """
-        Log-probability of each class.
-
-        Args:
-            values: n values.
-        """
+        """Log-probability of each class."""
         logits = self._logits(np.asarray(values, np.float64))
         logits -= logits.max()
         found = logits - np.log(np.exp(logits).sum())
@@ -69,9 +55,6 @@ class Fit:
         The row of RANK orders options that were read beside each other; that of ANY says by the values of
         the best whether it answers. The best gets this probability, each other the share of it that its rank
         leaves. Without RANK that of ANY speaks of each.
-
-        Args:
-            values: The n values of each option.
         """
         *ranks, any_ = np.array([self._logits(np.asarray(one, np.float64)) for one in values]).T
         if not ranks:
@@ -136,7 +119,6 @@ def fit_name(name: str, layout: str, digest: str) -> str:
     Args:
         name: What the step calls it.
         layout: Everything that decides what its values are, besides the encoder.
-        digest: Digest of the encoder, hex.
 
     >>> fit_name("intent", "", "a" * 64)
     'intent-aaaaaaaaaaaa-e3b0c44298fc.json'
@@ -146,12 +128,7 @@ def fit_name(name: str, layout: str, digest: str) -> str:
 
 
 def load_fit(path: Path) -> Fit:
-    """
-    Read a fit.
-
-    Raises:
-        FileFormatError: The file is no fit.
-    """
+    """Read a fit. Raises FileFormatError: the file is no fit."""
     text = path.read_text(encoding="utf-8")
     try:
         return _parse(json.loads(text), hashlib.sha256(text.encode()).hexdigest())
@@ -182,7 +159,6 @@ def fit_to_json(fit: Fit, about: Mapping[str, Any]) -> dict[str, Any]:
     A fit as the JSON of its file.
 
     Args:
-        fit: The fit.
         about: What is said of its making; read by people only.
     """
     first = {"bars": list(fit.bars), "first": fit_to_json(fit.first, {})} if fit.first else {}

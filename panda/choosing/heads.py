@@ -20,14 +20,12 @@ from panda.models.contract import ScoreCase, Usage
 if TYPE_CHECKING:
     from panda.models.contract import Vectors
 
-LAYOUT = 1
-"""To be raised with every change of what a part holds: fits of another layout are not found."""
+LAYOUT = 1  # to be raised with every change of what a part holds: fits of another layout are not found
 _SCALE = 5.0
 _TURN = re.compile(r"^Turn \d+: ")
 _HISTORY = "turn_summaries"
 _LEAST = 1e-12
-_NEAR = 0.45
-"""Cosine from which a line is taken to be about the query."""
+_NEAR = 0.45  # cosine from which a line is taken to be about the query
 
 
 def name_head(question: Question, ask: Ask) -> str:

@@ -40,21 +40,14 @@ from panda.models.contract import ScoreCase, Usage
 
 MOST_ASKED = 8
 """So many options, the nearest in meaning, the language model reads; the others count as the last of them."""
-_SHARPNESS = 15.0
-"""What a cosine is multiplied by, so that the softmax over classes becomes a probability."""
-LAYOUT = 3
-"""To be raised with every change of what a value is: fits of another layout are not found."""
-MOST_COMPARED = 4
-"""How many options, the nearest, the language model compares."""
-MOST_JUDGED = 8
-"""How many it judges each for itself; of so many the rest is read as well."""
+_SHARPNESS = 15.0  # what a cosine is multiplied by, so that the softmax over classes becomes a probability
+LAYOUT = 3  # to be raised with every change of what a value is: fits of another layout are not found
+MOST_COMPARED = 4  # how many options, the nearest, the language model compares
+MOST_JUDGED = 8  # how many it judges each for itself; of so many the rest is read as well
 ANSWERS = "yes"
-_LEAST = -12.0
-"""Logarithms below this say no more."""
-_MOST_GAIN = 2.0
-"""Nats that a token counts at most in a gain: a name that is only copied proves little."""
-_MOST_MUTUAL = 3.0
-"""The same of what the query says of an option."""
+_LEAST = -12.0  # logarithms below this say no more
+_MOST_GAIN = 2.0  # nats that a token counts at most in a gain: a name that is only copied proves little
+_MOST_MUTUAL = 3.0  # the same of what the query says of an option
 Rows = list[tuple[float, ...]]
 
 
@@ -175,7 +168,6 @@ class OptionReader:
     Reads the values of a question's options, those of a step's `reads` alone, in that order.
 
     Args:
-        question: What is asked.
         ask: Asks the models; what they cost is added up in `usage` and `seconds`.
     """
 
@@ -306,18 +298,12 @@ _SCORERS: Mapping[str, Callable[[Question, Ask], Mapping[str, float]]] = {
     "channel": score_examples,
 }
 assert tuple(_SCORERS) == SCORERS
-_PROBABLE = ("label", "channel", *FITTED)
-"""Scorers whose scores are probabilities."""
+_PROBABLE = ("label", "channel", *FITTED)  # scorers whose scores are probabilities
 
 
 def choose(spec: ChoiceSpec, inputs: ChoiceInputs, ask: Ask) -> Choice:
     """
     Make one choice by its decision list.
-
-    Args:
-        spec: The property and its steps; the first step that reaches its bar decides.
-        inputs: Query, options and documents.
-        ask: Asks the models.
 
     Returns:
         The choice. With a subset, `value` holds the ids that reach the bar, best first; with a single one

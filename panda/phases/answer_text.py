@@ -13,8 +13,7 @@ from panda.memory.node import Item
 
 _MARK = re.compile(r"[ \t]?\[(\d{1,3}(?:[ ]*,[ ]*\d{1,3})*)\](?!\()")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
-MOST_ITEMS = 12
-"""Lines of one list that are quoted."""
+MOST_ITEMS = 12  # lines of one list that are quoted
 _ALIKE = 0.8
 _FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
@@ -24,7 +23,6 @@ def cited_paragraphs(text: str, node_ids: Sequence[str]) -> list[GatheredItem]:
     The paragraphs of a markdown answer, each with the nodes that its marks `[n]` name.
 
     Args:
-        text: As the model wrote it.
         node_ids: The sources on offer; `[1]` is the first.
 
     Returns:
@@ -64,12 +62,9 @@ def _paragraphs(text: str) -> Iterator[str]:
 class Quoted:
     """A line that an answer quotes of a stored list, or that introduces one."""
 
-    line: Item
-    """The line."""
-    list_name: str
-    """The list, among those of all nodes."""
-    left_out: int
-    """How many lines of the list the answer does not quote, where that has to be told."""
+    line: Item  # the line
+    list_name: str  # the list, among those of all nodes
+    left_out: int  # how many lines of the list the answer does not quote, where that has to be told
 
 
 def without_doubles(items: Sequence[GatheredItem]) -> list[GatheredItem]:
@@ -118,12 +113,10 @@ def render_answer(
     - [1] visit:a, turns/x
 
     Args:
-        items: What is answered.
         node_ids: Every node that an item cites, each once.
         provenance: The file of each.
         proofs: How numbers follow that no node holds.
         quoted: The items that are lines of lists: neighbours of one list stand as one.
-        lead: Paragraphs before the items.
         said: What stands in front of items that were said at different times.
     """
     places = [_place(place) for place in provenance]

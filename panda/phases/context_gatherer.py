@@ -81,12 +81,9 @@ _LABEL_TOKENS = 24
 class Line:
     """One line that may go into §2."""
 
-    option: Option
-    """As the choice sees it."""
-    node: Node
-    """Where it comes from."""
-    item: Item
-    """The line."""
+    option: Option  # as the choice sees it
+    node: Node  # where it comes from
+    item: Item  # the line
 
 
 def line_options(documents: Sequence[LoadedDocument], rate: RateFunction) -> list[Line]:
@@ -94,7 +91,6 @@ def line_options(documents: Sequence[LoadedDocument], rate: RateFunction) -> lis
     The lines of the documents; where a turn repeats another source, the source is kept.
 
     Args:
-        documents: Loaded and fitted.
         rate: Gives the lines with what they stand below, and how close each is to the query.
 
     Returns:
@@ -120,11 +116,7 @@ def draft_of(
     The draft that a reply of 2.2 stands for.
 
     Args:
-        query: The user's query.
         values: The reply: `sections` by a model that writes, else `lines`, ids of those on offer.
-        lines: The lines on offer.
-        plan: The retrieval plan.
-        reading: What the query means.
 
     Returns:
         Titled lines, with what belongs into §2 by rule: a line of every candidate that a rule put into the
@@ -208,16 +200,7 @@ def gathered_values(
     verdict: str,
     confidence: float | None,
 ) -> dict[str, object]:
-    """
-    The value of gathered_context.json.
-
-    Args:
-        sections: The parts of §2.
-        documents: What was loaded.
-        now: When it was gathered.
-        verdict: What 2.5 said.
-        confidence: How sure it was; None if unknown.
-    """
+    """The value of gathered_context.json."""
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
     gaps = [] if verdict == "pass" else [_GAP]
@@ -263,16 +246,11 @@ def _metrics(sections: Sequence[GatheredSection], quality: float) -> dict[str, o
 class Gathered:
     """What phase 2 found, whether it is committed or not."""
 
-    plan: Mapping[str, Any]
-    """The retrieval plan."""
-    documents: tuple[LoadedDocument, ...]
-    """What was loaded, and what of it was cut."""
-    section: Section
-    """§2."""
-    values: Mapping[str, Any]
-    """gathered_context.json."""
-    outcome: Outcome
-    """How the phase ends."""
+    plan: Mapping[str, Any]  # the retrieval plan
+    documents: tuple[LoadedDocument, ...]  # what was loaded, and what of it was cut
+    section: Section  # §2
+    values: Mapping[str, Any]  # gathered_context.json
+    outcome: Outcome  # how the phase ends
 
 
 class ContextGatherer:
@@ -314,10 +292,8 @@ class ContextGatherer:
 
     def plan(self, turn: Turn) -> Mapping[str, Any]:
         """
-        2.1: the retrieval plan, which is written to the turn; one that is there already is kept.
-
-        Raises:
-            HaltError: The model gave no valid reply, or research that was chosen cannot be read.
+        2.1: the retrieval plan, which is written to the turn; one that is there already is kept. Raises
+        HaltError: The model gave no valid reply, or research that was chosen cannot be read.
         """
         if turn.folder.has(RETRIEVAL_PLAN_JSON):
             turn.count_execution(self._executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
@@ -359,10 +335,8 @@ class ContextGatherer:
 
     def gather(self, turn: Turn) -> Gathered:
         """
-        All of phase 2; nothing but the plan is written.
-
-        Raises:
-            HaltError: A planned document is missing or corrupt, or §2 failed its checks twice.
+        All of phase 2; nothing but the plan is written. Raises HaltError: a planned document is missing or
+        corrupt, or §2 failed its checks twice.
         """
         plan = self.plan(turn)
         further: list[str] = []
@@ -442,8 +416,6 @@ class ContextGatherer:
         The candidates, with what a turn quoted instead of a turn that states nothing itself.
 
         Args:
-            turn: The running turn.
-            candidates: As the retriever found them.
             nodes: Those that were loaded, to which it adds.
 
         Returns:

@@ -41,7 +41,6 @@ def reused_step(turn: Turn, step: Step) -> Step | None:
     A step with the result that an earlier turn of the session got for the same call.
 
     Args:
-        turn: The running turn.
         step: The step as far as it is known: tool, arguments and what it is for.
 
     Returns:
@@ -114,12 +113,9 @@ def _written_since(turn: Turn, cached: CachedStep) -> bool:
 class _Call:
     """One call that is to be made."""
 
-    tool: str
-    """The tool."""
-    arguments: Mapping[str, Any]
-    """Its arguments."""
-    goal: str
-    """The goal that it serves."""
+    tool: str  # the tool
+    arguments: Mapping[str, Any]  # its arguments
+    goal: str  # the goal that it serves
 
 
 class Coordinator:

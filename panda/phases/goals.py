@@ -88,9 +88,7 @@ def goals_progress(
     How far each goal has come.
 
     Args:
-        goals: As in plan.json.
         steps: The steps made for this plan, as in steps/.
-        said_done: Goals that the model calls done.
         ended: Whether no further call comes: what only failed is blocked then, and what waits for it too.
 
     Returns:
@@ -152,9 +150,6 @@ def goal_verdicts(
     What the answer is worth for each goal.
 
     Args:
-        plan: As in plan.json.
-        items: The items of the answer.
-        verdict: Of the answer as a whole.
         said: {id, met, why} as the model judges them; what is not met while its tools failed is blocked.
 
     Returns:

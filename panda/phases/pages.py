@@ -23,10 +23,6 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     Pages to look at: those that the query names; else, if it needs to know how things are now, those that its
     gathered context rests on.
 
-    Args:
-        turn: With its gathered context.
-        reader: Loads the visits.
-
     Returns:
         Named ones, then at most two that share most words with the query; each with its address as text.
         Those that this turn has asked for already are left out.
@@ -73,12 +69,7 @@ def speaks_of(query: str, text: str) -> bool:
 
 
 def read_anew(steps: Sequence[Mapping[str, Any]]) -> set[str]:
-    """
-    Nodes of visits that this turn has looked at again: refreshed, or found to be away.
-
-    Args:
-        steps: The tool steps of the turn.
-    """
+    """Nodes of visits that this turn has looked at again: refreshed, or found to be away."""
     found = set()
     for step in steps:
         if step["tool"] in ("web.fetch", "internet.research"):

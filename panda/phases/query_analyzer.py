@@ -40,8 +40,7 @@ from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
 from panda.storage.turns import load_picture
 
 _MOST_NODES = 6
-_MOST_WORDS = 3
-"""How many telling words a query has whose pronoun says what it is about."""
+_MOST_WORDS = 3  # how many telling words a query has whose pronoun says what it is about
 _LEAST_LISTED = 2
 _NODES = ("turn:", "memory:", "fact:", "research:", "visit:", "knowledge:")
 _MOST_ENTITIES = 24
@@ -51,10 +50,8 @@ _RECENT = 3
 def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
     """
     Write image.json: what the model of EYES says it sees. A turn without an image has none, and a description
-    that is there already stays.
-
-    Raises:
-        HaltError: The image of the turn is not the one that was given, or the model gave no description.
+    that is there already stays. Raises HaltError: the image of the turn is not the one that was given, or the
+    model gave no description.
     """
     if turn.image is None:
         return
@@ -95,10 +92,8 @@ def describe_image(executor: RecipeExecutor, turn: Turn) -> None:
 class References:
     """The references of one query."""
 
-    found: tuple[Reference, ...]
-    """In order."""
-    carry: Carry
-    """What the session carries."""
+    found: tuple[Reference, ...]  # in order
+    carry: Carry  # what the session carries
 
     @property
     def words(self) -> list[str]:
@@ -141,7 +136,6 @@ class References:
         The query with names for the references.
 
         Args:
-            query: The raw query.
             written: What a model made of it; it counts if it has every name, or no rule resolves anything.
         """
         resolved = follow_up(query, self.found, self.carry)
@@ -168,7 +162,6 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     The node that holds an entity, and the turn that it comes from.
 
     Args:
-        one: The entity.
         reader: Knows whether its node is there; the turn stands in for a node that is not.
     """
     source = int((one.source or "t0").removeprefix("t").partition("_")[0])
@@ -191,14 +184,10 @@ def nodes_of(references: References, reader: NodeReader) -> list[str]:
 class Subject:
     """What the last turn was about as a whole, which a pronoun means where it names no single thing."""
 
-    query: str
-    """The query with it."""
-    title: str
-    """What it is."""
-    node_id: str
-    """The note that the last reply quoted a list of, or the statement that it noted."""
-    turn: int
-    """The last turn."""
+    query: str  # the query with it
+    title: str  # what it is
+    node_id: str  # the note that the last reply quoted a list of, or the statement that it noted
+    turn: int  # the last turn
 
     @property
     def content(self) -> dict[str, object]:
@@ -210,10 +199,6 @@ def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
     """
     What a pronoun of a short query means, or what one asks of that names nothing, if the last turn noted a
     statement or quoted a list of one note.
-
-    Args:
-        turn: The running turn.
-        reader: Knows what the last turn noted and quoted.
     """
     query, last = turn.query, turn.earlier[-1:]
     pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
@@ -237,14 +222,7 @@ def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
 
 
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
-    """
-    Key of the kept content that a query speaks of; None if it speaks of none.
-
-    Args:
-        query: The raw query.
-        carry: What the session carries.
-        words: Terms of the query that matter.
-    """
+    """Key of the kept content that a query speaks of; None if it speaks of none."""
     entries = carry.content_archive.entries
     named = [one.key for one in entries if one.is_draft and one.key in query]
     if named:
@@ -262,8 +240,6 @@ def read_query(turn: Turn, references: References, reply: Reply) -> Reading:
     What the query of a turn means.
 
     Args:
-        turn: The running turn, in phase 0.
-        references: What its references mean.
         reply: What the recipe of phase 0 chose: moods, agreement, looking back.
     """
     query = turn.query
@@ -298,7 +274,6 @@ def written_reading(turn: Turn, reply: Reply) -> Reading | None:
 
     Args:
         turn: The running turn, in phase 0; what could not be kept of the reading becomes its warnings.
-        reply: The reply of phase 0.
     """
     if not isinstance(reply.values.get("reading"), dict):
         return None

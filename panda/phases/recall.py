@@ -38,8 +38,7 @@ _MOST_TURNS = 8
 _ASKED_CHARS, _SAID_CHARS = 120, 240
 _LISTING = ("turn:", "knowledge:")
 _NOTED = ("knowledge:", "fact:")
-_LOOKED_AT = 4
-"""How many turns of the session are looked at for a list that was shown."""
+_LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
 
 
 def recalled_turns(turn: Turn) -> tuple[int, ...]:
@@ -51,9 +50,6 @@ def recalled_turns(turn: Turn) -> tuple[int, ...]:
 def recalled_items(turn: Turn) -> list[GatheredItem]:
     """
     What was asked and answered in each of these turns, in their own words, clipped.
-
-    Args:
-        turn: The running turn.
 
     Returns:
         One item a turn, which it cites; a turn that cannot be read is a warning.
@@ -76,24 +72,18 @@ def recalled_items(turn: Turn) -> list[GatheredItem]:
 class FollowUp:
     """An answer out of a list."""
 
-    items: tuple[GatheredItem, ...]
-    """Its lines, in order."""
-    left_out: str = ""
-    """How many others are left out, and by what; "" if none is for what was told."""
+    items: tuple[GatheredItem, ...]  # its lines, in order
+    left_out: str = ""  # how many others are left out, and by what; "" if none is for what was told
 
 
 @dataclass(frozen=True)
 class ShownList:
     """A list of a node."""
 
-    node_id: str
-    """The node."""
-    name: str
-    """Which of its lists."""
-    about: str
-    """What it stands under."""
-    lines: tuple[Item, ...]
-    """Its lines that can be quoted, in order."""
+    node_id: str  # the node
+    name: str  # which of its lists
+    about: str  # what it stands under
+    lines: tuple[Item, ...]  # its lines that can be quoted, in order
 
     @property
     def rows(self) -> list[Row]:
@@ -107,7 +97,6 @@ def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
 
     Args:
         turn: The running turn, from phase 1 on; from phase 3 on the lists of §2 count too.
-        reader: Loads the nodes that hold lists.
 
     Returns:
         None where that cannot be told for sure: no such list or step, or nothing that leaves items out.
@@ -123,8 +112,6 @@ def recalled(turn: Turn, reader: NodeReader, writes: bool) -> list[Option]:
     goes on with.
 
     Args:
-        turn: The running turn.
-        reader: Loads the nodes that hold lists.
         writes: Whether the model writes; then it decides itself what follows on a list.
     """
     turns = [Option(f"turn:{number}", f"Turn {number}", (), 1.0) for number in recalled_turns(turn)]
@@ -165,9 +152,6 @@ def lines_asked_for(
     What is quoted of a list in the place of one of its lines.
 
     Args:
-        query: What the user means.
-        line: The line.
-        node: Where it stands.
         whole: What introduces the list and its lines, where all of it is wanted; else nothing.
         several: Whether other lines of it are quoted as well.
 

@@ -53,7 +53,6 @@ def carry_document(turn: Turn, recipe: Recipe) -> str:
     The document of the phase that is running.
 
     Args:
-        turn: The running turn.
         recipe: What is asked; its input budget bounds the document.
 
     Returns:
@@ -114,13 +113,10 @@ def ask(
     Execute the recipe that serves a step of the pipeline in the turn's mode.
 
     Args:
-        executor: The recipe executor.
         step: Step of the registry, e.g. "phase1_reflection".
-        turn: The running turn.
         options: Options of the choices, by property.
         variables: Values for {{name}}.
         extra: Documents that are not files of the turn, by the name that input_docs uses.
-        guidance: What an earlier judgement asks to do differently.
         pictures: What the model is shown.
         arguments: Schemas of what goes with an option, by its id.
 
@@ -179,12 +175,6 @@ def quote(query: str) -> str:
 def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
     """
     The text of a draft.
-
-    Args:
-        executor: Asks the recipe.
-        turn: The running turn.
-        kind: What it is, as "email".
-        brief: What it should say.
 
     Raises:
         UsageError: The model of the recipe's layer does not write.

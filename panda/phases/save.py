@@ -54,23 +54,15 @@ _NOT_APPROVED = "No answer was approved; §5 and §6 of context.md say what was 
 class SummaryReport:
     """What a run over saved turns did."""
 
-    written: int = 0
-    """Summaries written."""
-    left: int = 0
-    """Turns that still lack one, because a limit was reached."""
-    problems: list[Problem] = field(default_factory=list)
-    """Turns that no summary could be made of."""
-    seconds: float = 0.0
-    """How long it took."""
+    written: int = 0  # summaries written
+    left: int = 0  # turns that still lack one, because a limit was reached
+    problems: list[Problem] = field(default_factory=list)  # turns that no summary could be made of
+    seconds: float = 0.0  # how long it took
 
 
 def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
     """
     The content of index_summary.json.
-
-    Args:
-        executor: Asks the summariser.
-        turn: A turn with an answer or without.
 
     Raises:
         HaltError: The recipe gave no valid reply.
@@ -144,8 +136,6 @@ def write_summaries(
     on where it stopped.
 
     Args:
-        executor: Asks the summariser.
-        stores: The turns of each user.
         limit: Most turns to try; None for all.
         max_seconds: No turn is begun after so many seconds; None for no limit.
         watch: Told of each turn: user, how many are left, its number, its summary or what was wrong.

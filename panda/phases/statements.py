@@ -27,18 +27,14 @@ from panda.storage.layout import QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
-_MAY_HOLD = {"has": ("has", "owns")}
-"""Lists that something may have been in."""
+_MAY_HOLD = {"has": ("has", "owns")}  # lists that something may have been in
 _OLDER = ("knowledge:", "memory:", "fact:", "turn:")
 """What a statement may be newer than; pages and research have dates of their own."""
 _OF_ONE_THING, _ASKED_FOR = 0.5, 0.3
 """How close a statement is to the line that it outdates, and to the query."""
-_OTHER_VALUE = 0.35
-"""How close it is to one of them where both give a value of one kind."""
-_BEHIND = 0.15
-"""How much less close to the query than the line a statement is that outdates it."""
-_SOON = 2
-"""How many statements further a correction stands at most."""
+_OTHER_VALUE = 0.35  # how close it is to one of them where both give a value of one kind
+_BEHIND = 0.15  # how much less close to the query than the line a statement is that outdates it
+_SOON = 2  # how many statements further a correction stands at most
 _MOST = 2
 
 
@@ -46,16 +42,11 @@ _MOST = 2
 class Noted:
     """One thing that was told, as the user is answered."""
 
-    text: str
-    """The sentence, word for word."""
-    node_id: str
-    """Where it is kept."""
-    key: str | None
-    """What of; None if that is not sure."""
-    value: Any
-    """Of the key, all of a list; None without a key, or if nothing is left."""
-    replaces: str | None
-    """What was said before and no longer holds; None if nothing does."""
+    text: str  # the sentence, word for word
+    node_id: str  # where it is kept
+    key: str | None  # what of; None if that is not sure
+    value: Any  # of the key, all of a list; None without a key, or if nothing is left
+    replaces: str | None  # what was said before and no longer holds; None if nothing does
 
     @property
     def line(self) -> str:
@@ -82,10 +73,8 @@ class Noting:
 
     def of(self, turn: Turn) -> tuple[Noted, ...]:
         """
-        What a turn notes; staged_memory.json holds it from then on.
-
-        Raises:
-            FileFormatError, StoreError: The user's memory cannot be read.
+        What a turn notes; staged_memory.json holds it from then on. Raises FileFormatError, StoreError: The
+        user's memory cannot be read.
         """
         if not turn.reading.statements:
             return ()
@@ -244,7 +233,6 @@ def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
     The lines that say what was noted.
 
     Args:
-        noted: What was.
         mark: Behind each sentence, where a list of sources follows.
 
     >>> print(render_noted([Noted("I moved to Porto.", "memory:location", "location", "Porto", "Lisbon")]))
@@ -262,12 +250,9 @@ def render_noted(noted: Sequence[Noted], mark: str = "") -> str:
 class Since:
     """An answer with what was told since."""
 
-    items: tuple[GatheredItem, ...]
-    """The newest first, then what was said before."""
-    told: Mapping[GatheredItem, datetime]
-    """The statements among them, each with when it was told."""
-    before: frozenset[GatheredItem] = frozenset()
-    """Of what a statement among them says otherwise."""
+    items: tuple[GatheredItem, ...]  # the newest first, then what was said before
+    told: Mapping[GatheredItem, datetime]  # the statements among them, each with when it was told
+    before: frozenset[GatheredItem] = frozenset()  # of what a statement among them says otherwise
 
     @property
     def leads(self) -> dict[GatheredItem, str]:
@@ -282,12 +267,9 @@ class Since:
 class _Told:
     """A statement of the user."""
 
-    item: GatheredItem
-    """As an answer quotes it."""
-    at: datetime
-    """When it was told."""
-    near_query: float
-    """How close it is to the query."""
+    item: GatheredItem  # as an answer quotes it
+    at: datetime  # when it was told
+    near_query: float  # how close it is to the query
     is_asked_on: bool = False
     """Whether the query goes on from it, so that it is no answer unless it gives a value of the same kind."""
 
@@ -297,10 +279,7 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
     The items of an answer, and in front of each what the user told later and otherwise of the same.
 
     Args:
-        turn: The running turn.
         items: What is answered, quoted word for word.
-        reader: Gives what was told and when notes were written.
-        closest: Says how close statements are to a line and to the query.
 
     Returns:
         The same items where nothing was told since; of more than two lines none is taken for outdated, what
@@ -355,12 +334,9 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
 class _List:
     """A remembered value of several parts, to which each of several statements added."""
 
-    item: GatheredItem
-    """Its key and value."""
-    parts: frozenset[str]
-    """The parts, in lower case."""
-    terms: frozenset[str]
-    """The stems of its key."""
+    item: GatheredItem  # its key and value
+    parts: frozenset[str]  # the parts, in lower case
+    terms: frozenset[str]  # the stems of its key
 
     def holds(self, said: GatheredItem) -> bool:
         """Whether a statement told a part of it."""

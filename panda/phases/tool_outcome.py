@@ -23,7 +23,6 @@ def render_section(steps: Steps, progress: Mapping[str, Any] | None) -> Section:
     §4: a `_meta` block and the findings of every call, and at the end how the loop ended.
 
     Args:
-        steps: The steps, as in steps/.
         progress: As in plan.json; None while the loop runs.
     """
     blocks: list[Block] = []

@@ -37,14 +37,10 @@ _PARTIAL = 0.50
 class Candidate:
     """One node that may be relevant."""
 
-    node_id: str
-    """As "turn:811"."""
-    text: str
-    """What it says in one line, clipped: by this its relevance is judged."""
-    score: float
-    """Higher is better; 0 if it neither shares a word with the query nor means something near."""
-    shares_words: bool = False
-    """Whether a word of the query is in it."""
+    node_id: str  # as "turn:811"
+    text: str  # what it says in one line, clipped: by this its relevance is judged
+    score: float  # higher is better; 0 if it neither shares a word with the query nor means something near
+    shares_words: bool = False  # whether a word of the query is in it
 
 
 class Retriever:
@@ -171,10 +167,6 @@ def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str]
     """
     The candidates that fit the budgets of their kinds, best first.
 
-    Args:
-        candidates: At most some dozens, best first.
-        count: Maps a text to budget tokens.
-
     Returns:
         Those that fit, in the same order. Turns share 2,500 tokens, preferences and facts 400, research,
         visits and knowledge documents 500 each; what exceeds all of it together is left out too.
@@ -199,14 +191,10 @@ def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str]
 class Judged:
     """A candidate with what was found about it."""
 
-    candidate: Candidate
-    """The candidate."""
-    score: float | None
-    """How relevant its best line is; None if that was not scored."""
-    chosen: bool
-    """Whether it is relevant."""
-    by: By
-    """Who decided: the choice of 2.1, or a rule."""
+    candidate: Candidate  # the candidate
+    score: float | None  # how relevant its best line is; None if that was not scored
+    chosen: bool  # whether it is relevant
+    by: By  # who decided: the choice of 2.1, or a rule
 
 
 def judge_candidates(
@@ -220,10 +208,7 @@ def judge_candidates(
     What became of every candidate, in the same order.
 
     Args:
-        candidates: Best first by the index.
         scores: How relevant they are, by node id; {} where that was not scored.
-        chosen: The ids that 2.1 chose.
-        by_rule: Candidates that a rule includes.
 
     Source:
         Design §4 "Retrieval"; S1 §13.2.
@@ -246,8 +231,6 @@ def ruled_nodes(
     The candidates that are relevant by rule.
 
     Args:
-        reading: What the user's query means.
-        analysis: query_analysis.json.
         offered: Ids of the candidates.
         previous: Id of the session's previous turn; None if there is none.
 
@@ -281,8 +264,6 @@ def build_plan(
     Args:
         judged: All candidates that were looked at, best first.
         research: The research that was chosen, loaded; None if none was.
-        now: From when ages count.
-        reasoning: The model's words, if it gave any.
 
     Source:
         S1 §4.1, with `relevant_knowledge` (design §4).

@@ -26,14 +26,12 @@ from panda.storage.vector_store import Block, State
 
 TEXTS_BEFORE, TEXTS_AFTER = 150, 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""
-IMPORT_TEXTS = 1_000
-"""The same of an import."""
+IMPORT_TEXTS = 1_000  # the same of an import
 _FEW_TEXTS, _MANY_ROWS = 12, 1_500
 """Most texts of a turn where so many rows lack vectors that turns would not get through them."""
 
 _NEAREST = 100
-_MOST_LINES = 2_000
-"""Lines of the nearest rows that are looked at exactly."""
+_MOST_LINES = 2_000  # lines of the nearest rows that are looked at exactly
 _BATCH = 500
 _BLOCK_BITS = 10
 _OTHER_BLOCKS = 16
@@ -52,8 +50,7 @@ _Key = tuple[int, int, int, bytes]
 class _Texts:
     """The texts of a user's rows."""
 
-    state: State
-    """State of the file when they were read."""
+    state: State  # state of the file when they were read
     blocks: Mapping[int, _Records]
     """Block → a record a text, by row ascending: row, content, kind, digest, bits."""
 
@@ -62,22 +59,15 @@ class _Texts:
 class _Placed:
     """Texts beside the rows that there are now: arrays of all texts, block by block."""
 
-    statistics: Statistics
-    """The rows."""
-    texts: _Texts
-    """The texts."""
-    starts: Integers
-    """Where each block begins."""
+    statistics: Statistics  # the rows
+    texts: _Texts  # the texts
+    starts: Integers  # where each block begins
     positions: npt.NDArray[np.int32]
     """Position of each text's row; -1 for texts without vector or whose row is gone or another."""
-    lines: _Mask
-    """Which of them are lines."""
-    itself: _Mask
-    """Which rows have at least their own text, by position."""
-    whole: _Mask
-    """Which rows have all their texts, by position."""
-    stale: Integers
-    """Rows that are gone or say something else."""
+    lines: _Mask  # which of them are lines
+    itself: _Mask  # which rows have at least their own text, by position
+    whole: _Mask  # which rows have all their texts, by position
+    stale: Integers  # rows that are gone or say something else
 
     def digests(self, at: Positions) -> list[bytes]:
         """The digests of some texts."""
@@ -112,7 +102,6 @@ class Meaning:
         The rows nearest to a query.
 
         Args:
-            view: The user's rows.
             query: Any text; nothing is near to one that is not English.
             allowed: Which rows may be found, by position.
             also: Positions of rows that are wanted however far they are.
@@ -162,7 +151,6 @@ class Meaning:
         What was kept stays when it is interrupted.
 
         Args:
-            user: Whose rows.
             most: Most texts to compute, and about as many of other languages to look at; None for all.
             watch: Called for each row that is complete.
 
@@ -295,14 +283,10 @@ class Meaning:
 class _Row:
     """A row whose texts are to be filled in."""
 
-    row: int
-    """Row id."""
-    content: int
-    """Digest of what it says."""
-    text: str
-    """Text of the row itself."""
-    lines: tuple[str, ...] | None
-    """Texts of its node's lines; None if they are not to be filled in now."""
+    row: int  # row id
+    content: int  # digest of what it says
+    text: str  # text of the row itself
+    lines: tuple[str, ...] | None  # texts of its node's lines; None if they are not to be filled in now
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -23,12 +23,9 @@ from panda.storage.index_blocks import NO_TIME
 from panda.storage.index_sources import COLUMNS
 from panda.storage.index_view import IndexEntry, IndexView
 
-PREVIOUS_WEIGHT = 0.5
-"""What a term in the previous turn of the session counts."""
-NEXT_WEIGHT = 0.2
-"""What a term in the next turn of the session counts."""
-POOL = 200
-"""So many rows are looked at more closely for their words."""
+PREVIOUS_WEIGHT = 0.5  # what a term in the previous turn of the session counts
+NEXT_WEIGHT = 0.2  # what a term in the next turn of the session counts
+POOL = 200  # so many rows are looked at more closely for their words
 MEANING_WEIGHT = 1.25
 """What a cosine of 1 is worth, in units of the score of a row that has all the query's words."""
 _LEAST_COSINE = 0.25
@@ -55,16 +52,12 @@ _Mask = npt.NDArray[np.bool_]
 class Ranked:
     """One row with its score and where that comes from."""
 
-    entry: IndexEntry
-    """The row."""
+    entry: IndexEntry  # the row
     score: float
     """Higher is better; above 0. By words, and what its meaning adds."""
-    words: float
-    """The part that comes from words and times; 0 if it is found by meaning alone."""
-    cosine: float | None
-    """How near it is to the query in meaning; None if unknown."""
-    bm25: float
-    """The part that comes from words alone, before bonuses."""
+    words: float  # the part that comes from words and times; 0 if it is found by meaning alone
+    cosine: float | None  # how near it is to the query in meaning; None if unknown
+    bm25: float  # the part that comes from words alone, before bonuses
     bonuses: Mapping[str, float]
     """Name of a bonus → what the score was multiplied with for it; "period" is added before, in points."""
 
@@ -73,16 +66,11 @@ class Ranked:
 class Bounds:
     """Which rows may be found."""
 
-    before_turn: int | None = None
-    """Only turns with a smaller number."""
-    session: str | None = None
-    """Only turns of this session, and nothing but turns."""
-    since: datetime | None = None
-    """Only rows of this time or later; rows without a time are left out."""
-    turns_only: bool = False
-    """Nothing but turns."""
-    however_far: bool = False
-    """Whether the nearest in meaning count even if they are not near."""
+    before_turn: int | None = None  # only turns with a smaller number
+    session: str | None = None  # only turns of this session, and nothing but turns
+    since: datetime | None = None  # only rows of this time or later; rows without a time are left out
+    turns_only: bool = False  # nothing but turns
+    however_far: bool = False  # whether the nearest in meaning count even if they are not near
 
 
 def rank_rows(
@@ -97,8 +85,6 @@ def rank_rows(
     The rows that share a word with the query, lie in a time that it names or mean what it does, best first.
 
     Args:
-        view: The user's rows.
-        query: Any text.
         now: From when "last week" counts; None takes the user's newest turn.
         bounds: Which rows may be found.
         meaning: Tells how near rows are in meaning; None for words alone.

@@ -80,7 +80,6 @@ def measure_closeness(query: str, texts: Sequence[str], encoder: Encoder | None)
     How close each text is to a query.
 
     Args:
-        query: The user's query.
         texts: n texts, compared with each other: a word that few of them have says more.
         encoder: Gives the texts' vectors; None leaves their meaning out.
 

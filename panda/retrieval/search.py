@@ -25,14 +25,10 @@ from panda.storage.names import check_id
 class ResearchState:
     """One research file as it stands now."""
 
-    entry: ResearchEntry
-    """What the index holds."""
-    quality: float | None
-    """quality_score decayed to now; None if the file has none."""
-    is_expired: bool
-    """Whether its expires_at is past."""
-    is_low: bool
-    """Whether its quality has fallen below what may be used."""
+    entry: ResearchEntry  # what the index holds
+    quality: float | None  # quality_score decayed to now; None if the file has none
+    is_expired: bool  # whether its expires_at is past
+    is_low: bool  # whether its quality has fallen below what may be used
 
 
 def find_research(
@@ -42,8 +38,6 @@ def find_research(
     Research by topic, by words, or all of it.
 
     Args:
-        view: The user's rows.
-        now: As of when quality and expiry are told.
         topic: Only this topic, as "commerce.laptop"; None for all.
         words: Only research that has one of these words as a keyword; None for all.
 
@@ -72,24 +66,18 @@ def _state(entry: ResearchEntry, now: datetime) -> ResearchState:
 class Hit:
     """One node that was found."""
 
-    ranked: Ranked
-    """Its best row with its score."""
-    columns: Mapping[str, Sequence[str]]
-    """Column → words of the query that stand in it."""
-    research: ResearchState | None
-    """Quality and age, if it is research."""
+    ranked: Ranked  # its best row with its score
+    columns: Mapping[str, Sequence[str]]  # column → words of the query that stand in it
+    research: ResearchState | None  # quality and age, if it is research
 
 
 @dataclass(frozen=True)
 class Question:
     """One line of a file of questions."""
 
-    user: str
-    """Whose turns."""
-    text: str
-    """The question."""
-    at: datetime | None
-    """From when "last week" counts."""
+    user: str  # whose turns
+    text: str  # the question
+    at: datetime | None  # from when "last week" counts
 
 
 def search_index(
@@ -106,13 +94,7 @@ def search_index(
     The nodes that a query finds, best first.
 
     Args:
-        index: The index of the store.
-        user: Whose nodes.
-        query: Any text.
         now: From when "last week" counts.
-        limit: Most nodes.
-        bounds: Which rows may be found.
-        meaning: Finds rows by meaning; None for words alone.
 
     Returns:
         Hits, and what was taken in before; its *behind* is above 0 if the hits may be stale.
@@ -139,12 +121,6 @@ def answer_questions(
 ) -> tuple[list[dict[str, Any]], dict[str, SyncReport]]:
     """
     The turns that each question finds.
-
-    Args:
-        index: The index of the store.
-        questions: Any number, of any users.
-        limit: Most turns a question.
-        meaning: Finds rows by meaning; None for words alone.
 
     Returns:
         {"user", "question", "results": [{"turn", "score"}]} for each question in order, and what was taken

@@ -20,8 +20,7 @@ from panda.storage.temporaries import sweep
 _WAIT_SECONDS = 60.0
 _REMAKE = "delete it: it is made again from the turns"
 SESSION_SCHEMA = "panda.session/1"
-MOST_TURNS = 2_400
-"""Turns that session.json lists; of older ones it says how many there are."""
+MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
 CLOSED_SCHEMA = "panda.closed/1"
 _SHOWN_CHARS = 120
 _FIX = "delete session.json: it is made again from the turns"
@@ -146,12 +145,7 @@ def commit_turn(layout: Layout, user: str, before: Session | None, number: int) 
 
 
 def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> None:
-    """
-    Write the files of sessions that an import has added turns to, each made of all its turns.
-
-    Args:
-        sessions: User and session ids.
-    """
+    """Write the files of sessions that an import has added turns to, each made of all its turns."""
     for user in sorted({user for user, _ in sessions}):
         numbers = saved_turns(layout, user)
         for name in sorted(name for owner, name in sessions if owner == user):
@@ -203,7 +197,6 @@ def close_session(layout: Layout, user: str, session: str, at: str, head_turn: i
 
     Args:
         session: A session with at least one turn; its lock is held.
-        head_turn: Its newest turn.
     """
     value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
     write_json(layout.session_closed(user, session), value)

@@ -110,7 +110,6 @@ def flow_of(previous: Carry, files: TurnFiles, curation: Curation, *, asks: str 
 
     Args:
         files: The turn, as far as it has come.
-        curation: What its phase 1 decided.
         asks: The kind of question that it ended with; None if it ended otherwise or has not ended.
         reply: What it said so far.
     """

@@ -19,10 +19,6 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str
     """
     What a query does to the open question.
 
-    Args:
-        pending: The question, if there is one.
-        reading: What it means.
-
     Returns:
         {id, status, answer, agreed}; status is answered, or open if the query is about something else.
 
@@ -48,9 +44,6 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str
 def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> str | None:
     """
     What a bare "yes" asks for: the question with the answer behind it; None if the query says it itself.
-
-    Args:
-        answer: As answer_of gives it.
     """
     pending = carry.pending_clarification
     if pending is None or not answer or not answer["agreed"] or len(query.split()) > _SHORT_WORDS:

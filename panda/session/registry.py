@@ -29,12 +29,10 @@ from panda.session.turn_files import TurnFiles
 
 _MOST, _MOST_BYTES = 500, 90_000
 _LABEL_CHARS, _REASON_CHARS, _SAID_CHARS, _TURNS, _LOG, _MENTIONED = 100, 160, 300, 4, 20, 40
-CLEARED = "cleared"
-"""How the reason of an entity begins that went with everything else, not by itself."""
+CLEARED = "cleared"  # how the reason of an entity begins that went with everything else, not by itself
 _SCANNED_CHARS = 20_000
 _NAME = re.compile(r"[A-Z0-9][\w'’+-]*(?: [\w'’+-]+){0,5}")
-_RECORD_BYTES = 160
-"""About what a record takes besides its texts."""
+_RECORD_BYTES = 160  # about what a record takes besides its texts
 _MOST_OPTIONS = 12
 _QUOTED_CHARS = 80
 
@@ -94,7 +92,6 @@ def carry_registry(
     The registry after a turn, and the refs that its reply lists or names, in the reply's order.
 
     Args:
-        curation: What its phase 1 decided.
         reply: What it said, without marks.
     """
     before = apply_curation(previous.registry, curation, files.turn)
@@ -571,7 +568,6 @@ def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
     The excluded entities that texts of a plan name, by ref or by label.
 
     Args:
-        texts: Goals, tasks and arguments.
         carry: With this turn's own exclusions.
     """
     excluded = [

@@ -38,11 +38,7 @@ def render_carry(
     The document `carry` of a phase.
 
     Args:
-        phase: The phase that reads.
-        count: Maps a text to budget tokens.
-        load: Gives kept results and content.
         shown: Path of the kept content that the query asks to see again.
-        budget_tokens: Room for the document.
 
     Returns:
         The fields that the phase reads, as far as they are not empty; "" if all are. When they do not fit,
