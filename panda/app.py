@@ -37,9 +37,10 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
-from panda.session.file import Session, check_open, fold_turns, load_session, open_session
+from panda.session.file import check_open, fold_turns, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
+from panda.storage.formats import Session
 from panda.storage.index import Index
 from panda.storage.index_blocks import in_ranges
 from panda.storage.interventions import write_intervention

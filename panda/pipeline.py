@@ -26,8 +26,8 @@ from panda.phases.contract import Advance, Outcome, Phase, Retry, Stop
 from panda.phases.turn import Turn
 from panda.recipes.calls import whose_turn
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
+from panda.storage.formats import Next, Status
 from panda.storage.layout import GATHERED_CONTEXT_JSON, METRICS_JSON
-from panda.storage.turns import Next, Status
 
 Result = TypeVar("Result")
 Watch = Callable[[Phase], None]

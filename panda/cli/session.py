@@ -6,13 +6,12 @@ from typing import Annotated, Any
 from panda.cli.command import Invocation, Result, Table, argument, flag
 from panda.cli.completion import complete_sessions
 from panda.cli.text import clipped
+from panda.documents.carry import FIELDS
 from panda.documents.problems import Problem
 from panda.documents.records import encode
 from panda.documents.times import render_time
 from panda.errors import CheckError, NotFoundError, PandaError
-from panda.session.carry import FIELDS
 from panda.session.file import (
-    Session,
     close_session,
     closed_at,
     open_session,
@@ -23,6 +22,7 @@ from panda.session.file import (
 )
 from panda.session.render import field_rows
 from panda.storage.files import held_lock
+from panda.storage.formats import Session
 from panda.storage.layout import Layout
 from panda.storage.names import check_id
 

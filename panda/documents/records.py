@@ -1,32 +1,59 @@
-"""Frozen dataclasses to plain JSON values and back, with every unknown, missing or wrong key named."""
+"""Records to plain JSON values and back, with every wrong key named, and the JSON Schema of a record."""
 
-from typing import Any, TypeVar
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from panda.documents.times import render_time
 from panda.errors import FileFormatError
 
 _T = TypeVar("_T")
-_PLACE, _MISSING = " - at `$", "Object missing required field `"
-"""How msgspec says where something is wrong, and what is not there."""
+_PLACE = " - at `$"
+_MISSING, _STRANGE = "Object missing required field `", "Object contains unknown field `"
+"""How msgspec says where something is wrong, what is not there, and what should not be there."""
+_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"
+Time = Annotated[str, msgspec.Meta(pattern=_TIME)]
+"""An instant, as text."""
+_PLAIN: Mapping[Any, Mapping[str, Any]] = {
+    Any: {},
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    NoneType: {"type": "null"},
+    datetime: {"type": "string", "pattern": _TIME},
+}
+_KEYWORDS = {"ge": "minimum", "le": "maximum", "pattern": "pattern", "min_length": "minLength"}
+"""Keywords of JSON Schema for the limits of msgspec.Meta."""
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a JSON file, or an object in it, holds. Keys with a default may be missing."""
 
 
 def encode(value: Any) -> Any:
-    """A dataclass, or anything that it may hold, as plain JSON values; tuples become lists."""
-    return _listed(msgspec.to_builtins(value))
+    """A record, or anything that it may hold, as plain JSON values: tuples are lists, instants are texts."""
+    return _listed(msgspec.to_builtins(value, builtin_types=(datetime,)))
 
 
 def _listed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _listed(part) for key, part in value.items()}
+    if isinstance(value, datetime):
+        return render_time(value)
     return [_listed(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
     """
-    A dataclass out of plain JSON values.
+    A record out of plain JSON values.
 
     Args:
+        cls: A Record, or a frozen dataclass.
         value: As encode gives it; keys with a default may be missing.
         key: Place in the file, for errors.
 
@@ -38,17 +65,18 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
     except msgspec.ValidationError as exc:
         message, _, place = str(exc).partition(_PLACE)
         place = place.removesuffix("`")
-        if message.startswith(_MISSING):
-            missing = message.removeprefix(_MISSING).removesuffix("`")
-            message, place = f"{missing} is missing", f"{place}.{missing}"
+        for start, shown in ((_MISSING, "{} is missing"), (_STRANGE, "unknown key {!r:.60}")):
+            if message.startswith(start):
+                name = message.removeprefix(start).removesuffix("`")
+                message, place = shown.format(name), f"{place}.{name:.60}"
         raise _error(message, where, key + place) from None
-    if (unknown := _unknown(value, msgspec.to_builtins(found))) is not None:
+    if dataclasses.is_dataclass(cls) and (unknown := _unknown(value, msgspec.to_builtins(found))) is not None:
         raise _error(f"unknown key {unknown.rpartition('.')[2]!r:.60}", where, key + unknown)
     return found
 
 
 def _unknown(value: Any, known: Any) -> str | None:
-    """The place of the first key that the dataclass does not have; None if there is none."""
+    """The place of the first key that the record does not have; None if there is none."""
     if isinstance(value, dict):
         pairs = [(f".{name:.60}", part, known.get(name, known)) for name, part in value.items()]
         if (strange := next((name for name in value if name not in known), None)) is not None:
@@ -63,3 +91,90 @@ def _unknown(value: Any, known: Any) -> str | None:
 
 def _error(message: str, where: str, place: str) -> FileFormatError:
     return FileFormatError(message, where=f"{where} ({place.removeprefix('.')})" if place else where)
+
+
+def schema_of(hint: Any) -> dict[str, Any]:
+    """
+    The JSON Schema (2020-12) of a record, or of a type that a record may hold.
+
+    A key is required if it has no default, or one possible value. Keys that a record does not have are
+    refused, but by a Record with forbid_unknown_fields=False.
+
+    >>> schema_of(tuple[Literal["a", "b"] | None, ...])
+    {'type': 'array', 'items': {'enum': ['a', 'b', None]}}
+    """
+    if hint in _PLAIN:
+        return dict(_PLAIN[hint])
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _limited(schema_of(parts[0]), parts[1])
+    if origin is Literal:
+        return {"const": parts[0]} if len(parts) == 1 else {"enum": list(parts)}
+    if origin in (Union, UnionType):
+        return _united([schema_of(part) for part in parts if part is not msgspec.UnsetType])
+    if origin is tuple:
+        many = {} if parts[-1] is ... else {"minItems": len(parts), "maxItems": len(parts)}
+        return {"type": "array", "items": schema_of(parts[0]), **many}
+    return _object(hint) if origin is None else {"type": "object", **_keyed(*map(schema_of, parts))}
+
+
+def _limited(schema: dict[str, Any], limits: msgspec.Meta) -> dict[str, Any]:
+    given = {word: getattr(limits, key) for key, word in _KEYWORDS.items()}
+    if schema.get("type") == "array":
+        given["minItems"] = given.pop("minLength")
+    words = {word: limit for word, limit in given.items() if limit is not None}
+    return {**schema, **words, **(limits.extra_json_schema or {})}
+
+
+def _united(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    """A schema for what fits one of several: of one object where no two types meet."""
+    first, *others = schemas
+    if "enum" in first and others == [_PLAIN[NoneType]]:
+        return {"enum": [*first["enum"], None]}
+    if not others:
+        return first
+    types = [schema.get("type") for schema in schemas]
+    if (kind := _kind_key(schemas)) is not None:
+        kinds = [schema["properties"][kind] for schema in schemas]
+        cases = [
+            {"if": {"properties": {kind: is_}}, "then": one} for is_, one in zip(kinds, schemas, strict=True)
+        ]
+        options = {kind: {"enum": [one["const"] for one in kinds]}}
+        return {"type": "object", "properties": options, "required": [kind], "allOf": cases}
+    if not all(isinstance(one, str) for one in types) or types.count("object") > 1:
+        return {"anyOf": schemas}
+    return {key: part for schema in schemas for key, part in schema.items()} | {"type": types}
+
+
+def _kind_key(schemas: list[dict[str, Any]]) -> str | None:
+    """The key by whose one value each of several records is known."""
+    keys = [
+        {key for key, part in schema.get("properties", {}).items() if "const" in part} for schema in schemas
+    ]
+    return next(iter(set.intersection(*keys)), None)
+
+
+def _object(cls: Any) -> dict[str, Any]:
+    schemas = {name: schema_of(hint) for name, hint in get_type_hints(cls, include_extras=True).items()}
+    if dataclasses.is_dataclass(cls):
+        required = [
+            field.name
+            for field in dataclasses.fields(cls)
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
+        is_open = False
+    else:
+        required = [field.name for field in msgspec.structs.fields(cls) if field.required]
+        is_open = not cls.__struct_config__.forbid_unknown_fields
+    required += [name for name, schema in schemas.items() if "const" in schema and name not in required]
+    closed = {} if is_open else {"additionalProperties": False}
+    return {"type": "object", "properties": schemas, "required": required, **closed}
+
+
+def _keyed(keys: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of an object whose keys are of one type, and its values of another."""
+    if "enum" in keys:
+        return {"properties": dict.fromkeys(keys["enum"], values), "additionalProperties": False}
+    if "pattern" in keys:
+        return {"patternProperties": {keys["pattern"]: values}, "additionalProperties": False}
+    return {"additionalProperties": values} if values else {}

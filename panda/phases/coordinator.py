@@ -7,6 +7,7 @@ from typing import Any
 from panda.choosing.decision import Option
 from panda.compression.budgets import count_tokens
 from panda.compression.sections import fit_section
+from panda.documents.carry import CachedStep
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
 from panda.memory.log import MemoryLog
@@ -19,7 +20,6 @@ from panda.phases.request import ask, present_carry, recipe_asker
 from panda.phases.tool_outcome import render_results, render_section
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
-from panda.session.carry import CachedStep
 from panda.session.registry import uses_excluded
 from panda.session.steps import call_digest, step_type
 from panda.storage.files import read_json

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from panda.choosing.decision import Option, clause_options
+from panda.documents.carry import Carry, Curation, Entity, Judged
 from panda.documents.context import Meta, Section, Text
 from panda.errors import HaltError, MemoryNodeError
 from panda.language.conversation import asks_again, asks_for_details, named_turns, plain_recap, wants_whole
@@ -32,7 +33,6 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_names, find_query_words
-from panda.session.carry import Carry, Curation, Entity, Judged
 from panda.session.fold import kept_limits, limits_of
 from panda.session.pending import agreed_query, answer_of
 from panda.session.registry import Reference, curate, find_references, follow_up, names, replace_references

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from panda.choosing.decision import Option
+from panda.documents.carry import clip
 from panda.documents.text import one_line, strip_citations
 from panda.errors import FileFormatError, MemoryNodeError, StoreError
 from panda.language.conversation import asked_step
@@ -29,7 +30,6 @@ from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
 from panda.phases.request import present_carry
 from panda.phases.turn import Turn
-from panda.session.carry import clip
 from panda.session.registry import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON
 from panda.storage.records import load_turn

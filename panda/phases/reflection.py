@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from panda.choosing.decision import Option
+from panda.documents.carry import Curation
 from panda.documents.context import Meta, Section, Text
 from panda.documents.records import encode
 from panda.memory.reader import NodeReader
@@ -15,7 +16,6 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor, Reply
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_query_words
-from panda.session.carry import Curation
 from panda.session.registry import curation_of_reading, with_written
 from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.compression.budgets import count_tokens
+from panda.documents.carry import Carry
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.errors import FileFormatError, StoreError, UsageError
@@ -13,7 +14,6 @@ from panda.recipes.executor import RecipeExecutor, Reply
 from panda.recipes.messages import Request, fill, recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import CARRY, IMAGE
-from panda.session.carry import Carry
 from panda.session.fold import carry_within
 from panda.session.render import CARRY_TOKENS, render_carry
 from panda.session.turn_files import TurnFiles

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from panda.compression.budgets import count_tokens
+from panda.documents.carry import EMPTY, Carry
 from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading
 from panda.recipes.calls import Recordings
-from panda.session.carry import EMPTY, Carry
-from panda.session.file import Session
 from panda.session.turn_files import stored_reading
 from panda.storage.files import read_text
+from panda.storage.formats import Metadata, Session
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
-from panda.storage.turns import Metadata, TurnFolder
+from panda.storage.turns import TurnFolder
 
 MOST_EXECUTIONS = 25
 

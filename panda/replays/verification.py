@@ -24,9 +24,10 @@ from panda.phases.validator import AnswerCheck
 from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
-from panda.session.file import Session, rebuild_session
+from panda.session.file import rebuild_session
 from panda.session.turn_files import stored_reading
 from panda.storage.checking import check_turn
+from panda.storage.formats import Metadata, Session
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
@@ -36,7 +37,7 @@ from panda.storage.layout import (
     REFLECTION_JSON,
     RESPONSE_MD,
 )
-from panda.storage.turns import Metadata, TurnFolder
+from panda.storage.turns import TurnFolder
 
 _WITHOUT_TOOLS = "synthesis"
 

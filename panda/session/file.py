@@ -3,15 +3,16 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from panda.documents.carry import EMPTY
 from panda.documents.problems import Problem
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
-from panda.session.carry import EMPTY, Carry
 from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.storage.files import held_lock, read_json, store_errors, write_atomic, write_json
+from panda.storage.formats import Session, SessionTurn
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
 from panda.storage.sealing import SEAL, seal_value
@@ -19,34 +20,11 @@ from panda.storage.temporaries import sweep
 
 _WAIT_SECONDS = 60.0
 _REMAKE = "delete it: it is made again from the turns"
-SESSION_SCHEMA = "panda.session/1"
+SESSION_SCHEMA = Session.schema
 MOST_TURNS = 2_400  # turns that session.json lists; of older ones it says how many there are
 CLOSED_SCHEMA = "panda.closed/1"
 _SHOWN_CHARS = 120
 _FIX = "delete session.json: it is made again from the turns"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionTurn:
-    """One turn of a session."""
-
-    turn: int
-    directory: str  # name of its directory
-
-
-@dataclass(frozen=True, kw_only=True)
-class Session:
-    """The value of session.json."""
-
-    schema: str = SESSION_SCHEMA  # name and version of the format
-    session_id: str
-    user_id: str  # whose session
-    created_at: str  # when its first turn was claimed
-    last_active_at: str  # when its newest turn was claimed
-    head_turn: int  # its newest turn
-    turns: tuple[SessionTurn, ...]  # its turns, oldest first
-    turns_cut: int = 0  # how many older turns are not listed
-    carry: Carry  # what the next turn knows
 
 
 def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True) -> Session | None:

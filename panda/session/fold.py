@@ -4,12 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from panda.documents.records import decode, encode
-from panda.language.conversation import tone_of, without_greeting
-from panda.language.limits import find_counts, find_limits
-from panda.language.reading import Limit
-from panda.language.words import split_terms
-from panda.session.carry import (
+from panda.documents.carry import (
     MARK,
     Carry,
     Constraint,
@@ -28,6 +23,11 @@ from panda.session.carry import (
     clip,
     clip_lines,
 )
+from panda.documents.records import decode, encode
+from panda.language.conversation import tone_of, without_greeting
+from panda.language.limits import find_counts, find_limits
+from panda.language.reading import Limit
+from panda.language.words import split_terms
 from panda.session.pending import carry_pending, raised_by, take_answer
 from panda.session.registry import (
     apply_curation,

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
+from panda.documents.carry import MARK, Carry, Pending, PendingType, clip
 from panda.language.reading import Reading
 from panda.language.sentences import split_sentences
 from panda.language.words import split_terms
-from panda.session.carry import MARK, Carry, Pending, PendingType, clip
 from panda.session.turn_files import TurnFiles
 
 _MESSAGE_CHARS, _PART_CHARS, _PARTS = 2_000, 200, 12

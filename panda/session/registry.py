@@ -5,15 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from panda.documents.memory_file import is_statement
-from panda.documents.records import decode
-from panda.language.claims import is_plural
-from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
-from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
-from panda.language.listings import ListedItem, label_of, listed_items
-from panda.language.reading import Reading
-from panda.language.words import split_terms, split_words
-from panda.session.carry import (
+from panda.documents.carry import (
     Carry,
     Curation,
     Decision,
@@ -25,6 +17,14 @@ from panda.session.carry import (
     State,
     clip,
 )
+from panda.documents.memory_file import is_statement
+from panda.documents.records import decode
+from panda.language.claims import is_plural
+from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
+from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
+from panda.language.listings import ListedItem, label_of, listed_items
+from panda.language.reading import Reading
+from panda.language.words import split_terms, split_words
 from panda.session.turn_files import TurnFiles
 
 _MOST, _MOST_BYTES = 500, 90_000

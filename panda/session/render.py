@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from panda.documents.carry import FIELDS, MARK, Carry, TurnSummary, clip
 from panda.documents.text import one_line
-from panda.session.carry import FIELDS, MARK, Carry, TurnSummary, clip
 from panda.session.registry import is_active
 from panda.storage.layout import step_name, turn_name
 

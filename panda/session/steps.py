@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from panda.documents.carry import Archive, ArchiveEntry, CachedStep, Carry, Note, StepRecord, StepType, clip
 from panda.documents.text import one_line
-from panda.session.carry import Archive, ArchiveEntry, CachedStep, Carry, Note, StepRecord, StepType, clip
 from panda.session.turn_files import Json, TurnFiles
 from panda.storage.layout import step_name
 

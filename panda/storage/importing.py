@@ -22,6 +22,7 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
+from panda.storage.formats import Metadata
 from panda.storage.layout import (
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
@@ -31,7 +32,7 @@ from panda.storage.layout import (
 )
 from panda.storage.schemas import json_problems
 from panda.storage.temporaries import held_temporary
-from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, Metadata, TurnFolder, TurnStore
+from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
 
 IMPORT_LINE = "import.jsonl"
 
@@ -363,6 +364,7 @@ def _files(step: _Step, now: datetime) -> dict[str, str]:
         updated_at=now,
         saved_at=now,
         answered=bool(line.response.strip()),
+        seed=None,
     )
     files = {
         CONTEXT_MD: render_context(ContextDocument(front, (Section(0, (Text(line.query),)), answer))),

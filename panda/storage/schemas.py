@@ -1,75 +1,72 @@
-"""The JSON Schemas of the store's files: which schema a file has, and what is wrong with a value."""
+"""Which record each JSON file of the store holds, and what is wrong with a value."""
 
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from panda.documents.json_schema import surely_fits
 from panda.documents.problems import Problem
+from panda.documents.records import schema_of
 from panda.errors import FileFormatError
-from panda.storage import layout
+from panda.storage import formats, layout
+from panda.storage.snapshot import Snapshot
 
 if TYPE_CHECKING:  # takes a while to import
     from jsonschema.exceptions import ValidationError
 
-_BY_NAME = {
-    layout.METADATA_JSON: "metadata",
-    layout.METRICS_JSON: "metrics",
-    layout.SNAPSHOT_JSON: "snapshot",
-    layout.CALLS_JSONL: "call_line",
-    layout.IMAGE_JSON: "image",
-    layout.QUERY_ANALYSIS_JSON: "query_analysis",
-    layout.REFLECTION_JSON: "reflection",
-    layout.RETRIEVAL_PLAN_JSON: "retrieval_plan",
-    layout.GATHERED_CONTEXT_JSON: "gathered_context",
-    layout.PLAN_JSON: "plan",
-    layout.SUMMARY_JSON: "summary",
-    layout.INDEX_SUMMARY_JSON: "index_summary",
-    layout.STAGED_MEMORY_JSON: "staged_memory",
-    layout.RESEARCH_JSON: "research",
-    layout.MANIFEST_JSON: "manifest",
-    layout.EXTRACTED_JSON: "extracted",
-    layout.MEMORY_JSONL: "memory_line",
-    layout.CONFLICTS_JSONL: "conflict_line",
-    layout.PROPOSED_FACTS_JSONL: "proposed_fact_line",
-    layout.SESSION_JSON: "session",
-    layout.CLOSED_JSON: "closed_session",
-    "recipe_version.json": "recipe_version",
-    layout.RUN_JSON: "run",
-    layout.RUN_TURNS_JSONL: "run_turn",
-    "import.jsonl": "import_line",
+BY_NAME: Mapping[str, Any] = {
+    layout.METADATA_JSON: formats.Metadata,
+    layout.METRICS_JSON: formats.Metrics,
+    layout.SNAPSHOT_JSON: Snapshot,
+    layout.CALLS_JSONL: formats.ChoiceCall | formats.GeneratedCall,
+    layout.IMAGE_JSON: formats.Image,
+    layout.QUERY_ANALYSIS_JSON: formats.QueryAnalysis,
+    layout.REFLECTION_JSON: formats.Reflection,
+    layout.RETRIEVAL_PLAN_JSON: formats.RetrievalPlan,
+    layout.GATHERED_CONTEXT_JSON: formats.GatheredContext,
+    layout.PLAN_JSON: formats.Plan,
+    layout.SUMMARY_JSON: formats.Summary,
+    layout.INDEX_SUMMARY_JSON: formats.IndexSummary,
+    layout.STAGED_MEMORY_JSON: formats.StagedMemory,
+    layout.RESEARCH_JSON: formats.Research,
+    layout.MANIFEST_JSON: formats.Manifest,
+    layout.EXTRACTED_JSON: formats.Extracted,
+    layout.MEMORY_JSONL: formats.MemoryLine,
+    layout.CONFLICTS_JSONL: Annotated[formats.ConflictLine, formats.RESOLVED],
+    layout.PROPOSED_FACTS_JSONL: formats.ProposedFactLine,
+    layout.SESSION_JSON: formats.SealedSession,
+    layout.CLOSED_JSON: formats.ClosedSession,
+    "recipe_version.json": formats.RecipeVersion,
+    layout.RUN_JSON: formats.Run,
+    layout.RUN_TURNS_JSONL: formats.RunTurn,
+    "import.jsonl": formats.ImportLine,
 }
-_BY_DIRECTORY = {"steps": "step", "interventions": "intervention"}
+BY_DIRECTORY: Mapping[str, Any] = {"steps": formats.Step, "interventions": formats.Intervention}
 _MESSAGE_CHARS = 300
 
 
-def schema_name(path: str) -> str | None:
+def format_of(path: str) -> Any:
     """
-    Name of the schema that a file of the store follows; for a .jsonl file, each of its lines.
+    The record that a file of the store holds; for a .jsonl file, each of its lines.
 
     Args:
         path: File name, or a path of which the last directory counts too.
 
     Returns:
-        The name, or None for a file without a schema.
+        The type, or None for a file without one.
 
-    >>> schema_name("metadata.json"), schema_name("steps/step_01.json"), schema_name("notes.json")
-    ('metadata', 'step', None)
+    >>> format_of("metadata.json").__name__, format_of("steps/step_01.json").__name__, format_of("notes.json")
+    ('Metadata', 'Step', None)
     """
     pure = PurePath(path)
-    if pure.suffix == ".json" and pure.parent.name in _BY_DIRECTORY:
-        return _BY_DIRECTORY[pure.parent.name]
-    return _BY_NAME.get(pure.name)
+    if pure.suffix == ".json" and pure.parent.name in BY_DIRECTORY:
+        return BY_DIRECTORY[pure.parent.name]
+    return BY_NAME.get(pure.name)
 
 
-@cache
-def _load_schema(schema: str) -> Mapping[str, Any]:
-    text = (files("panda.storage") / "schemas" / f"{schema}.json").read_text(encoding="utf-8")
-    value: Mapping[str, Any] = json.loads(text)
-    return value
+_schema = cache(schema_of)
 
 
 def json_problems(name: str, value: object, *, path: str, line: int | None = None) -> list[Problem]:
@@ -77,18 +74,16 @@ def json_problems(name: str, value: object, *, path: str, line: int | None = Non
     What is wrong with a value that a file holds, or is about to hold.
 
     Args:
-        name: File name in the store, as for schema_name.
+        name: File name in the store, as for format_of.
         value: The parsed value; of a .jsonl file, one line's.
         path: Path of the file, for the problems.
         line: Line of the value, for .jsonl files.
 
     Returns:
-        One problem for each place, in the order of the keys; none if the file has no schema.
+        One problem for each place, in the order of the keys; none if the file has no record.
     """
-    schema = schema_name(name)
-    if schema is None:
-        return []
-    found = _faults(_load_schema(schema), value)
+    record = format_of(name)
+    found = _faults(_schema(record), value) if record else []
     return [Problem(path, message, line=line, key=key or None) for key, message in found]
 
 
@@ -118,10 +113,10 @@ def _message(error: "ValidationError") -> str:
 
 def check_json(name: str, value: object, where: str) -> None:
     """
-    Raises unless a value fits the schema of its file; a file without a schema takes any value.
+    Raises unless a value fits the record of its file; a file without one takes any value.
 
     Args:
-        name: File name in the store, as for schema_name.
+        name: File name in the store, as for format_of.
         value: The parsed value.
         where: Path of the file, for the error.
 

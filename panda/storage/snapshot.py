@@ -2,12 +2,16 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-SNAPSHOT_SCHEMA = "panda.snapshot/1"
+from msgspec import Meta
 
-Ranges = tuple[tuple[int, int], ...]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+_MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
+_Number = Annotated[int, Meta(ge=1)]
+_Count = Annotated[int, Meta(ge=0)]
+Ranges = tuple[tuple[_Number, _Number], ...]
 """Whole numbers as ranges, first and last of each, ascending."""
 
 
@@ -15,13 +19,13 @@ Ranges = tuple[tuple[int, int], ...]
 class MemoryMark:
     """Up to where memory.jsonl and conflicts.jsonl went."""
 
-    assertions: int
+    assertions: _Count
     """Lines of memory.jsonl."""
     last: str | None
     """Id of the last of them; None if there was none."""
     asserted_at: str | None
     """The latest instant at which one was asserted."""
-    conflicts: int
+    conflicts: _Count
     """Lines of conflicts.jsonl."""
 
 
@@ -29,38 +33,18 @@ class MemoryMark:
 class Snapshot:
     """What was there when a turn began."""
 
+    schema: Literal["panda.snapshot/1"] = field(default="panda.snapshot/1", kw_only=True)
+    """Name and version of the format."""
     turns: Ranges
     """Numbers of the saved turns."""
     memory: MemoryMark | None
     """How far the user's memory went; None if it could not be read."""
-    files: Mapping[str, str | None]
+    files: Mapping[_MemoryFile, Digest | None]
     """Digest of each memory file by name; None for one that was not there."""
-    notes: int
+    notes: _Count
     """Number of notes below knowledge/."""
-    knowledge: Mapping[str, str]
+    knowledge: Mapping[Annotated[str, Meta(pattern="^[0-6][0-9]$")], Digest]
     """Digests of the notes' names and content, those of one part together; see part_of."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The value of snapshot.json."""
-        return {
-            "schema": SNAPSHOT_SCHEMA,
-            "turns": [list(pair) for pair in self.turns],
-            "memory": vars(self.memory) if self.memory else None,
-            "files": dict(self.files),
-            "notes": self.notes,
-            "knowledge": dict(self.knowledge),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Snapshot":
-        """The snapshot that a checked snapshot.json holds."""
-        return cls(
-            turns=tuple((first, last) for first, last in value["turns"]),
-            memory=MemoryMark(**value["memory"]) if value["memory"] else None,
-            files=value["files"],
-            notes=value["notes"],
-            knowledge=value["knowledge"],
-        )
 
     def holds(self, number: int) -> bool:
         """Whether a turn was saved."""

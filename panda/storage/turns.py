@@ -4,11 +4,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 
 from panda.documents.context import (
     ContextDocument,
@@ -18,8 +18,9 @@ from panda.documents.context import (
     render_section,
 )
 from panda.documents.pictures import MOST_BYTES, Picture, PictureError, parse_picture
+from panda.documents.records import decode, encode
 from panda.documents.text import escape_path, shorten, unescape_path
-from panda.documents.times import Clock, parse_time, render_time
+from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
 from panda.storage.beneath import read_beneath
 from panda.storage.files import (
@@ -35,6 +36,7 @@ from panda.storage.files import (
     write_atomic,
     write_json,
 )
+from panda.storage.formats import Metadata, Next
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
@@ -83,104 +85,7 @@ def load_picture(path: Path) -> Picture:
         ) from exc
 
 
-Status = Literal[
-    "running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted", "forgotten"
-]
-METADATA_SCHEMA = "panda.metadata/1"
 CONTEXT_SCHEMA = "panda.context/1"
-
-
-@dataclass(frozen=True)
-class Next:
-    """Where a turn goes on."""
-
-    phase: int
-    """Phase to run next, 0 to 7."""
-    round: int
-    """How often phase 3 was begun anew by the validator."""
-    attempt: int
-    """How often phase 5 was begun anew by the validator."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Metadata:
-    """metadata.json: what the turn is and how far it came."""
-
-    turn: int
-    """Turn number, as in the directory name."""
-    user_id: str
-    """Whose turn it is."""
-    session_id: str
-    """Session of the turn."""
-    mode: str
-    """chat or code."""
-    query: str
-    """The raw query."""
-    status: Status
-    """How the turn stands or ended."""
-    route: tuple[int, ...]
-    """Phases passed, in order; one passed twice stands twice."""
-    next: Next | None
-    """Where the turn goes on; None when it has ended."""
-    created_at: datetime
-    """When it was claimed; of an imported turn, when it was said."""
-    updated_at: datetime
-    """When this file was written."""
-    saved_at: datetime | None = None
-    """When the save of phase 7 was done."""
-    answered: bool | None = None
-    """Whether anything was found to answer with; None while unknown."""
-    seed: int | None = None
-    """Seed given with --seed; None derives it."""
-    ending: Literal["approved", "clarify", "failed"] | None = None
-    """How the turn will end once it is saved; None while that is open."""
-    question: str | None = None
-    """Question to the user, for status clarify."""
-    reason: str | None = None
-    """Why the last judgement sent the turn back or ended it."""
-    intervention: str | None = None
-    """Id of the intervention that halted the turn."""
-    dry_run: bool = False
-    """Whether tools only told what they would change in the project."""
-    image: str | None = None
-    """Where the image that the user gave is kept, as a path in the turn's directory."""
-    seal: Mapping[str, str] | None = None
-    """Digest of every file when the turn was saved, by its path; None before, and of imported turns."""
-    forgotten_at: datetime | None = None
-    """When something that was told in it was last forgotten; None if all is there."""
-    schema: str = METADATA_SCHEMA
-    """Name and version of the format."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The value of metadata.json."""
-        times = {
-            "created_at": render_time(self.created_at),
-            "updated_at": render_time(self.updated_at),
-            "saved_at": render_time(self.saved_at) if self.saved_at else None,
-        }
-        going_on = asdict(self.next) if self.next else None
-        found = {"schema": self.schema, **vars(self), "route": list(self.route), "next": going_on, **times}
-        forgotten = found.pop("forgotten_at")
-        return found if forgotten is None else {**found, "forgotten_at": render_time(forgotten)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any], *, where: str) -> "Metadata":
-        """
-        The metadata that a file holds.
-
-        Raises:
-            FileFormatError: The value does not fit the schema; names the key.
-        """
-        check_json(METADATA_JSON, value, where)
-        try:
-            times: dict[str, Any] = {key: parse_time(value[key]) for key in ("created_at", "updated_at")}
-            saved = parse_time(value["saved_at"]) if value["saved_at"] else None
-            forgotten = parse_time(value["forgotten_at"]) if value.get("forgotten_at") else None
-        except (ValueError, OverflowError) as exc:
-            raise FileFormatError(f"not an instant: {exc}", where=where) from exc
-        going_on = Next(**value["next"]) if value["next"] else None
-        times |= {"saved_at": saved, "forgotten_at": forgotten}
-        return cls(**{**value, **times, "next": going_on, "route": tuple(value["route"])})
 
 
 @dataclass(frozen=True)
@@ -289,7 +194,7 @@ class TurnFolder:
             FileFormatError: It is not JSON, or does not fit its schema.
         """
         path = self.paths / METADATA_JSON
-        return Metadata.from_json(parse_json(read_text(path), where=str(path)), where=str(path))
+        return decode(Metadata, self.read_json(METADATA_JSON), where=str(path))
 
     def write_metadata(self, metadata: Metadata) -> Metadata:
         """
@@ -326,7 +231,11 @@ class TurnFolder:
             FileFormatError: It does not fit its schema.
             StoreError: It cannot be read.
         """
-        return Snapshot.from_json(self.read_json(SNAPSHOT_JSON)) if self.has(SNAPSHOT_JSON) else None
+        return (
+            decode(Snapshot, self.read_json(SNAPSHOT_JSON), where=str(self.paths / SNAPSHOT_JSON))
+            if self.has(SNAPSHOT_JSON)
+            else None
+        )
 
     def calls(self) -> list[dict[str, Any]]:
         """
@@ -516,7 +425,7 @@ class TurnStore:
                 front = FrontMatter(CONTEXT_SCHEMA, number, self.user, session, mode, now)
                 building.write_context(ContextDocument(front))
                 if snapshot is not None:
-                    building.write_json(SNAPSHOT_JSON, snapshot.to_json())
+                    building.write_json(SNAPSHOT_JSON, encode(snapshot))
                 if picture is not None:
                     write_atomic(building.paths / image_name(picture), picture.data)
                 building.write_metadata(
@@ -531,6 +440,8 @@ class TurnStore:
                         next=Next(phase=0, round=0, attempt=0),
                         created_at=now,
                         updated_at=now,
+                        saved_at=None,
+                        answered=None,
                         seed=seed,
                         dry_run=dry_run,
                         image=image_name(picture) if picture else None,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from panda.documents.carry import Carry
 from panda.documents.records import encode
 from panda.models.scripted import Asked
-from panda.session.carry import Carry
 from panda.session.file import load_session, verify_session
 from panda.storage.layout import Layout
 from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn

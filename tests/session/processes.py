@@ -17,7 +17,8 @@ from panda.models.scripted import Asked
 from panda.models.scripted.natural import step_of
 from panda.session.file import verify_session
 from panda.storage.checking import check_store
-from panda.storage.turns import Metadata, TurnFolder
+from panda.storage.formats import Metadata
+from panda.storage.turns import TurnFolder
 from tests.builders import NOW
 from tests.models.conftest import Server, reply
 from tests.scripted_turns import USER, Script, open_turn

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from panda.session.carry import EMPTY, Carry, Curation, Entity, Listed, State
+from panda.documents.carry import EMPTY, Carry, Curation, Entity, Listed, State
 from panda.session.registry import CLEARED, curate, find_references, uses_excluded, with_written
 
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}

@@ -3,8 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
-from panda.models.scripted.natural import step_of
-from panda.session.carry import (
+from panda.documents.carry import (
     FIELDS,
     Archive,
     ArchiveEntry,
@@ -23,7 +22,9 @@ from panda.session.carry import (
     StepRecord,
     TurnSummary,
 )
-from panda.session.file import Session, SessionTurn, write_session
+from panda.models.scripted.natural import step_of
+from panda.session.file import write_session
+from panda.storage.formats import Session, SessionTurn
 from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn
 from tests.session.conversations import CALL, DONE, SESSION, TOOLS
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from panda.documents.carry import EMPTY, Carry
 from panda.language.listings import listed_items
-from panda.session.carry import EMPTY, Carry
 from panda.session.fold import carry_over
 from panda.session.registry import find_references, follow_up, replace_references
 from panda.session.turn_files import TurnFiles

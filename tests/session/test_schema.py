@@ -5,12 +5,11 @@ from dataclasses import fields
 
 import pytest
 
+from panda.documents.carry import EMPTY, FIELDS, Carry
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError
-from panda.session.carry import EMPTY, FIELDS, Carry
-from panda.session.file import Session, SessionTurn
+from panda.storage.formats import Session, SessionTurn
 from panda.storage.schemas import json_problems
-from tests.session.schema_of import FILE, session_schema
 
 SESSION = Session(
     session_id="default",
@@ -21,11 +20,6 @@ SESSION = Session(
     turns=(SessionTurn(turn=1, directory="turn_000001"),),
     carry=EMPTY,
 )
-
-
-def test_schema_file() -> None:
-    """The schema in the package is the one that the dataclasses give."""
-    assert json.loads(FILE.read_text(encoding="utf-8")) == session_schema()
 
 
 def test_fields_are_those_of_the_carry() -> None:

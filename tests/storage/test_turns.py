@@ -7,8 +7,9 @@ import pytest
 
 from panda.documents.context import Section, Text
 from panda.errors import DocumentError, FileFormatError, NotFoundError, UsageError
+from panda.storage.formats import Metadata, Next
 from panda.storage.layout import Layout
-from panda.storage.turns import Metadata, Next, TurnStore
+from panda.storage.turns import TurnStore
 from tests.builders import NOW, still_clock
 
 CALL = {
@@ -47,6 +48,8 @@ def test_a_claimed_turn_has_an_empty_document_and_a_running_status(store: TurnSt
         next=Next(phase=0, round=0, attempt=0),
         created_at=NOW,
         updated_at=NOW,
+        saved_at=None,
+        answered=None,
         seed=7,
     )
 
