@@ -7,12 +7,6 @@ def count_tokens(text: str) -> int:
     """
     Length of a text in budget tokens, which are tiktoken's cl100k_base.
 
-    Args:
-        text: Any text. May be empty.
-
-    Raises:
-        ModelFileError: The vocabulary is missing or not the known one.
-
     Source:
         S3 §21.1.
 
@@ -62,10 +56,6 @@ class Limits:
     def target(self, used_tokens: int, room_tokens: int) -> int:
         """
         What is aimed at when a compression has started.
-
-        Args:
-            used_tokens: What is there, more than the room.
-            room_tokens: What there is room for.
 
         >>> Limits().target(2_600, 2_500), Limits().target(9_000, 2_500), Limits().target(310, 300)
         (2100, 2500, 235)

@@ -46,12 +46,6 @@ def fill(plan: Plan, source: str, *, budget_tokens: int, count: Callable[[str], 
     """
     The document with as much of the order as fits, verified; and the pieces kept, heads left out.
 
-    Args:
-        plan: The pieces and their order.
-        source: The document.
-        budget_tokens: Most budget tokens of the result.
-        count: Maps a text to budget tokens.
-
     Raises:
         LimitError: What is protected alone is over the budget.
     """
@@ -214,13 +208,7 @@ def compress(
     A document within a budget.
 
     Args:
-        source: The document.
-        kind: Its type.
-        budget_tokens: Most budget tokens it may have.
-        count: Maps a text to budget tokens.
-        query: What the document is wanted for, if that is known.
         keep: Where one of these occurs, nothing is dropped.
-        surprise: Asks the NERVES model; None decides by words alone.
         rewrite: Asks it to word passages anew, if it writes; a wording that fails the checks is not used.
 
     Returns:
@@ -269,12 +257,6 @@ def least_tokens(
 ) -> int:
     """
     The smallest budget that a document can be brought down to: that of what is protected, marks included.
-
-    Args:
-        source: The document.
-        kind: Its type.
-        count: Maps a text to budget tokens.
-        keep: As for compress.
 
     >>> least_tokens("Hi. It costs $697.\\n", kind="generic", count=len)
     4
@@ -377,7 +359,6 @@ class CompressionCache:
     Results by content, budget, query, type, patterns, recipe and model.
 
     Args:
-        directory: Where they are kept; made when the first one comes.
         max_age_seconds: Older ones are not used; None uses them however old they are.
     """
 
@@ -411,12 +392,7 @@ class CompressionCache:
             return None
 
     def keep(self, key: str, result: Compression) -> None:
-        """
-        Keep a result; of more than 1,000 the oldest go.
-
-        Raises:
-            StoreError: The directory cannot be written.
-        """
+        """Keep a result; of more than 1,000 the oldest go."""
         write_json(self._path(key), asdict(result))
         with store_errors(self._directory, "clear"):
             files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)

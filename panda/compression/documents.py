@@ -48,7 +48,6 @@ def detect_content_type(name: str, text: str) -> ContentType:
 
     Args:
         name: Path or title; may be empty.
-        text: The document.
 
     Source:
         S3 §22.
@@ -142,12 +141,7 @@ def fit_documents(
 
     Args:
         documents: n documents, most important first.
-        room_tokens: Budget tokens for all of them.
-        count: Maps a text to budget tokens.
-        query: The user's query, so that what answers it is kept first.
         surprise: Asks the NERVES model where there is no query; None decides by words alone.
-        keep: Where one of these occurs, nothing is dropped.
-        rewrite: Asks it to word passages anew, if it writes.
 
     Returns:
         The n documents in order, the least important unprotected ones compressed first, with `[…]` in the

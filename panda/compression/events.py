@@ -22,8 +22,6 @@ def compressed_line(
     One compression for the log, without whose it was.
 
     Args:
-        cut: What was compressed.
-        timestamp: When.
         recipe: Name of the recipe whose call it was for; None if it was for a file.
         layer: Layer whose model compresses, where one is asked; the line names it only if one was.
         model: Name of that model, in the same way.
@@ -51,15 +49,7 @@ def compressed_line(
 
 
 def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None) -> dict[str, object]:
-    """
-    What could not be brought within its budget, for the log.
-
-    Args:
-        what: The document, or "call".
-        message: By how much.
-        timestamp: When.
-        recipe: As for compressed_line.
-    """
+    """What could not be brought within its budget, for the log."""
     return {
         "timestamp": timestamp,
         "event": OVERFLOW,

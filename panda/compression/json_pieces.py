@@ -116,9 +116,6 @@ def parse_json(source: str) -> JsonOutline | None:
     """
     The pieces of a JSON document.
 
-    Args:
-        source: Any text.
-
     Returns:
         None if it is no JSON object or list. What is nested too deeply is one piece.
 
@@ -142,10 +139,6 @@ def parse_json(source: str) -> JsonOutline | None:
 def load_json(text: str) -> Any:
     """
     What a JSON document says, its numbers as they are written: so they may have any length.
-
-    Raises:
-        ValueError: It is not JSON.
-        RecursionError: It is nested too deeply.
 
     >>> load_json('[697.00, "a", null]')
     ['697.00', 'a', None]

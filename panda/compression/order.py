@@ -58,13 +58,7 @@ class Item:
 
 
 def find_units(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[Unit]:
-    """
-    The units of a document, in order; structure such as headings is in none.
-
-    Args:
-        pieces: All pieces.
-        tokens: Budget tokens of each piece.
-    """
+    """The units of a document, in order; structure such as headings is in none."""
     found: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         if piece.kind not in _STRUCTURE:
@@ -88,12 +82,7 @@ def rank(
     Facts that are not yet covered take turns with the best units, by tokens: so neither pushes the other out.
 
     Args:
-        pieces: All pieces.
-        units: Their units.
-        scores: What each unit is worth.
-        weights: Protected pieces, facts, and pieces to drop first.
         kind: Type of the document; of a page each part gets its share.
-        tokens: Budget tokens of each piece.
         has_query: Whether the scores follow a query, and count for more than facts then.
 
     Returns:
@@ -250,11 +239,7 @@ def score_units(
     What each unit is worth: its fit to the query first, then how much it says.
 
     Args:
-        pieces: All pieces.
-        units: Their units.
-        signals: Measured from the words.
         surprise: How much of each unit the model did not expect, 0 to 1; None without a model.
-        kind: Type of the document.
     """
     newest = max((piece.section or 0 for piece in pieces), default=0)
     sure = page_confidences(pieces) if kind == "page_doc" else {}

@@ -64,13 +64,7 @@ class Outline(Protocol):
 
 
 def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
-    """
-    The pieces kept and all the heads that they need.
-
-    Args:
-        pieces: All pieces of a document.
-        kept: Indexes of some.
-    """
+    """The pieces kept and all the heads that they need."""
     full = set(kept)
     left = list(kept)
     while left:
@@ -204,11 +198,6 @@ def has_value(text: str) -> bool:
 def prose_spans(source: str, start: int, end: int) -> Iterator[list[tuple[int, int]]]:
     """
     Sentences, each as one stretch or, if it is long, several.
-
-    Args:
-        source: The document.
-        start: Where the text begins.
-        end: Where it ends.
 
     Yields:
         A sentence as the spans it is made of; at least one sentence.

@@ -71,15 +71,7 @@ class Weights:
 def weigh(
     pieces: Sequence[Piece], kind: ContentType, source: str, *, keep: Sequence[re.Pattern[str]] = ()
 ) -> Weights:
-    """
-    What must stay, what should stay and what goes first.
-
-    Args:
-        pieces: All pieces of the document.
-        kind: Its type.
-        source: The document.
-        keep: A piece in which one of these occurs is protected.
-    """
+    """What must stay, what should stay and what goes first."""
     reasons: dict[int, str] = {}
     facts: dict[int, tuple[str, ...]] = {}
     low: dict[int, str] = {}
@@ -113,9 +105,6 @@ def weigh(
 def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     """
     Regular expressions of what is to be kept.
-
-    Raises:
-        UsageError: One is no regular expression.
 
     >>> bool(compile_keep(["GPU"])[0].search("RTX GPU"))
     True
@@ -233,9 +222,6 @@ def object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
 def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
     """
     How sure the page was read where each piece stands: by index, of the innermost named object that says so.
-
-    Args:
-        pieces: All pieces of a page_doc.
     """
     members: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):

@@ -51,11 +51,8 @@ def rewrite_passages(
     Word anew what the extract has left holes in.
 
     Args:
-        outline: The document.
         kept: Pieces of the extract, heads included.
         protected: Pieces that no model touches.
-        rewrite: Asks the model.
-        count: Maps a text to budget tokens.
 
     Returns:
         For each accepted passage a text no longer than what the extract keeps of it, without a number, date,
@@ -88,14 +85,7 @@ def rewrite_passages(
 
 
 def apply_rewrite(outline: TextOutline, kept: Set[int], made: Rewritten) -> str:
-    """
-    The extract with the new wordings in place of their passages.
-
-    Args:
-        outline: The document.
-        kept: Pieces of the extract.
-        made: From rewrite_passages, for the same outline.
-    """
+    """The extract with the new wordings in place of their passages."""
     pieces: list[Piece] = []
     source = ""
     place: dict[int, int] = {}

@@ -53,11 +53,6 @@ def fit_context(
     context.md with a new section, before it is written: first the section, then the whole if it must be.
 
     Args:
-        document: With the new section in it.
-        number: The section that is new.
-        query: The user's query, so that what answers it is kept first.
-        count: Maps a text to budget tokens.
-        limits: What the user has set.
         rewriter: Gives what words passages of §2 and §4 anew, by type; asked only if they are cut.
 
     Returns:
@@ -104,13 +99,6 @@ def fit_section(
 ) -> tuple[Section, Cut | None]:
     """
     A section within its budget, before it is written.
-
-    Args:
-        section: Any section; §0 is never touched.
-        query: The user's query, so that what answers it is kept first.
-        count: Maps a text to budget tokens.
-        limits: What the user has set.
-        rewriter: As for fit_context.
 
     Returns:
         The section, its text compressed if it was over budget, `_meta` whole; and the cut, None if there was

@@ -44,7 +44,6 @@ def measure(units: Sequence[UnitText], query: str | None) -> Signals:
     The signals of all units of a document.
 
     Args:
-        units: In order; may be empty.
         query: What is asked; None or empty gives no query signal.
     """
     terms = [[term for term in split_terms(unit.text) if term not in _STOP_WORDS] for unit in units]
@@ -128,13 +127,7 @@ class _Window:
 
 
 class NervesReader:
-    """
-    Asks a model how much of each unit it did not expect.
-
-    Args:
-        model: The model of the layer NERVES.
-        max_chars: Longer documents are not read.
-    """
+    """Asks a model how much of each unit it did not expect."""
 
     def __init__(self, model: Model, *, max_chars: int = _MAX_CHARS) -> None:
         self.model = model.info
@@ -147,9 +140,6 @@ class NervesReader:
     def __call__(self, units: Sequence[UnitText]) -> list[float] | None:
         """
         The surprise of each unit.
-
-        Args:
-            units: All units of a document, in order.
 
         Returns:
             Rank of each unit by mean surprise of a token, 0 for the least and 1 for the most; None if the

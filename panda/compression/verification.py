@@ -30,11 +30,6 @@ def verify(
     What is wrong with a compressed document.
 
     Args:
-        output: The compressed document.
-        source: The document that it was made of.
-        protected: Texts that it must hold.
-        budget_tokens: Most budget tokens that it may have.
-        count: Maps a text to budget tokens.
         is_json: Whether the source is a JSON document, so that the output must be one too.
 
     Returns:

@@ -40,14 +40,11 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
     Both sides of a comparison.
 
     Args:
-        layout: The store that runs are kept in.
         before: Id or directory of a run, "last", or "saved".
         after: The same; one of the two must be a run.
 
     Raises:
         UsageError: Both are "saved".
-        NotFoundError: There is no such run.
-        FileFormatError: A file of a run is damaged.
     """
     if before == after == SAVED:
         raise UsageError("the saved turns are compared with themselves", where="RUN", fix="name a run")
@@ -230,10 +227,6 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
     """
     What two runs differ in.
 
-    Args:
-        before: The first run, or the saved turns.
-        after: The second.
-
     Returns:
         The differences; costs count the turns that both hold.
     """
@@ -265,13 +258,7 @@ def _unjudged(before: Side, after: Side) -> Iterator[Unjudged]:
 
 
 def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """
-    What of a difference is more than the thresholds allow, a sentence each; recipes are named.
-
-    Args:
-        diff: As compare_runs gives it.
-        thresholds: What is allowed.
-    """
+    """What of a difference is more than the thresholds allow, a sentence each; recipes are named."""
     found = find_faults(diff, thresholds)
     if diff.not_judged and not thresholds.missing:
         turns = dict.fromkeys((one.user, one.turn) for one in diff.not_judged)
@@ -292,10 +279,6 @@ def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
 def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     """
     Why the runs as a whole say less than they were to, a sentence each; that nothing was compared always.
-
-    Args:
-        diff: As compare_runs gives it.
-        thresholds: What is allowed.
     """
     return [*(() if thresholds.missing else diff.faults), *(() if diff.turns else ["no turn was compared"])]
 
@@ -305,7 +288,6 @@ def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     What of the tokens and seconds of all turns together is more than the thresholds allow, a sentence each.
 
     Args:
-        diff: As compare_runs gives it.
         thresholds: What is allowed. A growth that is not known is more than any limit.
     """
     found = []

@@ -42,14 +42,7 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
     Write a comparison as an HTML page.
 
     Args:
-        path: The file.
-        diff: The differences.
-        before: First side.
-        after: Second side.
         regressions: What is more than was allowed, a sentence each.
-
-    Raises:
-        StoreError: It cannot be written.
     """
     loader = PackageLoader("panda.replays", "")
     environment = Environment(
@@ -147,16 +140,6 @@ def write_junit(
 
     A turn with a flip or another answer is a failure; one that was not compared is an error, or skipped where
     that is allowed. A case of its own says what is wrong with the runs as a whole.
-
-    Args:
-        path: The file.
-        diff: The differences.
-        before: First side.
-        after: Second side.
-        thresholds: What is allowed.
-
-    Raises:
-        StoreError: It cannot be written.
     """
     differences: dict[TurnKey, list[str]] = defaultdict(list)
     for flip in diff.flips:

@@ -135,10 +135,6 @@ def read_outcome(folder: TurnFolder) -> Outcome:
 
     Args:
         folder: Its directory; files that a turn of its kind lacks are left out.
-
-    Raises:
-        FileFormatError: A file is damaged.
-        DocumentError: context.md is damaged.
     """
     metadata, calls = folder.read_metadata(), folder.calls()
     asked: dict[str, dict[str, str]] = {}
@@ -280,7 +276,6 @@ def fingerprint(book: RecipeBook, layers: Layers) -> dict[str, object]:
     What a run depends on: the version of the code, each recipe with its prompts, each layer's model.
 
     Args:
-        book: Recipes and prompts in force.
         layers: Models by layer; each is loaded as far as its digest needs.
     """
     recipes, used = {}, set()
@@ -296,12 +291,7 @@ def fingerprint(book: RecipeBook, layers: Layers) -> dict[str, object]:
 
 
 class RunFolder:
-    """
-    The files of one run.
-
-    Args:
-        directory: `runs/{id}`.
-    """
+    """The files of one run."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -325,17 +315,8 @@ class RunFolder:
         """
         Make the directory of a new run, and write down what it will do.
 
-        Args:
-            layout: The store it is kept in.
-            clock: The present.
-            mode: verify, simulate or rerun.
-            places: The turns.
-            fingerprint: As of the function of that name.
-            options: Options of the command.
-
         Raises:
             UsageError: Two of the turns are of one user name and number, in two stores.
-            StoreError: It cannot be written.
         """
         named = Counter((place.user, place.number) for place in places)
         if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
@@ -376,33 +357,18 @@ class RunFolder:
         return self.directory / "turns" / user / turn_name(number)
 
     def add(self, line: TurnLine) -> None:
-        """
-        Add the line of a turn that has finished.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Add the line of a turn that has finished."""
         value = json.loads(json.dumps(line.to_json()))
         check_json(RUN_TURNS_JSONL, value, str(self.directory / RUN_TURNS_JSONL))
         append_json_line(self.directory / RUN_TURNS_JSONL, value)
 
     def finish(self, clock: Clock) -> None:
-        """
-        Write down what came of the run.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write down what came of the run."""
         results = dict(Counter(line.result for line in self.lines()))
         self._write({**self.plan(), "finished_at": render_time(clock()), "results": results})
 
     def plan(self) -> dict[str, Any]:
-        """
-        What the run was to do, and what came of it.
-
-        Raises:
-            FileFormatError: run.json is damaged.
-        """
+        """What the run was to do, and what came of it."""
         path = self.directory / RUN_JSON
         value = read_json(path)
         check_json(RUN_JSON, value, str(path))
@@ -410,12 +376,7 @@ class RunFolder:
         return value
 
     def lines(self) -> Iterator[TurnLine]:
-        """
-        The turns that have finished, by number; a last line that a crash cut short is left out.
-
-        Raises:
-            FileFormatError: A line is damaged.
-        """
+        """The turns that have finished, by number; a last line that a crash cut short is left out."""
         path = self.directory / RUN_TURNS_JSONL
         for number, value in enumerate(read_json_lines(path) if path.exists() else [], 1):
             check_json(RUN_TURNS_JSONL, value, f"{path}:{number}")
@@ -427,12 +388,7 @@ class RunFolder:
 
 
 def open_run(layout: Layout, name: str) -> RunFolder:
-    """
-    A run by its id or its directory; "last" is the newest.
-
-    Raises:
-        NotFoundError: There is none.
-    """
+    """A run by its id or its directory; "last" is the newest."""
     files = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
     runs = [path.parent for path in files]
     directory = runs[-1] if name == "last" and runs else layout.runs / name

@@ -70,15 +70,12 @@ def select_turns(
             says something: then all turns of the user are looked at.
         wanted: Filters what *words* name.
         layout: Gives the store that numbers are of; not called if only directories are named.
-        user: Whose turns numbers are.
 
     Returns:
         Each turn once, in the order given; of a range, those that exist.
 
     Raises:
         UsageError: A word is no selection, or nothing is selected.
-        NotFoundError: A turn or directory is not there.
-        FileFormatError: The metadata.json of a turn is damaged.
     """
     if not words and wanted.is_open:
         raise UsageError(
@@ -142,9 +139,6 @@ def _turns_below(word: str) -> Iterator[TurnPlace]:
 def place_of(directory: Path) -> TurnPlace:
     """
     The saved turn of a directory.
-
-    Args:
-        directory: …/users/USER/turns/turn_NNNNNN.
 
     Raises:
         UsageError: It is not in a store.

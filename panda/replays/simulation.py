@@ -86,13 +86,11 @@ def simulate(
         settings: Settings in force; user, recipes and prompts are taken from them.
         layout: The store; nothing is written to it.
         layers: Models by layer; with recorded answers, for their tokenizers and what they can do alone.
-        number: The turn.
         answers: recorded: no model is asked, a call that was not made before is a miss and takes the most
             similar answer; recorded or live: a miss is asked of the model; live: everything is.
         keep: Where the directory of the turn that was run goes; None throws it away.
 
     Raises:
-        NotFoundError: There is no such turn.
         UsageError: It is not saved, or has no recorded calls.
     """
     saved = TurnStore(layout, settings.user, settings.clock).open(number)

@@ -45,16 +45,7 @@ def run_tasks(
     Do the tasks.
 
     Args:
-        settings: Settings in force.
-        environ: Environment variables, for the API keys that models.yaml names.
-        tasks: n tasks.
         workers: Processes; 1 does all in this one.
-
-    Yields:
-        n lines, each as its turn finishes.
-
-    Raises:
-        ModelFileError: models.yaml is broken.
     """
     if workers <= 1 or len(tasks) <= 1:
         with open_layers(settings, environ) as layers:
@@ -79,11 +70,6 @@ def run_tasks(
 def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
     """
     Judge one turn, or run it again.
-
-    Args:
-        settings: Settings in force; store and user are the turn's.
-        layers: Models by layer.
-        task: What to do.
 
     Returns:
         Its line. What stops one turn (a damaged file, a model that does not answer) is a finding of it.
@@ -145,8 +131,6 @@ def plan_tasks(
     What is to be done with each turn.
 
     Args:
-        places: The turns.
-        mode: What to do.
         live: Whether simulate asks the model for what no recording answers.
         keep: User and number of a turn to where its directory goes.
     """

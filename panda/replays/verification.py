@@ -46,9 +46,6 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
     """
     Everything that is wrong with a saved turn, judged from its own files, and from its sources as they were.
 
-    Args:
-        place: The saved turn.
-
     Returns:
         One problem for each finding; [] if there is none. What rests on a source that has changed or gone
         since, and does not stand in the turn's own files, is not judged.
@@ -212,13 +209,7 @@ def _kept_key(folder: TurnFolder) -> str | None:
 
 
 class _RecordedNodes:
-    """
-    Nodes as they were, and the lines of §2 that the turn itself holds of them.
-
-    Args:
-        place: The saved turn.
-        metadata: Its metadata.json.
-    """
+    """Nodes as they were, and the lines of §2 that the turn itself holds of them."""
 
     def __init__(self, place: TurnPlace, metadata: Metadata) -> None:
         folder = place.folder()

@@ -136,12 +136,7 @@ class ToolContext:
     """Asks recipes on behalf of a tool; None if there is no turn."""
 
     def open_project(self) -> Project:
-        """
-        The project that a tool of code mode works on.
-
-        Raises:
-            UsageError: The turn is no turn of code mode.
-        """
+        """The project that a tool of code mode works on."""
         if self.project is None:
             raise UsageError("only code mode may see the project's files", fix="use --mode code")
         return self.project

@@ -162,15 +162,8 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     """
     Write a file, after its change has been announced.
 
-    Args:
-        path: As the tool was given it.
-        before: Its text; None if it is new.
-        after: Its new text.
-        context: Of the running turn.
-
     Raises:
         UsageError: The file may not be changed, or would not be.
-        StoreError: It cannot be written.
     """
     project = context.open_project()
     name = project.check_writable(path)
@@ -202,15 +195,8 @@ def settle_change(step: Mapping[str, Any], project: Project) -> Mapping[str, Any
     """
     What became of a change that was announced by a run that was then killed.
 
-    Args:
-        step: The step as it was announced.
-        project: The files as they are now.
-
     Returns:
         The finished step if the change was made or can no longer be; None if it is still to be made.
-
-    Raises:
-        StoreError: The file cannot be read.
     """
     data = step["data"]
     path = data["path"]

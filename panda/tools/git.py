@@ -162,8 +162,6 @@ def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
 
     Args:
         context: Of the running turn; its project may be a part of a larger repository.
-        words: Subcommand and options.
-        most_bytes: How much of the beginning of the answer is kept.
 
     Raises:
         UsageError: There is no repository, it is none that can be trusted, or git refuses.

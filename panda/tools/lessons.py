@@ -92,8 +92,6 @@ def choose_facts(
 
     Args:
         candidates: As find_candidates gave them; at least one.
-        turns: The turns.
-        ask: Asks the recipe.
         lasts: Whether a candidate is meant to last, for models that only choose.
         warn: Told of what was refused.
 

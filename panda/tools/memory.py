@@ -164,7 +164,6 @@ def find_line(text: str, passage: str) -> int | None:
     The line of a file on which a passage begins.
 
     Args:
-        text: The whole file.
         passage: One line, as split_passages gives it.
 
     Returns:

@@ -18,10 +18,8 @@ def load_found(
     The nodes that a query finds by a shared word.
 
     Args:
-        query: What to search for.
         context: Of the running turn; only turns before it are found.
         wanted: Whether a node id is of the kind that is looked for.
-        limit: Most nodes to load.
 
     Returns:
         Loaded nodes, best first, instead of a turn that only quoted what it quoted; and one line for each
@@ -75,9 +73,6 @@ def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> 
     The lines of a node that share most words with the query, in the node's order.
 
     Args:
-        node: A loaded node.
-        query: What was searched for.
-        limit: Most lines.
         expired: Whether expired lines count too: for telling what was last seen.
 
     Returns:

@@ -51,16 +51,8 @@ def run_process(
     Run a command, without a shell and without input, and wait for it.
 
     Args:
-        words: The program and its arguments.
-        directory: Where it runs.
-        environ: Its whole environment.
         limit_seconds: After so long the command and all that it started are killed.
         keep: Which end of a long output is kept. At the end, errors stand among the output, as on a terminal.
-        most_bytes: How much of it.
-
-    Raises:
-        UsageError: It cannot be started.
-        LimitError: It was stopped at the limit.
     """
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:

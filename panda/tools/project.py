@@ -158,7 +158,6 @@ class Project:
 
         Raises:
             UsageError: There is no such file, or it is no text of ordinary size.
-            StoreError: It cannot be read.
         """
         parts = self.locate(path)
         data = self.overlay.get("/".join(parts))
@@ -207,7 +206,6 @@ class Project:
 
         Raises:
             UsageError: It may not be changed, or the text is too long or no Unicode.
-            StoreError: It cannot be written.
         """
         name = self.check_writable(path)
         try:

@@ -63,10 +63,6 @@ def research(query: str, context: ToolContext) -> ToolResult:
     """
     Research a query and write what was found.
 
-    Args:
-        query: What to look for.
-        context: Of the running turn.
-
     Raises:
         UsageError: No search provider is configured, or the turn has another research already.
         WebError: The search fails.
@@ -111,10 +107,6 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
     """
     A research as a result: one claim for every conflict, one for every line that is in none, and what pages
     that cannot be had said when they were last seen.
-
-    Args:
-        made: As written.
-        context: Of the running turn.
     """
     file = context.layout.turn(context.user, context.turn) / RESEARCH_JSON
     source = file.relative_to(context.layout.user(context.user)).as_posix()

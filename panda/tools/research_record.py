@@ -107,7 +107,6 @@ def join_conflicts(claims: Sequence[FoundClaim], pairs: Collection[tuple[int, in
     Conflicts from pairs: what is connected is one conflict, with every claim on that price.
 
     Args:
-        claims: As for differing_pairs.
         pairs: Indices of claims about the same thing.
     """
     groups: list[set[int]] = []
@@ -269,13 +268,7 @@ def subject_words(query: str) -> list[str]:
 
 
 def write_research(paths: TurnPaths, made: Research) -> None:
-    """
-    Write both files of a turn.
-
-    Raises:
-        StoreError: They cannot be written.
-        FileFormatError: A value does not fit its schema.
-    """
+    """Write both files of a turn."""
     value = made.to_json()
     check_json(RESEARCH_JSON, value, str(paths / RESEARCH_JSON))
     write_atomic(paths / RESEARCH_MD, render_research(made))

@@ -46,12 +46,7 @@ class SearchProvider(Protocol):
         ...
 
     def search(self, phrase: str) -> list[SearchResult]:
-        """
-        The results for a phrase, best first; [] if there are none.
-
-        Raises:
-            WebError: The search cannot be done.
-        """
+        """The results for a phrase, best first; [] if there are none."""
         ...
 
 
@@ -61,10 +56,6 @@ def open_provider(setting: str | None, web: WebClient) -> SearchProvider:
 
     Args:
         setting: "searxng:URL" or "file:DIRECTORY"; None if nothing is set.
-        web: Reads the server's answers.
-
-    Raises:
-        UsageError: Nothing is set.
     """
     kind, _, place = (setting or "").partition(":")
     if kind == "searxng":
@@ -189,9 +180,6 @@ def judge_source(
     How much a result promises, 0 to 1.
 
     Args:
-        result: The result.
-        query: What is looked for.
-        kind: prices, comparison, facts, howto or news.
         rank: Place among the results, from 0.
         known: extraction_quality of sites that were read before.
         taken: Sites that a better result comes from already.
@@ -227,14 +215,7 @@ _OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
 
 
 def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
-    """
-    The search phrases: the query's words, its subject with what is wanted, a writer's own phrase.
-
-    Args:
-        query: What to look for.
-        kind: prices, comparison, facts, howto or news.
-        ask: Asks recipes.
-    """
+    """The search phrases: the query's words, its subject with what is wanted, a writer's own phrase."""
     names = " ".join(subject_words(query))
     wanted = {**_PRICE_WORDS, **_OTHER_WORDS}[kind]
     texts = [" ".join(find_query_words(query)), query.strip(" ?."), *(f"{names} {word}" for word in wanted)]
@@ -251,16 +232,7 @@ def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
 def choose_sources(
     results: Sequence[SearchResult], query: str, kind: str, context: ToolContext, ask: Ask
 ) -> list[Source]:
-    """
-    All results, best first by their quality, with those marked that are to be read.
-
-    Args:
-        results: Of all phrases.
-        query: What to look for.
-        kind: As for make_phrases.
-        context: Knows which sites were read before.
-        ask: Asks recipes.
-    """
+    """All results, best first by their quality, with those marked that are to be read."""
     unique = list({result.url: result for result in results}.values())
     known = _known_sites(unique, context)
     rated: list[tuple[float, SearchResult]] = []

@@ -82,11 +82,6 @@ def run_tool(name: str, arguments: Mapping[str, Any], context: ToolContext) -> T
     """
     Run one tool.
 
-    Args:
-        name: A key of TOOLS.
-        arguments: As the plan gives them; checked against the tool's schema.
-        context: What the tool may touch.
-
     Returns:
         The tool's result with its wall clock. An unknown tool, wrong arguments and whatever stops the tool
         give status error with a line that names the fault; claims without a source give status blocked.
@@ -130,11 +125,6 @@ _PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
 def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[str, Any]]:
     """
     The calls of a tool that a query suggests, without a word of a model's own.
-
-    Args:
-        tool: The tool.
-        query: The query, references resolved.
-        context: Of the running turn.
 
     Returns:
         Arguments, at most three; [{}] for a tool that needs none, [] if the query holds nothing for one that
@@ -208,11 +198,6 @@ def run_within(seconds: float, work: Callable[[], _T], *, what: str) -> _T:
     In the main thread an alarm ends it, also while it waits for a disk, a socket or a lock. Alarms reach no
     other thread: there the work gets a thread of its own, which is interrupted, and left behind if it waits
     for the system. It ends with what it waits for; of writes, only one that is at hand is finished.
-
-    Args:
-        seconds: The limit; more than 0.
-        work: What to do.
-        what: Whose limit it is, for the error.
 
     Raises:
         LimitError: The work took longer and was stopped.

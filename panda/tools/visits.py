@@ -23,13 +23,10 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     The result of reading a page; if it cannot be had, of what it said when it was last seen.
 
     Args:
-        url: http or https.
-        context: Of the running turn.
         max_age_minutes: A visit that is no older is used as it is; 0 always asks the server.
 
     Raises:
         WebError: The page cannot be had, and was never read before.
-        StoreError: The visit cannot be written.
     """
     url = str(parse_url(url))
     known = context.reader.visits([url]).get(url)
@@ -50,16 +47,13 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
     Read a page and write it as a visit of the running turn.
 
     Args:
-        url: Normalised.
         known: The newest visit of it, for a conditional request; None if there is none.
-        context: Of the running turn.
 
     Returns:
         The visit, and where its content comes from: "server" or "unchanged".
 
     Raises:
         WebError: The page cannot be had.
-        StoreError: The visit cannot be written.
     """
     page = client_of(context).fetch(url, _validators(known))
     paths = context.layout.turn(context.user, context.turn)
@@ -76,26 +70,14 @@ def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[
 
 
 def client_of(context: ToolContext) -> WebClient:
-    """
-    The client of a turn.
-
-    Raises:
-        WebError: The turn has none.
-    """
+    """The client of a turn."""
     if context.web is None:
         raise WebError("this command reads no pages")
     return context.web()
 
 
 def visit_result(visit: Visit, context: ToolContext, *, origin: str) -> ToolResult:
-    """
-    What a visit says, with the lines that share most words with the query as claims.
-
-    Args:
-        visit: On disk.
-        context: Of the running turn.
-        origin: "server", "unchanged" or "cache".
-    """
+    """What a visit says, with the lines that share most words with the query as claims."""
     if context.folder is None and origin != "cache":
         return ToolResult("success", data=_data(visit, origin), claims=_claims_by_hand(visit, context))
     node = context.reader.load(f"visit:{visit.visit_id}")
@@ -185,13 +167,7 @@ def _last_seen(known: Visit, error: WebError, context: ToolContext) -> ToolResul
 
 
 def last_seen_claims(visit_id: str, context: ToolContext) -> list[ToolClaim]:
-    """
-    What a page said when it was last read, each line with that date; [] if the visit cannot be read.
-
-    Args:
-        visit_id: Of the visit.
-        context: Of the running turn.
-    """
+    """What a page said when it was last read, each line with that date; [] if the visit cannot be read."""
     try:
         node = context.reader.load(f"visit:{visit_id}")
     except MemoryNodeError:

@@ -182,9 +182,6 @@ def parse_places(value: object) -> tuple[str, ...]:
     Args:
         value: A list of entries, or one text with commas between them.
 
-    Raises:
-        UsageError: One of them is none.
-
     >>> parse_places("127.0.0.1:8080, wiki.local")
     ('127.0.0.1:8080', 'wiki.local')
     """
@@ -208,12 +205,7 @@ class AddressRules:
         Raises unless every address that a host stands for may be contacted.
 
         Args:
-            host: As in the URL.
-            port: The port that would be contacted.
             addresses: What the host name resolves to; one private address among public ones refuses all.
-
-        Raises:
-            WebError: One of them may not.
 
         >>> AddressRules().check("example.org", 443, ["93.184.216.34"])
         >>> AddressRules((parse_allowed("127.0.0.1:8080"),)).check("localhost", 8080, ["127.0.0.1"])
@@ -252,9 +244,6 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
 def private_kind(address: str) -> str | None:
     """
     Why an address is not public; None if it is.
-
-    Args:
-        address: IPv4 or IPv6.
 
     >>> private_kind("::ffff:127.0.0.1"), private_kind("169.254.169.254"), private_kind("10.1.2.3")
     ('loopback', 'link-local', 'private')

@@ -27,9 +27,6 @@ class RobotsRules:
         """
         Whether a path may be read: the longest pattern that matches decides, an allowing one on a tie.
 
-        Args:
-            path: Path with query, as it stands in the URL.
-
         >>> rules = parse_robots("User-agent: *\\nDisallow: /cart\\nAllow: /cart/help$", "panda")
         >>> rules.allows("/cart/1"), rules.allows("/cart/help"), rules.allows("/")
         (False, True, True)
@@ -125,13 +122,7 @@ def read_body(chunks: Iterable[bytes], encoding: str, *, where: str, most_bytes:
     The unpacked body.
 
     Args:
-        chunks: As they come from the wire.
-        encoding: Value of Content-Encoding; "" if there is none.
-        where: The URL, for errors.
         most_bytes: Limit for the packed and for the unpacked size; nothing beyond it is kept in memory.
-
-    Raises:
-        WebError: It is larger, packed in an unknown way or more than once, or damaged.
     """
     name = encoding.strip().lower()
     if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
@@ -194,7 +185,6 @@ def decode_body(body: bytes, declared: str | None) -> tuple[str, str]:
     The text of a body and the charset it was read in.
 
     Args:
-        body: Unpacked.
         declared: Charset of the Content-Type header; None if it names none.
 
     Returns:
@@ -304,9 +294,7 @@ class WebClient:
     Reads pages.
 
     Args:
-        rules: Which addresses may be contacted.
         timeout_seconds: For one page, with names, redirects and robots.txt.
-        resolve: Gives the addresses of a host.
     """
 
     def __init__(
@@ -322,7 +310,6 @@ class WebClient:
         Read one page.
 
         Args:
-            url: http or https.
             known: Of an earlier visit: the page is only sent again if it has changed.
             robots: Whether robots.txt is asked; only for addresses that the user configured it is not.
 

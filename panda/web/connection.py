@@ -27,12 +27,7 @@ _CONNECT_SECONDS = 10.0
 
 
 class Deadline:
-    """
-    The instant at which everything must be done.
-
-    Args:
-        seconds: From now.
-    """
+    """The instant at which everything must be done."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -52,25 +47,13 @@ class Deadline:
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """
-    The addresses of a host, as the system's resolver gives them.
-
-    Raises:
-        OSError: It has none.
-    """
+    """The addresses of a host, as the system's resolver gives them."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class Exchange:
-    """
-    One request after another, all within one deadline.
-
-    Args:
-        rules: Which addresses may be contacted.
-        deadline: When all of it must be done.
-        resolve: Gives the addresses of a host.
-    """
+    """One request after another, all within one deadline."""
 
     def __init__(self, rules: AddressRules, deadline: Deadline, resolve: Resolve) -> None:
         self._deadline = deadline
@@ -83,7 +66,6 @@ class Exchange:
         The answer to one GET request, as it comes from the wire; no redirect is followed.
 
         Args:
-            url: http or https.
             headers: Besides Host.
 
         Raises:

@@ -76,12 +76,7 @@ class Reading:
 
 
 def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
-    """
-    What each block says of prices and stock.
-
-    Args:
-        blocks: Of one page, in order.
-    """
+    """What each block says of prices and stock."""
     found: list[Reading] = []
     aside_level = 0
     for n, block in enumerate(blocks):
@@ -117,9 +112,6 @@ def find_zones(
     The zones of a page, the most telling ones first.
 
     Args:
-        markup: The page.
-        readings: Of its blocks.
-        is_product: Whether the page is about one product.
         main_text: Its main text; what stands in it surely belongs to the page's subject.
         prices: Values of the prices that the page says for machines; may be empty.
 
@@ -168,12 +160,7 @@ def _classify(
 
 
 def find_main_text(html: str, url: str) -> str:
-    """
-    The main text as markdown.
-
-    Returns:
-        Markdown; "" if no main text was found.
-    """
+    """The main text as markdown."""
     import trafilatura  # loaded with the first page: it takes half a second
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # broken pages are reported by us
@@ -202,10 +189,7 @@ def judge_extraction(
     an article title, a text, author and date; a list rows with prices; any other page title and text.
 
     Args:
-        page_type: product, listing, article or page.
         fields: What was extracted, without zones.
-        readings: Of the page's blocks.
-        main_text: Its main text.
 
     Returns:
         .05 to .98, two decimals.
@@ -272,12 +256,7 @@ class Extraction:
 
 
 def extract_page(page: Page) -> Extraction:
-    """
-    Read a page.
-
-    Args:
-        page: With its text.
-    """
+    """Read a page."""
     text = clean_text(page.text or "")
     if page.media_type not in ("text/html", "application/xhtml+xml"):
         return _plain(page, text)

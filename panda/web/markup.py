@@ -29,12 +29,7 @@ NAVIGATION_TAGS = frozenset({"nav", "header", "footer", "aside", "menu"})
 
 
 def parse_html(text: str) -> HtmlElement | None:
-    """
-    The root of a page's tree; None if there is nothing in it.
-
-    Args:
-        text: As clean_text gives it.
-    """
+    """The root of a page's tree; None if there is nothing in it."""
     from lxml import etree
     from lxml import html as parsing
 
@@ -156,7 +151,6 @@ def read_blocks_of(root: HtmlElement, taken: set[HtmlElement]) -> list[Block]:
     The blocks of a page, in document order; one that only repeats the one before is left out.
 
     Args:
-        root: Of the page's tree.
         taken: Elements that were read as data; no blocks are made of them.
     """
     return list(_merged(_walk(root, taken)))
@@ -426,9 +420,6 @@ class Markup:
 def read_markup(html: str) -> Markup:
     """
     What a page holds, however broken its HTML is.
-
-    Args:
-        html: As clean_text gives it.
 
     Returns:
         Everything found; hidden elements, scripts and forms' fields are left out.

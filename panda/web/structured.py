@@ -107,9 +107,6 @@ def product_fields(node: Mapping[str, Any]) -> dict[str, Any]:
     """
     A product as fields.
 
-    Args:
-        node: Of JSON-LD, or microdata brought into its form.
-
     Returns:
         Only what is said: title, price or lowest_price and highest_price, availability, offers (if there are
         several), brand, model, sku, seller, rating, condition, specs, description.
