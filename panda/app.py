@@ -52,8 +52,8 @@ from panda.storage.vector_store import VectorStore
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
 from panda.tools.table import TOOLS
+from panda.tools.web import web_opener
 from panda.trust import open_layers, require_trust
-from panda.web.opening import web_opener
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from panda.errors import UsageError
 from panda.storage.files import write_atomic
-from panda.tools.contract import Arguments, Entity, Tool, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Arguments, Entity, ToolClaim, ToolContext, ToolResult, tool
 
 _MOST_BYTES = 256 * 1024
 
@@ -24,7 +24,14 @@ class _Draft(TypedDict):
     cut: bool
 
 
-def _generate(given: _DraftArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "content.generate",
+    "generate",
+    "Write a draft for the user, such as an email or a plan. Needs a model that writes.",
+    _Draft,
+    has_own_limit=True,
+)
+def generate_content(given: _DraftArguments, context: ToolContext) -> ToolResult:
     """The key under which the draft is kept, `t{turn}_s{step}_{type}_{n}`; a draft is no evidence."""
     if context.draft is None or context.folder is None:
         raise UsageError("a draft is written within a turn", fix="ask for it with panda turn")
@@ -47,14 +54,3 @@ def _generate(given: _DraftArguments, context: ToolContext) -> ToolResult:
         artifacts=(path,),
         text=text,
     )
-
-
-CONTENT_GENERATE = Tool(
-    name="content.generate",
-    kind="generate",
-    description="Write a draft for the user, such as an email or a plan. Needs a model that writes.",
-    arguments=_DraftArguments,
-    result=_Draft,
-    run=_generate,
-    has_own_limit=True,
-)

@@ -1,14 +1,15 @@
 """What every tool offers, and the one shape of its result."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
 
+from panda.documents.records import encode
 from panda.documents.times import Clock
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
@@ -22,6 +23,8 @@ if TYPE_CHECKING:  # loaded with the first page
 Status = Literal["success", "error", "blocked"]
 Kind = Literal["read", "write", "generate", "analyze"]
 Op = Literal["read", "create", "update", "delete"]
+
+_Given = TypeVar("_Given", bound=Struct)
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,8 @@ class ToolResult:
 
     def to_json(self) -> dict[str, object]:
         """The part of a steps/step_NN.json that the tool decides."""
-        return {
-            "status": self.status,
-            "data": self.data,
-            "error": self.error,
-            "claims": [asdict(claim) for claim in self.claims],
-            "entities": [asdict(entity) for entity in self.entities],
-            "artifacts": list(self.artifacts),
-            "text": self.text,
-            "seconds": self.seconds,
-        }
+        value: dict[str, object] = encode(self)
+        return value
 
 
 Ask = Callable[..., Mapping[str, Any]]
@@ -142,7 +137,7 @@ class ToolContext:
         return self.project
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Tool:
     """One tool. It writes nothing outside the turn's directory and, in code mode, the project's."""
 
@@ -174,6 +169,24 @@ class Tool:
     def result_schema(self) -> Mapping[str, Any]:
         """JSON Schema (2020-12) of the data of a success."""
         return _schema(self.result)
+
+
+def tool(
+    name: str,
+    kind: Kind,
+    description: str,
+    result: type,
+    *,
+    reaches_out: bool = False,
+    has_own_limit: bool = False,
+) -> Callable[[Callable[[_Given, ToolContext], ToolResult]], Tool]:
+    """A tool out of the function that does its work; what its first parameter is annotated with, it takes."""
+
+    def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
+        takes = run.__annotations__["given"]
+        return Tool(name, kind, description, takes, result, run, reaches_out, has_own_limit)
+
+    return make
 
 
 class Arguments(Struct, frozen=True, forbid_unknown_fields=True):

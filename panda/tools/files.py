@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from panda.documents.text import one_line
 from panda.errors import PandaError, UsageError
-from panda.tools.contract import Arguments, Entity, Tool, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Arguments, Entity, ToolClaim, ToolContext, ToolResult, tool
 from panda.tools.project import Project, fingerprint
 
 _MOST_FILES = 500
@@ -79,7 +79,14 @@ class _FileChange(TypedDict):
     dry_run: bool
 
 
-def _list(given: _ListArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "file.list",
+    "read",
+    "List the files of the project, or of one of its directories.",
+    _FileList,
+    reaches_out=True,
+)
+def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     """Paths relative to the project, sorted; what is not listed is counted."""
     found = list(context.open_project().files(given.directory))
     shown = found[:_MOST_FILES]
@@ -91,7 +98,14 @@ def _list(given: _ListArguments, context: ToolContext) -> ToolResult:
     )
 
 
-def _read(given: _ReadArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "file.read",
+    "read",
+    f"Read a file of the project, at most {_MOST_LINES} lines at a time.",
+    _FileLines,
+    reaches_out=True,
+)
+def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     """The lines as they are; line breaks of Windows are kept."""
     project = context.open_project()
     lines = project.read(given.path).split("\n")
@@ -110,7 +124,14 @@ def _read(given: _ReadArguments, context: ToolContext) -> ToolResult:
     )
 
 
-def _search(given: _SearchArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "file.search",
+    "read",
+    "Find the lines of the project's files that hold a text exactly.",
+    _FoundLines,
+    reaches_out=True,
+)
+def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     """Matches by path and line; files that are no text are passed over."""
     found = list(_matches(context.open_project(), given.directory, given.text))
     shown = found[:_MOST_MATCHES]
@@ -136,7 +157,14 @@ def _matches(project: Project, directory: str, text: str) -> Iterator[_FoundLine
                 yield _FoundLine(path=path, line=number, text=line.rstrip("\r")[:_LINE_CHARS])
 
 
-def _edit(given: _EditArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "file.edit",
+    "write",
+    "Replace a text in a file of the project. The old text must stand there exactly once.",
+    _FileChange,
+    reaches_out=True,
+)
+def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     """The change as a diff."""
     project = context.open_project()
     project.check_writable(given.path)
@@ -150,7 +178,14 @@ def _edit(given: _EditArguments, context: ToolContext) -> ToolResult:
     return change_file(given.path, before, before.replace(given.old, given.new), context)
 
 
-def _write(given: _WriteArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "file.write",
+    "write",
+    "Write a whole file of the project: a new one, or in the place of what is there.",
+    _FileChange,
+    reaches_out=True,
+)
+def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
     """The change as a diff."""
     project = context.open_project()
     project.check_writable(given.path)
@@ -232,50 +267,4 @@ def _count(diff: str, sign: str) -> int:
     return sum(line.startswith(sign) and not line.startswith(sign * 3) for line in diff.splitlines())
 
 
-FILE_TOOLS = (
-    Tool(
-        name="file.list",
-        kind="read",
-        description="List the files of the project, or of one of its directories.",
-        arguments=_ListArguments,
-        result=_FileList,
-        run=_list,
-        reaches_out=True,
-    ),
-    Tool(
-        name="file.read",
-        kind="read",
-        description=f"Read a file of the project, at most {_MOST_LINES} lines at a time.",
-        arguments=_ReadArguments,
-        result=_FileLines,
-        run=_read,
-        reaches_out=True,
-    ),
-    Tool(
-        name="file.search",
-        kind="read",
-        description="Find the lines of the project's files that hold a text exactly.",
-        arguments=_SearchArguments,
-        result=_FoundLines,
-        run=_search,
-        reaches_out=True,
-    ),
-    Tool(
-        name="file.edit",
-        kind="write",
-        description="Replace a text in a file of the project. The old text must stand there exactly once.",
-        arguments=_EditArguments,
-        result=_FileChange,
-        run=_edit,
-        reaches_out=True,
-    ),
-    Tool(
-        name="file.write",
-        kind="write",
-        description="Write a whole file of the project: a new one, or in the place of what is there.",
-        arguments=_WriteArguments,
-        result=_FileChange,
-        run=_write,
-        reaches_out=True,
-    ),
-)
+FILE_TOOLS = (list_files, read_file, search_files, edit_file, write_file)

@@ -21,7 +21,7 @@ from typing import TypedDict
 from panda.errors import UsageError
 from panda.storage.beneath import look_beneath, read_beneath
 from panda.storage.temporaries import work_directory
-from panda.tools.contract import Arguments, Tool, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Arguments, ToolClaim, ToolContext, ToolResult, tool
 from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process
 from panda.tools.project import Project, written_name
 
@@ -75,7 +75,14 @@ class _Diff(TypedDict):
     left_out_bytes: int
 
 
-def _status(given: Arguments, context: ToolContext) -> ToolResult:
+@tool(
+    "git.status",
+    "read",
+    "List the files of the project that differ from the last commit.",
+    _Status,
+    reaches_out=True,
+)
+def show_status(given: Arguments, context: ToolContext) -> ToolResult:
     """An entry for each file: two letters as `git status --porcelain` has them, and its name."""
     words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all")
     ran = _ask_git(context, *words, most_bytes=_MOST_NAME_BYTES)
@@ -101,7 +108,10 @@ def _entries(said: bytes) -> list[str]:
     return entries
 
 
-def _diff(given: Arguments, context: ToolContext) -> ToolResult:
+@tool(
+    "git.diff", "read", "Show what has changed in the project since the last commit.", _Diff, reaches_out=True
+)
+def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     """A unified diff of the files that git knows, or the beginning of it."""
     words = ("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
     names = _ask_git(context, *words, "--name-only", "-z", most_bytes=_MOST_NAME_BYTES)
@@ -122,26 +132,7 @@ def _diff(given: Arguments, context: ToolContext) -> ToolResult:
     )
 
 
-GIT_TOOLS = (
-    Tool(
-        name="git.status",
-        kind="read",
-        description="List the files of the project that differ from the last commit.",
-        arguments=Arguments,
-        result=_Status,
-        run=_status,
-        reaches_out=True,
-    ),
-    Tool(
-        name="git.diff",
-        kind="read",
-        description="Show what has changed in the project since the last commit.",
-        arguments=Arguments,
-        result=_Diff,
-        run=_diff,
-        reaches_out=True,
-    ),
-)
+GIT_TOOLS = (show_status, show_diff)
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,7 @@ from panda.errors import UsageError
 from panda.memory.memory import Value, stage_value
 from panda.retrieval.relevance import find_query_words
 from panda.storage.files import read_text
-from panda.tools.contract import (
-    Arguments,
-    Entity,
-    QueryArguments,
-    Tool,
-    ToolClaim,
-    ToolContext,
-    ToolResult,
-)
+from panda.tools.contract import Arguments, Entity, QueryArguments, ToolClaim, ToolContext, ToolResult, tool
 from panda.tools.nodes import best_items, claims_of, count_shared_words, entities_of, load_found
 
 _MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")
@@ -73,7 +65,13 @@ class _Passages(TypedDict):
     faults: list[str]
 
 
-def _query(given: QueryArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "memory.query",
+    "read",
+    "Look up preferences, facts, cached research and visited pages that match a query.",
+    _Matches,
+)
+def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Matches, best first; expired lines are left out, corrupt nodes are named under faults."""
     nodes, faults = load_found(
         given.query, context, lambda node_id: node_id.startswith(_MEMORY_KINDS), limit=_MOST_MEMORY_NODES
@@ -100,7 +98,8 @@ def _query(given: QueryArguments, context: ToolContext) -> ToolResult:
     )
 
 
-def _create(given: _CreateArguments, context: ToolContext) -> ToolResult:
+@tool("memory.create", "write", "Remember a preference or fact that the user states in this turn.", _Staged)
+def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
     value: Value = tuple(given.value) if isinstance(given.value, list) else given.value
     said = one_line(context.query)
@@ -130,7 +129,13 @@ def _create(given: _CreateArguments, context: ToolContext) -> ToolResult:
     return ToolResult("success", data=_Staged(staged=staged.to_json()), claims=(claim,), entities=(made,))
 
 
-def _search(given: QueryArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "doc.search",
+    "read",
+    "Search earlier turns and the user's knowledge documents for passages on a query.",
+    _Passages,
+)
+def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Passages that share most words with the query come first; corrupt nodes are named under faults."""
     words = find_query_words(given.query)
     nodes, faults = load_found(
@@ -185,29 +190,4 @@ def find_line(text: str, passage: str) -> int | None:
     return numbers[at] if at >= 0 else None
 
 
-MEMORY_TOOLS = (
-    Tool(
-        name="memory.query",
-        kind="read",
-        description="Look up preferences, facts, cached research and visited pages that match a query.",
-        arguments=QueryArguments,
-        result=_Matches,
-        run=_query,
-    ),
-    Tool(
-        name="memory.create",
-        kind="write",
-        description="Remember a preference or fact that the user states in this turn.",
-        arguments=_CreateArguments,
-        result=_Staged,
-        run=_create,
-    ),
-    Tool(
-        name="doc.search",
-        kind="read",
-        description="Search earlier turns and the user's knowledge documents for passages on a query.",
-        arguments=QueryArguments,
-        result=_Passages,
-        run=_search,
-    ),
-)
+MEMORY_TOOLS = (query_memory, create_memory, search_documents)

@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from panda.documents.text import one_line
 from panda.errors import LimitError, UsageError
-from panda.tools.contract import Arguments, Tool, ToolClaim, ToolContext, ToolResult
+from panda.tools.contract import Arguments, ToolClaim, ToolContext, ToolResult, tool
 
 MOST_OUTPUT_BYTES = 200_000
 """How much of an output is kept, unless somebody wants more."""
@@ -101,7 +101,15 @@ class _CommandRun(TypedDict):
     left_out_bytes: int
 
 
-def _run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "test.run",
+    "analyze",
+    "Run one of the commands that panda.toml names under [test_commands].",
+    _CommandRun,
+    reaches_out=True,
+    has_own_limit=True,
+)
+def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
     """How it ended and the end of what it said; a command that fails is a result, no error."""
     project = context.open_project()
     name = given.command
@@ -131,15 +139,3 @@ def _run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
         claims=(ToolClaim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}", None),),
         text="\n".join(lines[-_SHOWN_LINES:]),
     )
-
-
-TEST_RUN = Tool(
-    name="test.run",
-    kind="analyze",
-    description="Run one of the commands that panda.toml names under [test_commands].",
-    arguments=_CommandArguments,
-    result=_CommandRun,
-    run=_run_command,
-    reaches_out=True,
-    has_own_limit=True,
-)

@@ -1,8 +1,9 @@
 """A research from search phrases to claims: each step's choice is a recipe, what it chooses from is code."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
 
 from panda.choosing.decision import Option
 from panda.documents.evidence import check_evidence
@@ -10,7 +11,6 @@ from panda.errors import ReplyError, UsageError, WebError
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Node
 from panda.retrieval.relevance import share_of_words
-from panda.storage.files import read_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.storage.visits import Visit
 from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
@@ -22,7 +22,8 @@ from panda.tools.research_record import (
     Source,
     differing_pairs,
     join_conflicts,
-    topic_of,
+    new_research,
+    read_research,
     write_research,
 )
 from panda.tools.sources import choose_sources, make_phrases, open_provider, site_of
@@ -68,13 +69,14 @@ def research(query: str, context: ToolContext) -> ToolResult:
         WebError: The search fails.
     """
     paths = context.layout.turn(context.user, context.turn)
-    if (paths / RESEARCH_JSON).is_file():
-        done = read_json(paths / RESEARCH_JSON)
-        if done.get("query") != query:
+    if (done := read_research(paths)) is not None:
+        if done.query != query:
             raise UsageError("this turn has its research already", where=str(paths / RESEARCH_JSON))
-        return result_of(Research.from_json(done), context)
+        return _result(done, context)
     provider = open_provider(context.search_provider, client_of(context))
-    ask = _asker(context)
+    if context.ask is None:
+        raise UsageError("a research needs a turn: its steps are chosen by recipes", fix="use panda turn")
+    ask = context.ask
     kind = str(ask("phase4_research_strategy")["kind"])
     phrases = make_phrases(query, kind, ask)
     results = [result for phrase in phrases for result in provider.search(phrase)]
@@ -82,28 +84,26 @@ def research(query: str, context: ToolContext) -> ToolResult:
     read = _read(sources, context)
     pages = _usable(read.pages, query, ask)
     claims = _choose_claims(pages, query, kind, ask)
-    conflicts = _conflicts(claims, ask)
-    made = Research(
-        query=query,
-        topic=topic_of(query, kind),
-        kind=kind,
+    made = new_research(
+        query,
+        kind,
+        claims,
+        _conflicts(claims, ask),
+        at=context.clock(),
         phrases=tuple(phrases),
         provider=provider.name,
         sources=tuple(sources),
         visit_ids=tuple(page.visit.visit_id for page in pages),
-        claims=tuple(claims),
-        conflicts=tuple(conflicts),
         failed=tuple(read.failed),
         refreshes=tuple(page.visit.refreshes for page in read.pages if page.visit.refreshes),
         away=tuple(read.away),
-        created_at=context.clock(),
     )
-    made = replace(made, summary=_summary(made, ask))
+    made = msgspec.structs.replace(made, summary=_summary(made, ask))
     write_research(paths, made)
-    return result_of(made, context)
+    return _result(made, context)
 
 
-def result_of(made: Research, context: ToolContext) -> ToolResult:
+def _result(made: Research, context: ToolContext) -> ToolResult:
     """
     A research as a result: one claim for every conflict, one for every line that is in none, and what pages
     that cannot be had said when they were last seen.
@@ -113,11 +113,11 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
     node_id = f"research:{made.topic}"
     contested = {claim.text for conflict in made.conflicts for claim in conflict.claims}
     claims = [
-        ToolClaim(c.text, min(m.confidence for m in c.claims), source, node_id, made.expires)
+        ToolClaim(c.text, min(m.confidence for m in c.claims), source, node_id, made.expires_at)
         for c in made.conflicts
     ]
     claims += [
-        ToolClaim(c.text, round(c.confidence, 2), c.provenance, f"visit:{c.visit_id}", made.expires)
+        ToolClaim(c.text, c.confidence, c.provenance, f"visit:{c.visit_id}", made.expires_at)
         for c in made.claims
         if c.text not in contested
     ]
@@ -145,12 +145,6 @@ def result_of(made: Research, context: ToolContext) -> ToolResult:
     )
 
 
-def _asker(context: ToolContext) -> Ask:
-    if context.ask is None:
-        raise UsageError("a research needs a turn: its steps are chosen by recipes", fix="use panda turn")
-    return context.ask
-
-
 def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
     found = _Read()
     for source in sources:
@@ -175,7 +169,7 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
                 url=visit.url,
                 visit_id=visit.visit_id,
                 provenance=node.provenance,
-                confidence=item.confidence,
+                confidence=round(item.confidence, 2),
                 content_type=item.content_type,
             )
             for item in node.items
@@ -189,7 +183,15 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
     """The pages that are about the query and were read well enough."""
     if not pages:
         return []
-    about = [Option(p.id, f"{p.node.title}. {_sample(p)}"[:300], (), _overlap(query, p)) for p in pages]
+    about = [
+        Option(
+            p.id,
+            f"{p.node.title}. {_sample(p)}"[:300],
+            (),
+            share_of_words(query, f"{p.node.title} {_sample(p)}"),
+        )
+        for p in pages
+    ]
     relevant = ask("phase4_page_relevance", options={"pages": about})["pages"]
     rated = [
         Option(p.id, f"{p.visit.quality:.2f} {p.node.title}", (), p.visit.quality)
@@ -202,10 +204,6 @@ def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]
 
 def _sample(page: _ReadPage) -> str:
     return " ".join(_said(line, page) for line in page.lines[:3])
-
-
-def _overlap(query: str, page: _ReadPage) -> float:
-    return share_of_words(query, f"{page.node.title} {_sample(page)}")
 
 
 def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
@@ -234,22 +232,18 @@ def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
     zones = {
         f"{page.id}z{n}": (page.id, zone)
         for page in pages
-        if len(page.lines) > _LONG_PAGE_LINES and len(_zones(page)) > 1
-        for n, zone in enumerate(_zones(page), 1)
+        if len(page.lines) > _LONG_PAGE_LINES and len(page.visit.zones) > 1
+        for n, zone in enumerate(page.visit.zones, 1)
     }
     options = [
-        Option(id_, f"{zone['type']}: {' '.join(zone['items'][:4])}"[:300], (), float(zone["confidence"]))
+        Option(id_, f"{zone.type}: {' '.join(zone.items[:4])}"[:300], (), zone.confidence)
         for id_, (_, zone) in zones.items()
-        if zone["type"] != "navigation" and zone["confidence"] >= 0.5
+        if zone.is_quotable
     ]
     chosen = ask("phase4_page_zones", options={"zones": options})["zones"] if options else ()
-    kept = {(zones[id_][0], item) for id_ in chosen for item in zones[id_][1]["items"]}
-    left_out = {(page_id, item) for page_id, zone in zones.values() for item in zone["items"]} - kept
+    kept = {(zones[id_][0], item) for id_ in chosen for item in zones[id_][1].items}
+    left_out = {(page_id, item) for page_id, zone in zones.values() for item in zone.items} - kept
     return [line for page in pages for line in page.lines if (page.id, _said(line, page)) not in left_out]
-
-
-def _zones(page: _ReadPage) -> Sequence[Mapping[str, Any]]:
-    return page.visit.fields.get("zones") or ()
 
 
 def _said(line: FoundClaim, page: _ReadPage) -> str:
@@ -275,11 +269,10 @@ def _summary(made: Research, ask: Ask) -> str:
     """The report of a model that writes, if all of it stands in the findings; else what code counts."""
     findings = [f"{claim.text} ({claim.source})" for claim in made.claims]
     findings += [conflict.text for conflict in made.conflicts]
-    counted = made.counted
     listed = "\n".join(findings) or "nothing was found"
     try:
-        reply = ask("phase4_research_report", variables={"counted": counted}, extra={"findings": listed})
+        reply = ask("phase4_research_report", variables={"counted": made.summary}, extra={"findings": listed})
     except ReplyError:  # what was found stands without a report
-        return counted
+        return made.summary
     said = str(reply["summary"])
-    return counted if check_evidence(said, [*findings, counted]) else said
+    return made.summary if check_evidence(said, [*findings, made.summary]) else said

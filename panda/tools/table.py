@@ -17,17 +17,17 @@ import msgspec
 from panda.documents.evidence import find_claims
 from panda.errors import LimitError, PandaError, UsageError
 from panda.storage.signals import interrupt_thread
-from panda.tools.content import CONTENT_GENERATE
+from panda.tools.content import generate_content
 from panda.tools.contract import Tool, ToolContext, ToolResult
 from panda.tools.files import FILE_TOOLS
 from panda.tools.git import GIT_TOOLS
 from panda.tools.memory import MEMORY_TOOLS
-from panda.tools.processes import TEST_RUN
+from panda.tools.processes import run_command
 from panda.tools.web import WEB_TOOLS
 
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
-    for tool in (*MEMORY_TOOLS, *WEB_TOOLS, CONTENT_GENERATE, *FILE_TOOLS, *GIT_TOOLS, TEST_RUN)
+    for tool in (*MEMORY_TOOLS, *WEB_TOOLS, generate_content, *FILE_TOOLS, *GIT_TOOLS, run_command)
 }
 """Every tool, by name."""
 

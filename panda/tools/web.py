@@ -1,10 +1,15 @@
 """The tools web.fetch and internet.research; what reads pages is loaded when one of them runs."""
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from panda.tools.contract import Arguments, QueryArguments, Tool, ToolContext, ToolResult
+from panda.tools.contract import Arguments, QueryArguments, ToolContext, ToolResult, tool
+
+if TYPE_CHECKING:  # loading it takes a quarter of a second
+    from panda.web.client import WebClient
 
 
 class _FetchArguments(Arguments, frozen=True):
@@ -42,14 +47,29 @@ class _Researched(TypedDict):
     away: NotRequired[list[str]]
 
 
-def _fetch(given: _FetchArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "web.fetch",
+    "read",
+    "Read a web page, or look again at one that was read before, for its present content.",
+    _Visited,
+    reaches_out=True,
+)
+def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     """The page's lines that speak of the query as claims; if it cannot be had, when it was last seen."""
     from panda.tools.visits import visit_page
 
     return visit_page(given.url, context, max_age_minutes=given.max_age_minutes)
 
 
-def _research(given: QueryArguments, context: ToolContext) -> ToolResult:
+@tool(
+    "internet.research",
+    "read",
+    "Search the web, read some pages and compare what they say; for what is not in memory.",
+    _Researched,
+    reaches_out=True,
+    has_own_limit=True,
+)
+def research_web(given: QueryArguments, context: ToolContext) -> ToolResult:
     """
     The findings as claims; prices that differ are one claim that names every source. A page that was read
     before and cannot be had now tells when it was last seen.
@@ -59,24 +79,24 @@ def _research(given: QueryArguments, context: ToolContext) -> ToolResult:
     return research(given.query, context)
 
 
-WEB_TOOLS = (
-    Tool(
-        name="web.fetch",
-        kind="read",
-        description="Read a web page, or look again at one that was read before, for its present content.",
-        arguments=_FetchArguments,
-        result=_Visited,
-        run=_fetch,
-        reaches_out=True,
-    ),
-    Tool(
-        name="internet.research",
-        kind="read",
-        description="Search the web, read some pages and compare what they say; for what is not in memory.",
-        arguments=QueryArguments,
-        result=_Researched,
-        run=_research,
-        reaches_out=True,
-        has_own_limit=True,
-    ),
-)
+def web_opener(allowed: Sequence[str], timeout_seconds: float) -> "Callable[[], WebClient]":
+    """
+    Gives the one client of a process through which pages are read, made when it is first asked for.
+
+    Args:
+        allowed: Entries of the setting web_allow.
+        timeout_seconds: For one page.
+    """
+
+    @cache
+    def open_web() -> "WebClient":
+        from panda.web.addresses import AddressRules, parse_allowed
+        from panda.web.client import WebClient
+
+        rules = AddressRules(tuple(parse_allowed(entry) for entry in allowed))
+        return WebClient(rules, timeout_seconds=timeout_seconds)
+
+    return open_web
+
+
+WEB_TOOLS = (fetch_page, research_web)

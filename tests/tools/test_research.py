@@ -132,14 +132,14 @@ def test_a_conflict_says_each_price_once() -> None:
     given = [("$697.00", "a"), ("$649.00", "b"), ("$697.00", "a"), ("$649.00", "b")]
     claims = [
         FoundClaim(
-            f"LOQ: price {price}",
-            "LOQ",
-            f"{shop}.example",
-            f"https://{shop}.example/",
-            "v",
-            "f",
-            0.9,
-            "price",
+            text=f"LOQ: price {price}",
+            subject="LOQ",
+            source=f"{shop}.example",
+            url=f"https://{shop}.example/",
+            visit_id="v",
+            provenance="f",
+            confidence=0.9,
+            content_type="price",
         )
         for price, shop in given
     ]
