@@ -18,9 +18,9 @@ from panda.app import build_with
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import Settings, load_settings
-from panda.storage.importing import import_turns
+from panda.storage.import_file import import_turns
 from panda.storage.layout import Layout
-from panda.storage.opening import create_store
+from panda.storage.store import create_store
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from panda.documents.times import Clock, parse_time
-from panda.storage.importing import import_turns
+from panda.storage.import_file import import_turns
 from panda.storage.layout import Layout
 
 _RUNS = 3

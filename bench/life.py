@@ -21,9 +21,8 @@ from bench.asking import ANSWERS, LIFE, Answer, Tally, asker, make_store, misses
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
-from panda.storage.assets import asset
-from panda.storage.demo import copy_demo
-from panda.storage.opening import create_store
+from panda.storage.layout import asset
+from panda.storage.store import copy_demo, create_store
 
 
 def main() -> int:

@@ -27,10 +27,9 @@ from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.search import Question, answer_questions
 from panda.settings import load_settings
-from panda.storage.importing import import_turns
-from panda.storage.index import Index
-from panda.storage.index_rebuild import rebuild_index
-from panda.storage.index_view import IndexView
+from panda.storage.import_file import import_turns
+from panda.storage.index import Index, rebuild_index
+from panda.storage.index_tables import IndexView
 from panda.storage.layout import Layout
 from panda.storage.vector_store import VectorStore
 from panda.trust import open_layers

@@ -40,12 +40,12 @@ from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_miss
 from panda.session.file import check_open, fold_turns, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
-from panda.storage.formats import Session
+from panda.storage.formats import Session, Snapshot
 from panda.storage.index import Index
-from panda.storage.index_blocks import in_ranges
+from panda.storage.index_tables import in_ranges
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
-from panda.storage.snapshot import Snapshot, digest_parts
+from panda.storage.seals import digest_parts
 from panda.storage.temporaries import sweep_below
 from panda.storage.turns import TurnFolder, TurnStore
 from panda.storage.vector_store import VectorStore

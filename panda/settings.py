@@ -12,8 +12,7 @@ from pathlib import Path
 from panda.compression.budgets import Limits
 from panda.documents.times import parse_time
 from panda.errors import SettingError, UsageError
-from panda.storage.assets import asset, search_path
-from panda.storage.names import check_id
+from panda.storage.layout import asset, check_id, search_path
 
 
 @dataclass(frozen=True)

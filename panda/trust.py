@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from panda.errors import FileFormatError, StoreError, UntrustedError
 from panda.settings import Settings
-from panda.storage.assets import asset
 from panda.storage.files import held_lock, read_json, write_json
+from panda.storage.layout import asset
 from panda.storage.links import FIX, leaving_links, watch_store
 
 if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must not

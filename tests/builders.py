@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from panda.storage.importing import import_turns
+from panda.storage.import_file import import_turns
 from panda.storage.layout import Layout
 
 NOW = datetime(2026, 1, 4, 14, 30, tzinfo=UTC)

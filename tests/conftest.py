@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 
 from panda.documents.times import parse_time
-from panda.storage.assets import asset
-from panda.storage.demo import copy_demo
+from panda.storage.layout import asset
+from panda.storage.store import copy_demo
 from tests.record_replays import EXPECTED, RECORDED_AT, REPLAYS
 from tests.sealing import sealed_network as sealed_network
 

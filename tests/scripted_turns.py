@@ -16,10 +16,9 @@ from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.models.scripted.natural import step_of
 from panda.phases.turn import Turn
 from panda.settings import load_settings
-from panda.storage.assets import asset
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.formats import Metadata
-from panda.storage.layout import Layout
+from panda.storage.layout import Layout, asset
 from panda.storage.turns import TurnFolder, TurnStore
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.stores import write_research, write_visit

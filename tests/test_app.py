@@ -13,8 +13,7 @@ from panda.errors import HaltError, ModelTimeoutError, PandaError, QueryError, R
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.models.scripted.natural import step_of
-from panda.storage.assets import asset
-from panda.storage.layout import METADATA_JSON, Layout
+from panda.storage.layout import METADATA_JSON, Layout, asset
 from panda.storage.turns import TurnStore
 from tests.builders import still_clock, tree
 from tests.scripted_turns import (

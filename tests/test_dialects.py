@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from tests.models.conftest import Server, reply
 from tests.scripted_turns import Script, laptop_store, run_turn
 from tests.served_turns import Served

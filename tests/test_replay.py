@@ -23,8 +23,7 @@ from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.replays.simulation import Simulation, simulate
 from panda.settings import load_settings
-from panda.storage.assets import asset
-from panda.storage.layout import Layout
+from panda.storage.layout import Layout, asset
 from tests.record_replays import (
     EXPECTED,
     FIRST_TURN,

@@ -18,7 +18,7 @@ from panda.documents.text import visible
 from panda.errors import PandaError, UsageError
 from panda.settings import SETTING_NAMES, Settings, load_settings
 from panda.storage.layout import Layout
-from panda.storage.opening import check_user, open_store, open_store_for_writing
+from panda.storage.store import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
 from panda.trust import guard_links, require_trust
 

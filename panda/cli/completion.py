@@ -11,9 +11,8 @@ import typer
 
 from panda.errors import PandaError, UntrustedError
 from panda.settings import Settings, load_settings, process_environment
-from panda.storage.layout import METADATA_JSON, Layout, turn_name
+from panda.storage.layout import METADATA_JSON, Layout, turn_name, turn_number
 from panda.storage.links import check_links
-from panda.storage.names import turn_number
 from panda.trust import guard_links, require_trust
 
 _NEWEST = 200

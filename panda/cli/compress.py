@@ -19,7 +19,7 @@ from panda.models.contract import Usage
 from panda.recipes.calls import NoTurn, token_fields
 from panda.recipes.executor import RecipeExecutor, passage_rewriter
 from panda.storage.files import append_json_line, read_text, write_atomic
-from panda.storage.opening import is_writable
+from panda.storage.store import is_writable
 from panda.trust import open_layers
 
 _SHOWN_CHARS = 70

@@ -34,8 +34,8 @@ def eval_recipes(
 
     Example: panda eval pipeline/phase1_reflection --cases tests/evals
     """
+    from panda.evals.answers import run_cases
     from panda.evals.report import COLUMNS, build_report, report_rows
-    from panda.evals.running import run_cases
     from panda.storage.files import write_json
 
     with _open_executor(invocation.settings, invocation.environ) as executor:
@@ -56,7 +56,7 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
     Example: panda tune pipeline/phase1_reflection --cases tests/evals
     """
     from panda.choosing.fits import FITS_DIR
-    from panda.evals.tuning import tune
+    from panda.evals.fits import tune
     from panda.recipes.book import place_within
     from panda.storage.files import write_json
 
@@ -75,9 +75,8 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
 def _cases(
     executor: "RecipeExecutor", given: Path | None, recipes: Sequence[str], split: str
 ) -> "list[Case]":
-    from panda.evals.cases import load_cases
-    from panda.evals.kinds import KINDS
-    from panda.evals.running import recipe_of
+    from panda.evals.answers import recipe_of
+    from panda.evals.cases import KINDS, load_cases
 
     path = given or CASES_DIR
     if given is None and not path.is_dir():

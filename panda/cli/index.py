@@ -16,9 +16,8 @@ from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL, Bounds
 from panda.retrieval.search import Hit, answer_questions, read_questions, search_index
 from panda.storage.files import held_lock
-from panda.storage.index import Index
-from panda.storage.index_rebuild import IndexStatus, index_status, rebuild_index
-from panda.storage.index_scan import count_turns, users_of
+from panda.storage.index import Index, IndexStatus, index_status, rebuild_index
+from panda.storage.index_sources import count_turns, users_of
 from panda.storage.index_tables import SyncReport
 from panda.storage.turns import TurnStore
 from panda.storage.vector_store import VectorStore

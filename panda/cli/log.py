@@ -13,8 +13,8 @@ from panda.compression.events import CompressionMetrics, sum_compressions
 from panda.documents.problems import Problem
 from panda.errors import PandaError, UsageError
 from panda.storage.execution_log import BY, ExecutionStats, sum_executions
+from panda.storage.jsonl import Line, LineTail
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
-from panda.storage.line_tail import Line, LineTail
 from panda.storage.records import load_object
 
 _Record = Mapping[str, Any]

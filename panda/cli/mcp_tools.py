@@ -18,8 +18,7 @@ from panda.retrieval.ranking import POOL
 from panda.serving.guard import json_bytes
 from panda.serving.mcp_server import Outcome, Report, ServedText, ServedTool
 from panda.storage.files import read_text
-from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD
-from panda.storage.names import check_id
+from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
 from panda.storage.turns import TurnRow, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1

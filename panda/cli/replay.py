@@ -13,7 +13,7 @@ from panda.cli.text import clipped, read_instant
 from panda.documents.problems import Verdict
 from panda.errors import CheckError, UsageError
 from panda.storage.layout import Layout
-from panda.storage.opening import is_writable
+from panda.storage.store import is_writable
 from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from panda.session.file import (
 from panda.session.render import field_rows
 from panda.storage.files import held_lock
 from panda.storage.formats import Session
-from panda.storage.layout import Layout
-from panda.storage.names import check_id
+from panda.storage.layout import Layout, check_id
 
 _ABOUT_CHARS = 60
 _COLUMNS = ("session", "turns", "head", "last active", "status", "about")

@@ -12,9 +12,8 @@ from panda.cli.text import problem_text, read_lines
 from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.errors import CheckError
 from panda.settings import Settings
-from panda.storage.assets import asset
-from panda.storage.layout import Layout
-from panda.storage.opening import create_store
+from panda.storage.layout import Layout, asset
+from panda.storage.store import create_store
 from panda.storage.temporaries import begin_writing
 from panda.trust import fix_of, guard_links, is_trusted, require_trust, untrusted_claims
 
@@ -29,7 +28,7 @@ def init(
 
     Example: panda init --demo
     """
-    from panda.storage.demo import copy_demo
+    from panda.storage.store import copy_demo
 
     settings = invocation.settings
     require_trust(settings, "root")
@@ -56,8 +55,8 @@ def import_file(
     """
     from panda.cli.index import fill_imported  # each command waits for what it needs alone
     from panda.session.file import write_imported
-    from panda.storage.importing import import_turns
-    from panda.storage.index_rebuild import index_imported
+    from panda.storage.import_file import import_turns
+    from panda.storage.index import index_imported
 
     layout = invocation.store_for_writing()
     invocation.reporter.detail(f"reading {'stdin' if file == '-' else file}")
@@ -147,7 +146,7 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
 def _store_problems(layout: Layout, settings: Settings, places: Sequence[Path]) -> list[Problem]:
     """Those of the store's files below the paths; all if there are none."""
     from panda.memory.validation import JUDGED, check_memory, judge_gathered
-    from panda.storage.checking import check_store
+    from panda.storage.check import check_store
 
     problems = check_store(layout, places)
     for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):

@@ -1,18 +1,123 @@
 """What the answers to labelled cases come to, kind by kind."""
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from panda.evals.kinds import KINDS
-from panda.evals.measures import (
-    area_under_curve,
-    calibration_error,
-    commonest_share,
-    count_confusion,
-    find_interval,
-    share_of_pairs,
-)
-from panda.evals.running import Answered
+from panda.evals.answers import Answered
+from panda.evals.cases import KINDS
+
+_Z90 = 1.6448536269514722
+_BINS = 5
+
+
+def find_interval(right: int, of: int) -> tuple[float, float]:
+    """
+    Wilson's 90 % interval of a share.
+
+    Args:
+        right: How many were right.
+        of: Of how many; 0 gives the whole range.
+
+    >>> [round(end, 3) for end in find_interval(80, 100)]
+    [0.727, 0.857]
+    >>> find_interval(0, 0)
+    (0.0, 1.0)
+    """
+    if of == 0:
+        return 0.0, 1.0
+    share, square = right / of, _Z90**2
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    half = _Z90 / (1 + square / of) * math.sqrt(share * (1 - share) / of + square / (4 * of * of))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def commonest_share(labels: Sequence[str]) -> tuple[str, float]:
+    """
+    The commonest label and its share: what always saying it would give.
+
+    >>> commonest_share(["a", "b", "a", "a"])
+    ('a', 0.75)
+    """
+    label, count = Counter(sorted(labels)).most_common(1)[0]
+    return label, count / len(labels)
+
+
+def count_confusion(labels: Sequence[str], said: Sequence[str]) -> dict[str, dict[str, int]]:
+    """
+    How often each label was given each answer.
+
+    >>> count_confusion(["a", "a", "b"], ["a", "b", "b"])
+    {'a': {'a': 1, 'b': 1}, 'b': {'b': 1}}
+    """
+    found: dict[str, dict[str, int]] = {}
+    for label, answer in sorted(zip(labels, said, strict=True)):
+        row = found.setdefault(label, {})
+        row[answer] = row.get(answer, 0) + 1
+    return found
+
+
+def calibration_error(confidences: Sequence[float], right: Sequence[bool]) -> float | None:
+    """
+    How far confidence and truth are apart: over bins of equally many cases, the mean distance of the mean
+    confidence from the share of right answers.
+
+    Args:
+        confidences: n probabilities.
+        right: n times whether the answer was right.
+
+    Returns:
+        0 to 1; None without cases.
+
+    >>> calibration_error([0.8] * 5, [True, True, True, True, False])
+    0.0
+    >>> calibration_error([], []) is None
+    True
+    """
+    if not confidences:
+        return None
+    pairs = sorted(zip(confidences, right, strict=True), key=lambda pair: pair[0])
+    bins = min(_BINS, max(1, len(pairs) // 10))
+    total = 0.0
+    for n in range(bins):
+        part = pairs[n * len(pairs) // bins : (n + 1) * len(pairs) // bins]
+        total += abs(sum(confidence for confidence, _ in part) - sum(ok for _, ok in part))
+    return round(total / len(pairs), 12)
+
+
+def area_under_curve(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
+    """
+    How often a positive case scores above a negative one; ties count half.
+
+    >>> area_under_curve([0.9, 0.2, 0.5], [True, False, True])
+    1.0
+    """
+    highs = [score for score, yes in zip(scores, positive, strict=True) if yes]
+    lows = [score for score, yes in zip(scores, positive, strict=True) if not yes]
+    if not highs or not lows:
+        return None
+    won = sum((high > low) + (high == low) / 2 for high in highs for low in lows)
+    return won / (len(highs) * len(lows))
+
+
+def share_of_pairs(groups: Mapping[str, Sequence[tuple[float, bool]]]) -> float | None:
+    """
+    Within groups of (score, positive), how often a positive one scores above a negative one.
+
+    >>> share_of_pairs({"q1": [(0.9, True), (0.3, False)], "q2": [(0.1, True), (0.2, False)]})
+    0.5
+    """
+    won = [
+        (high > low) + (high == low) / 2
+        for members in groups.values()
+        for high, yes in members
+        if yes
+        for low, other in members
+        if not other
+    ]
+    return sum(won) / len(won) if won else None
+
 
 COLUMNS = (
     "kind",

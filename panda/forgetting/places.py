@@ -17,7 +17,8 @@ from panda.errors import FileFormatError, PandaError, StoreError
 from panda.memory.fact import Assertion, id_of, parse_assertion
 from panda.recipes.calls import text_digest
 from panda.storage.files import read_bytes
-from panda.storage.index_scan import users_of
+from panda.storage.formats import json_problems
+from panda.storage.index_sources import users_of
 from panda.storage.layout import (
     CONTENT_MD,
     CONTEXT_MD,
@@ -32,11 +33,10 @@ from panda.storage.layout import (
     STAGED_MEMORY_JSON,
     SUMMARY_JSON,
     Layout,
+    turn_number,
 )
 from panda.storage.links import may_pass
-from panda.storage.names import turn_number
 from panda.storage.records import load_object, turn_directories, visit_directories
-from panda.storage.schemas import json_problems
 
 SHORT_CHARS = 4
 """A text with fewer characters counts only as a word of its own."""

@@ -28,10 +28,10 @@ from panda.memory.files import KINDS, Projection, Showing
 from panda.session.file import fold_turns, saved_turns, write_session
 from panda.storage.files import held_lock, read_json, store_errors, sync_directory, write_atomic, write_json
 from panda.storage.index import Index
-from panda.storage.index_scan import users_of
+from panda.storage.index_sources import users_of
 from panda.storage.layout import CONTEXT_MD, FACTS_MD, MEMORY_JSONL, METADATA_JSON, PREFERENCES_MD, Layout
 from panda.storage.records import load_object
-from panda.storage.sealing import SEAL, seal_files
+from panda.storage.seals import SEAL, seal_files
 from panda.storage.temporaries import sweep_below
 from panda.storage.turns import CONTEXT_SCHEMA, TurnStore
 

@@ -15,8 +15,7 @@ from panda.language.topics import claim_type, field_type, states_price
 from panda.language.wording import plain_mood
 from panda.language.words import NOT_COUNTED, split_terms, split_words
 from panda.memory.confidence import MISSING, TURN_STARTS, confidence_at
-from panda.storage.records import ResearchRecord, TurnRecord
-from panda.storage.visits import Visit
+from panda.storage.records import ResearchRecord, TurnRecord, Visit
 
 _UNNAMED_FIELDS = frozenset({"specs", "specifications", "details", "fields"})
 _EXCLAMATION = re.compile(r"(?:\w+: )?(?:[^\W\d_]+[,'’ ]*){1,3}!+\Z")

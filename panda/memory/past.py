@@ -11,9 +11,10 @@ from panda.memory.fact import Assertion, Conflict
 from panda.memory.files import KINDS, Projection, Showing
 from panda.memory.log import MemoryLog
 from panda.storage.files import write_atomic
-from panda.storage.index_view import AsOf
+from panda.storage.formats import MemoryMark, Snapshot
+from panda.storage.index_tables import AsOf
 from panda.storage.layout import Layout
-from panda.storage.snapshot import MemoryMark, Snapshot, text_digest
+from panda.storage.seals import text_digest
 from panda.storage.temporaries import work_directory
 
 

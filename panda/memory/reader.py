@@ -19,21 +19,25 @@ from panda.memory.node import Item, Node, knowledge_items, research_items, turn_
 from panda.memory.past import Moment
 from panda.memory.value import Kind
 from panda.storage.files import read_bytes, read_text, store_errors
+from panda.storage.formats import Snapshot
 from panda.storage.index import Index
-from panda.storage.index_scan import list_notes
-from panda.storage.index_view import IndexView
+from panda.storage.index_sources import list_notes
+from panda.storage.index_tables import IndexView
 from panda.storage.layout import CONTEXT_MD, EXTRACTED_JSON, MANIFEST_JSON, RESEARCH_JSON, Layout
 from panda.storage.records import (
     SAVED_STATUSES,
     ResearchRecord,
+    Visit,
+    find_visits,
     load_object,
     load_research,
     load_turn,
+    load_visit,
     turn_directories,
     visit_directories,
+    visit_slug,
+    visited_page,
 )
-from panda.storage.snapshot import Snapshot
-from panda.storage.visits import Visit, find_visits, load_visit, visit_slug, visited_page
 
 NOTE = "knowledge:"
 """How the id of a note begins."""

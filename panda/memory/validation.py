@@ -36,9 +36,10 @@ from panda.memory.gathered import (
 from panda.memory.node import Node
 from panda.memory.reader import PastNodes, load_note
 from panda.memory.value import Kind, file_value
-from panda.storage.checking import problem_of
+from panda.storage.check import problem_of
 from panda.storage.files import read_json_lines, read_text
-from panda.storage.index_scan import list_notes
+from panda.storage.formats import check_json
+from panda.storage.index_sources import list_notes
 from panda.storage.layout import (
     CALLS_JSONL,
     CONFLICTS_JSONL,
@@ -51,11 +52,10 @@ from panda.storage.layout import (
     STAGED_MEMORY_JSON,
     Layout,
     TurnPaths,
+    turn_number,
 )
-from panda.storage.names import turn_number
 from panda.storage.records import load_object
-from panda.storage.schemas import check_json
-from panda.storage.sealing import is_sealed
+from panda.storage.seals import is_sealed
 from panda.storage.temporaries import is_temporary
 from panda.storage.turns import TurnFolder
 

@@ -12,7 +12,7 @@ from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
-from panda.storage.visits import visit_ids
+from panda.storage.records import visit_ids
 
 _MOST_PAGES = 2
 _LEAST_SHARE = 0.25

@@ -11,7 +11,7 @@ from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, Recip
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.schema import choice_specs
 from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
-from panda.storage.assets import asset
+from panda.storage.layout import asset
 
 _ENTRY_KEYS = ("recipes", "purpose", "risk")
 

@@ -20,6 +20,7 @@ from panda.recipes.executor import Layers
 from panda.recipes.versions import version_in_force
 from panda.replays.selection import TurnPlace
 from panda.storage.files import append_json_line, read_json, read_json_lines, store_errors, write_json
+from panda.storage.formats import check_json
 from panda.storage.layout import (
     GATHERED_CONTEXT_JSON,
     METRICS_JSON,
@@ -34,7 +35,6 @@ from panda.storage.layout import (
     Layout,
     turn_name,
 )
-from panda.storage.schemas import check_json
 from panda.storage.turns import TurnFolder
 
 _DECIDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from panda.errors import NotFoundError, UsageError
 from panda.storage.formats import Metadata
-from panda.storage.layout import Layout
-from panda.storage.names import turn_number
+from panda.storage.layout import Layout, turn_number
 from panda.storage.records import turn_directories
 from panda.storage.turns import TurnFolder, TurnStore
 

@@ -22,6 +22,7 @@ from panda.recipes.executor import Layers
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
+from panda.storage.formats import Snapshot
 from panda.storage.layout import (
     CALLS_JSONL,
     IMAGE_JSON,
@@ -32,7 +33,6 @@ from panda.storage.layout import (
 )
 from panda.storage.links import check_links, forget_store
 from panda.storage.records import turn_directories
-from panda.storage.snapshot import Snapshot
 from panda.storage.temporaries import work_directory
 from panda.storage.turns import IMAGES, TurnFolder, TurnStore, load_picture
 from panda.storage.vector_store import VectorStore

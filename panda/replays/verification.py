@@ -26,7 +26,7 @@ from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
 from panda.session.file import rebuild_session
 from panda.session.turn_files import stored_reading
-from panda.storage.checking import check_turn
+from panda.storage.check import check_turn
 from panda.storage.formats import Metadata, Session
 from panda.storage.layout import (
     CALLS_JSONL,

@@ -17,7 +17,7 @@ from panda.memory.past import Moment
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index
-from panda.storage.index_view import IndexEntry, IndexView
+from panda.storage.index_tables import IndexEntry, IndexView
 
 _SHARES = 3
 _NEWEST_TURNS = 8

@@ -19,8 +19,7 @@ from panda.memory.node import line_text, node_lines
 from panda.memory.reader import NodeReader
 from panda.models.kept_encoder import KeptEncoder, unpack
 from panda.storage.index import Index
-from panda.storage.index_blocks import FIRST_OTHER, Integers, Positions, Statistics
-from panda.storage.index_view import IndexEntry, IndexView
+from panda.storage.index_tables import FIRST_OTHER, IndexEntry, IndexView, Integers, Positions, Statistics
 from panda.storage.layout import Layout
 from panda.storage.vector_store import Block, State
 

@@ -19,9 +19,8 @@ from panda.language.topics import FIRST_PERSON, SECOND_PERSON, count_kind, wante
 from panda.language.words import query_terms, split_terms
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.relevance import find_query_words
-from panda.storage.index_blocks import NO_TIME
 from panda.storage.index_sources import COLUMNS
-from panda.storage.index_view import IndexEntry, IndexView
+from panda.storage.index_tables import NO_TIME, IndexEntry, IndexView
 
 PREVIOUS_WEIGHT = 0.5  # what a term in the previous turn of the session counts
 NEXT_WEIGHT = 0.2  # what a term in the next turn of the session counts

@@ -16,9 +16,8 @@ from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, 
 from panda.retrieval.relevance import find_query_words
 from panda.storage.files import parse_json, read_text
 from panda.storage.index import Index
-from panda.storage.index_tables import ResearchEntry, SyncReport
-from panda.storage.index_view import IndexView
-from panda.storage.names import check_id
+from panda.storage.index_tables import IndexView, ResearchEntry, SyncReport
+from panda.storage.layout import check_id
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from panda.storage.files import held_lock, read_json, store_errors, write_atomic
 from panda.storage.formats import Session, SessionTurn
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
-from panda.storage.sealing import SEAL, seal_value
+from panda.storage.seals import SEAL, seal_value
 from panda.storage.temporaries import sweep
 
 _WAIT_SECONDS = 60.0

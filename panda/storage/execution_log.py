@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from panda.storage.interventions import Intervention, list_interventions
-from panda.storage.layout import Layout
-from panda.storage.line_tail import Line, LineTail
-from panda.storage.names import turn_number
+from panda.storage.jsonl import Line, LineTail
+from panda.storage.layout import Layout, turn_number
 
 By = Literal["recipe", "layer", "phase", "day"]
 BY: tuple[By, ...] = ("recipe", "layer", "phase", "day")

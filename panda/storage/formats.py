@@ -1,17 +1,28 @@
 """What each JSON file of the store holds: one record for a file, or for each line of a .jsonl file."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from functools import cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta
 from msgspec import UnsetType as Unset
 
 from panda.documents.carry import Carry, FlowPhase, StepType, SummaryKind
 from panda.documents.carry import Outcome as TurnOutcome
-from panda.documents.records import Record, Time, encode
-from panda.storage.snapshot import Digest
+from panda.documents.json_schema import surely_fits
+from panda.documents.problems import Problem
+from panda.documents.records import Record, Time, encode, schema_of
+from panda.errors import FileFormatError
+from panda.storage import layout
+from panda.storage.seals import part_of
+
+if TYPE_CHECKING:  # takes a while to import
+    from jsonschema.exceptions import ValidationError
+
 
 Id = Annotated[str, Meta(pattern="^[a-z0-9_-]{1,64}$")]
 Number = Annotated[int, Meta(ge=1)]
@@ -23,6 +34,10 @@ Filled = Annotated[str, Meta(pattern=r"\S")]
 Texts = tuple[str, ...]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)$")]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+_MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
+Ranges = tuple[tuple[Number, Number], ...]
+"""Whole numbers as ranges, first and last of each, ascending."""
 Mood = Literal["asks", "tells", "orders"]
 MemoryKind = Literal["preference", "fact", "statement"]
 Scalar = str | float | bool | None
@@ -142,6 +157,62 @@ class Metrics(Record, frozen=True):
     phases: tuple[PhaseMetrics, ...]
     totals: Totals
     context: ContextMetrics | Unset = UNSET
+
+
+@dataclass(frozen=True)
+class MemoryMark:
+    """Up to where memory.jsonl and conflicts.jsonl went."""
+
+    assertions: Count
+    """Lines of memory.jsonl."""
+    last: str | None
+    """Id of the last of them; None if there was none."""
+    asserted_at: str | None
+    """The latest instant at which one was asserted."""
+    conflicts: Count
+    """Lines of conflicts.jsonl."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What was there when a turn began."""
+
+    schema: Literal["panda.snapshot/1"] = field(default="panda.snapshot/1", kw_only=True)
+    """Name and version of the format."""
+    turns: Ranges
+    """Numbers of the saved turns."""
+    memory: MemoryMark | None
+    """How far the user's memory went; None if it could not be read."""
+    files: Mapping[_MemoryFile, Digest | None]
+    """Digest of each memory file by name; None for one that was not there."""
+    notes: Count
+    """Number of notes below knowledge/."""
+    knowledge: Mapping[Annotated[str, Meta(pattern="^[0-6][0-9]$")], Digest]
+    """Digests of the notes' names and content, those of one part together; see part_of."""
+
+    def holds(self, number: int) -> bool:
+        """Whether a turn was saved."""
+        return any(first <= number <= last for first, last in self.turns)
+
+    def changed_since(self, now: "Snapshot", notes: Iterable[str]) -> list[str]:
+        """
+        The files that differ from what they were.
+
+        Args:
+            now: What is there now.
+            notes: Names of the notes that there are now, as node ids have them.
+
+        Returns:
+            Names of memory files, then of the notes of each part that changed: one of them is new, gone or
+            another; "knowledge/…" stands for a part that has none left.
+        """
+        found = [name for name in self.files if self.files[name] != now.files.get(name)]
+        by_part: dict[str, list[str]] = {}
+        for name in sorted(notes):
+            by_part.setdefault(part_of(name), []).append(f"knowledge/{name}")
+        parts = sorted({*self.knowledge, *now.knowledge})
+        changed = [part for part in parts if self.knowledge.get(part) != now.knowledge.get(part)]
+        return list(dict.fromkeys([*found, *(n for p in changed for n in by_part.get(p, ["knowledge/…"]))]))
 
 
 class Message(Record, frozen=True, forbid_unknown_fields=False):
@@ -943,3 +1014,114 @@ _HELD = {
 }
 RESOLVED = Meta(extra_json_schema={"if": {"properties": {"status": {"const": "resolved"}}}, "then": _HELD})
 """What holds of a ConflictLine besides: one that is resolved names the fact that does."""
+
+
+BY_NAME: Mapping[str, Any] = {
+    layout.METADATA_JSON: Metadata,
+    layout.METRICS_JSON: Metrics,
+    layout.SNAPSHOT_JSON: Snapshot,
+    layout.CALLS_JSONL: ChoiceCall | GeneratedCall,
+    layout.IMAGE_JSON: Image,
+    layout.QUERY_ANALYSIS_JSON: QueryAnalysis,
+    layout.REFLECTION_JSON: Reflection,
+    layout.RETRIEVAL_PLAN_JSON: RetrievalPlan,
+    layout.GATHERED_CONTEXT_JSON: GatheredContext,
+    layout.PLAN_JSON: Plan,
+    layout.SUMMARY_JSON: Summary,
+    layout.INDEX_SUMMARY_JSON: IndexSummary,
+    layout.STAGED_MEMORY_JSON: StagedMemory,
+    layout.RESEARCH_JSON: Research,
+    layout.MANIFEST_JSON: Manifest,
+    layout.EXTRACTED_JSON: Extracted,
+    layout.MEMORY_JSONL: MemoryLine,
+    layout.CONFLICTS_JSONL: Annotated[ConflictLine, RESOLVED],
+    layout.PROPOSED_FACTS_JSONL: ProposedFactLine,
+    layout.SESSION_JSON: SealedSession,
+    layout.CLOSED_JSON: ClosedSession,
+    "recipe_version.json": RecipeVersion,
+    layout.RUN_JSON: Run,
+    layout.RUN_TURNS_JSONL: RunTurn,
+    "import.jsonl": ImportLine,
+}
+BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}
+_MESSAGE_CHARS = 300
+
+
+def format_of(path: str) -> Any:
+    """
+    The record that a file of the store holds; for a .jsonl file, each of its lines.
+
+    Args:
+        path: File name, or a path of which the last directory counts too.
+
+    Returns:
+        The type, or None for a file without one.
+
+    >>> format_of("metadata.json").__name__, format_of("steps/step_01.json").__name__, format_of("notes.json")
+    ('Metadata', 'Step', None)
+    """
+    pure = PurePath(path)
+    if pure.suffix == ".json" and pure.parent.name in BY_DIRECTORY:
+        return BY_DIRECTORY[pure.parent.name]
+    return BY_NAME.get(pure.name)
+
+
+_schema = cache(schema_of)
+
+
+def json_problems(name: str, value: object, *, path: str, line: int | None = None) -> list[Problem]:
+    """
+    What is wrong with a value that a file holds, or is about to hold.
+
+    Args:
+        name: File name in the store, as for format_of.
+        value: The parsed value; of a .jsonl file, one line's.
+        path: Path of the file, for the problems.
+        line: Line of the value, for .jsonl files.
+
+    Returns:
+        One problem for each place, in the order of the keys; none if the file has no record.
+    """
+    record = format_of(name)
+    found = _faults(_schema(record), value) if record else []
+    return [Problem(path, message, line=line, key=key or None) for key, message in found]
+
+
+def _faults(schema: Mapping[str, Any], value: object) -> list[tuple[str, str]]:
+    """Key and message of each fault."""
+    if surely_fits(schema, value):
+        return []
+    written = json.loads(json.dumps(value))  # what is about to be written may hold tuples
+    if surely_fits(schema, written):
+        return []
+    from jsonschema import Draft202012Validator
+
+    errors = sorted(Draft202012Validator(schema).iter_errors(written), key=_key)
+    return [(_key(error), _message(error)) for error in errors]
+
+
+def _key(error: "ValidationError") -> str:
+    return ".".join(str(part) for part in error.absolute_path)
+
+
+def _message(error: "ValidationError") -> str:
+    message = error.message
+    if len(message) > _MESSAGE_CHARS:
+        message = f"{message[:_MESSAGE_CHARS]} … ({len(message)} characters)"
+    return message
+
+
+def check_json(name: str, value: object, where: str) -> None:
+    """
+    Raises unless a value fits the record of its file; a file without one takes any value.
+
+    Args:
+        name: File name in the store, as for format_of.
+        value: The parsed value.
+        where: Path of the file, for the error.
+
+    Raises:
+        FileFormatError: It does not fit; names the first key that is wrong.
+    """
+    for problem in json_problems(name, value, path=where):
+        raise FileFormatError(problem.message, where=problem.where)

@@ -9,8 +9,8 @@ from typing import Any
 from panda.documents.times import Clock, render_time
 from panda.errors import FileFormatError, HaltError, NotFoundError, PandaError, StoreError, UsageError
 from panda.storage.files import held_lock, read_json, store_errors, write_json
+from panda.storage.formats import check_json
 from panda.storage.layout import Layout
-from panda.storage.schemas import check_json
 
 INTERVENTION_SCHEMA = "panda.intervention/1"
 _SEVERITY: Mapping[str, str] = {

@@ -1,9 +1,11 @@
-"""Every file and directory name of the store, once."""
+"""Every file and directory name of the store, once, and where the files lie that come with panda."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, StoreError, UsageError
 
 CONTEXT_MD = "context.md"
 IMAGE_JSON = "image.json"
@@ -213,3 +215,96 @@ class Layout:
     def read_only_mark(self) -> Path:
         """A file that, when present, makes writing commands refuse this root (the checkout's demo)."""
         return self.root / ".read-only"
+
+
+_TURN_NAME = re.compile(r"turn_(\d{6}|[1-9]\d{6,})", re.ASCII)
+_ID = re.compile(r"[a-z0-9_-]{1,64}")
+
+
+def check_id(value: str, *, what: str, where: str | None = None) -> str:
+    """
+    The user or session id itself, if it may be a directory name.
+
+    Args:
+        value: The id.
+        what: "user" or "session", for the error.
+        where: Option or file with line, for the error.
+
+    Raises:
+        UsageError: It is not 1 to 64 of a-z, 0-9, _ and -.
+
+    Source:
+        design, files.
+
+    >>> check_id("demo", what="user")
+    'demo'
+    """
+    if not is_id(value):
+        raise UsageError(
+            f"the {what} id {value[:80]!r} is not 1 to 64 characters of a-z, 0-9, _ and -",
+            where=where,
+            fix="use small letters, digits, _ and -",
+        )
+    return value
+
+
+def is_id(value: str) -> bool:
+    """Whether a text is a user or session id."""
+    return _ID.fullmatch(value) is not None
+
+
+def turn_number(name: str) -> int | None:
+    """
+    The number that a turn's directory name carries, or None if it is no such name.
+
+    >>> turn_number("turn_000012"), turn_number("turn_12"), turn_number("turn_0000012")
+    (12, None, None)
+    """
+    match = _TURN_NAME.fullmatch(name)
+    return int(match[1]) or None if match else None
+
+
+AssetName = Literal["recipes", "prompts", "models.yaml", "encoder", "panda-system-docs"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def asset(name: AssetName) -> Path:
+    """
+    The packaged file or directory of that name.
+
+    Args:
+        name: What is looked for.
+
+    Returns:
+        Its path below `panda/_data` of an installed wheel, else below the checkout.
+
+    Raises:
+        StoreError: It is in neither place: the installation is incomplete.
+    """
+    for place in (_PACKAGE / "_data" / name, _PACKAGE.parent / name):
+        if place.exists():
+            return place
+    raise StoreError(
+        f"the packaged {name} is missing",
+        where=str(_PACKAGE / "_data" / name),
+        fix="install panda again: pip install --force-reinstall panda-turns",
+    )
+
+
+def search_path(name: Literal["recipes", "prompts"], *, project_dir: Path) -> tuple[Path, ...]:
+    """
+    Directories to look in for a recipe or prompt, the project's own first.
+
+    Args:
+        name: Which kind of file.
+        project_dir: The directory of panda.toml, or where the command runs.
+
+    Returns:
+        One or two existing directories; a file in the first hides the same file in the second.
+    """
+    packaged = asset(name)
+    own = project_dir / name
+    if own.is_dir() and not own.samefile(packaged):
+        return (own, packaged)
+    return (packaged,)

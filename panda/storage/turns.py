@@ -22,12 +22,12 @@ from panda.documents.records import decode, encode
 from panda.documents.text import escape_path, shorten, unescape_path
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
-from panda.storage.beneath import read_beneath
 from panda.storage.files import (
     append_json_line,
     held_lock,
     make_directory,
     parse_json,
+    read_beneath,
     read_bytes,
     read_json_lines,
     read_text,
@@ -36,7 +36,7 @@ from panda.storage.files import (
     write_atomic,
     write_json,
 )
-from panda.storage.formats import Metadata, Next
+from panda.storage.formats import Metadata, Next, Snapshot, check_json
 from panda.storage.layout import (
     CALLS_JSONL,
     CONTEXT_MD,
@@ -45,13 +45,12 @@ from panda.storage.layout import (
     SNAPSHOT_JSON,
     Layout,
     TurnPaths,
+    check_id,
     step_name,
+    turn_number,
 )
 from panda.storage.links import check_links
-from panda.storage.names import check_id, turn_number
-from panda.storage.schemas import check_json
-from panda.storage.sealing import seal_files
-from panda.storage.snapshot import Snapshot
+from panda.storage.seals import seal_files
 from panda.storage.temporaries import held_temporary, sweep
 
 IMAGES = "images"

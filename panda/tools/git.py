@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from panda.errors import UsageError
-from panda.storage.beneath import look_beneath, read_beneath
+from panda.storage.files import look_beneath, read_beneath
 from panda.storage.temporaries import work_directory
 from panda.tools.contract import Arguments, ToolClaim, ToolContext, ToolResult, tool
 from panda.tools.processes import MOST_OUTPUT_BYTES, Ran, run_process

@@ -17,8 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from panda.documents.text import visible
 from panda.errors import UsageError
-from panda.storage.beneath import look_beneath, open_beneath, read_beneath, write_beneath
-from panda.storage.files import store_errors
+from panda.storage.files import look_beneath, open_beneath, read_beneath, store_errors, write_beneath
 from panda.storage.temporaries import is_temporary
 
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})

@@ -16,8 +16,8 @@ from panda.documents.times import render_time
 from panda.language.topics import ASKING
 from panda.retrieval.relevance import find_query_words
 from panda.storage.files import read_json, write_atomic, write_json
+from panda.storage.formats import check_json
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD, TurnPaths
-from panda.storage.schemas import check_json
 
 _HOLDS_HOURS = {"prices": 6, "comparison": 48, "facts": 24 * 14, "howto": 24 * 30, "news": 6}
 _FIELDS = {"prices": "commerce", "comparison": "commerce", "facts": "facts", "howto": "howto", "news": "news"}

@@ -9,7 +9,7 @@ from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
 from panda.retrieval.relevance import find_query_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
-from panda.storage.visits import Visit, place_visit, write_visit
+from panda.storage.records import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
 from panda.tools.nodes import best_items, claims_of, count_shared_words, entities_of
 from panda.web.addresses import parse_url

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from panda.cli.main import build_program
-from panda.storage.assets import asset
+from panda.storage.layout import asset
 from tests.cli.programs import Ended, run_words
 
 NOW = {"PANDA_NOW": "2026-01-05T00:00:00Z"}

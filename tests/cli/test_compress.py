@@ -11,7 +11,7 @@ from panda.cli.main import build_program
 from panda.compression.budgets import count_tokens
 from panda.compression.compress import CompressionCache
 from panda.compression.compress import compress as compress_text
-from panda.storage.line_tail import LineTail, sound_lines
+from panda.storage.jsonl import LineTail, sound_lines
 from tests.builders import build_store
 from tests.cli.programs import Ended, run_words
 from tests.unprivileged import unprivileged

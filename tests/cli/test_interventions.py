@@ -8,7 +8,7 @@ import pytest
 from panda.cli.main import build_program
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, RecipeError, ReplyError
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import Layout
 from tests.cli.programs import Ended, run_words

@@ -19,10 +19,9 @@ from panda.cli.main import build_program
 from panda.errors import MemoryNodeError, PandaError
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
-from panda.storage.assets import asset
-from panda.storage.demo import copy_demo
 from panda.storage.index import Index
-from panda.storage.layout import Layout, turn_name
+from panda.storage.layout import Layout, asset, turn_name
+from panda.storage.store import copy_demo
 from tests.mutations import mutate
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

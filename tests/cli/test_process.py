@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.storage.importing import import_turns
+from panda.storage.import_file import import_turns
 from panda.storage.layout import Layout
 
 PANDA = str(Path(sys.executable).with_name("panda"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.layout import Layout
 
 PANDA = str(Path(sys.executable).with_name("panda"))

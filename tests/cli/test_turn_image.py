@@ -13,7 +13,7 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked, ScriptedModel
 from panda.models.scripted.natural import step_of
 from panda.replays.simulation import simulate
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.turns import load_picture
 from tests.builders import NOW
 from tests.cli.programs import Ended, run_words

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from panda.errors import FileFormatError, NotFoundError
-from panda.evals.cases import Case, load_cases, parse_cases
-from panda.evals.kinds import KINDS
-from panda.storage.assets import asset
+from panda.evals.cases import KINDS, Case, load_cases, parse_cases
+from panda.storage.layout import asset
 
 CASES = Path(__file__).parent
 ALIKE = 0.6

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.evals.judges import same_phrases
+from panda.evals.answers import same_phrases
 from panda.language.limits import find_counts, find_limits
 
 CASES = [

@@ -15,8 +15,8 @@ from panda.errors import DocumentError, FileFormatError, LockHeldError, UsageErr
 from panda.memory.log import MemoryLog
 from panda.memory.memory import StagedValue, Value, apply_staged, stage_value
 from panda.storage.files import held_lock
+from panda.storage.formats import check_json
 from panda.storage.layout import Layout
-from panda.storage.schemas import check_json
 from tests.stores import NOW
 
 HAND_MADE = """---

@@ -12,10 +12,10 @@ from panda.memory.memory import Memory
 from panda.memory.past import Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
 from panda.memory.value import typed_value
+from panda.storage.formats import Snapshot
 from panda.storage.index import Index
 from panda.storage.layout import Layout
-from panda.storage.snapshot import Snapshot
-from panda.storage.visits import Visit, place_visit, write_visit
+from panda.storage.records import Visit, place_visit, write_visit
 from tests.stores import NOW, write_turn
 
 USER = "ann"

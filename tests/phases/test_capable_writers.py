@@ -16,8 +16,7 @@ from panda.models.replies import compile_schema
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import plain_schema
-from panda.storage.assets import asset
-from panda.storage.layout import Layout
+from panda.storage.layout import Layout, asset
 from panda.tools.table import TOOLS
 from tests.models.conftest import Server
 from tests.scripted_turns import (

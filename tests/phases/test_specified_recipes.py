@@ -7,7 +7,7 @@ import pytest
 
 from panda.models.scripted import Asked
 from panda.recipes.checks import check_recipes
-from panda.storage.assets import asset
+from panda.storage.layout import asset
 from tests.scripted_turns import PRICE_NODE, Ran, Script, laptop_store, run_turn
 
 PLANNER = """name: planner_chat

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from panda.recipes.checks import check_recipes
-from panda.storage.assets import asset
+from panda.storage.layout import asset
 from tests.models.conftest import Server
 from tests.scripted_turns import Preferring, Ran, Script, laptop_store, run_turn
 from tests.served_turns import Served

@@ -17,7 +17,7 @@ from panda.replays.selection import TurnPlace
 from panda.replays.simulation import simulate
 from panda.replays.verification import verify_turn
 from panda.storage.layout import Layout
-from panda.storage.visits import place_visit
+from panda.storage.records import place_visit
 from panda.tools.table import run_tool
 from tests.builders import NOW, build_store, import_line
 from tests.scripted_turns import (

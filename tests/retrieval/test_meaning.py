@@ -11,9 +11,8 @@ from panda.models.scripted import ScriptedEncoder
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, rank_rows
-from panda.storage.index import Index
-from panda.storage.index_rebuild import rebuild_index
-from panda.storage.index_view import AsOf
+from panda.storage.index import Index, rebuild_index
+from panda.storage.index_tables import AsOf
 from panda.storage.layout import Layout
 from panda.storage.vector_store import VectorStore
 from tests.builders import still_clock

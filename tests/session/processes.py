@@ -16,7 +16,7 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
 from panda.models.scripted.natural import step_of
 from panda.session.file import verify_session
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.formats import Metadata
 from panda.storage.turns import TurnFolder
 from tests.builders import NOW

@@ -13,7 +13,7 @@ from panda.memory.validation import check_memory
 from panda.memory.value import typed_value
 from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.layout import Layout
 from tests.builders import NOW, still_clock
 from tests.kills import Kill, kills_of, run_killed

@@ -8,8 +8,7 @@ import pytest
 from panda.documents.carry import EMPTY, FIELDS, Carry
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError
-from panda.storage.formats import Session, SessionTurn
-from panda.storage.schemas import json_problems
+from panda.storage.formats import Session, SessionTurn, json_problems
 
 SESSION = Session(
     session_id="default",

@@ -10,11 +10,10 @@ from jsonschema import Draft202012Validator
 from panda.documents.context import Section, Text
 from panda.documents.records import schema_of
 from panda.errors import NotFoundError
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.files import write_json
-from panda.storage.formats import Next, Status
+from panda.storage.formats import BY_DIRECTORY, BY_NAME, Next, Status
 from panda.storage.layout import Layout, TurnPaths
-from panda.storage.schemas import BY_DIRECTORY, BY_NAME
 from panda.storage.turns import TurnStore
 from tests.builders import build_store, import_line, still_clock
 

@@ -10,10 +10,9 @@ import pytest
 from panda.documents.times import parse_time
 from panda.errors import UsageError
 from panda.memory.reader import NodeReader
-from panda.storage.assets import asset
-from panda.storage.checking import check_store
-from panda.storage.demo import copy_demo, newest_turn_time
-from panda.storage.layout import Layout
+from panda.storage.check import check_store
+from panda.storage.layout import Layout, asset
+from panda.storage.store import copy_demo, newest_turn_time
 from panda.storage.turns import TurnStore
 
 NOW = datetime(2027, 3, 28, 1, 30, 7, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 
 from panda.errors import ImportFileError, StoreError
 from panda.storage.files import write_json
-from panda.storage.importing import import_turns
+from panda.storage.import_file import import_turns
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import build_store, import_line, still_clock, tree

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.importing import import_turns
-from panda.storage.index import Index, note_turns
-from panda.storage.index_rebuild import rebuild_index
+from panda.storage.import_file import import_turns
+from panda.storage.index import Index, note_turns, rebuild_index
 from panda.storage.index_sources import load_rows, read_plain_turn
 from panda.storage.layout import Layout
 from panda.storage.records import load_turn
@@ -127,8 +126,8 @@ def test_plain_turns_are_common(tmp_path: Path) -> None:
 ADD = """
 import sys
 from pathlib import Path
-from panda.storage.importing import import_turns
-from panda.storage.index_rebuild import index_imported
+from panda.storage.import_file import import_turns
+from panda.storage.index import index_imported
 from panda.storage.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))
@@ -141,7 +140,7 @@ REBUILD = """
 import sys, time
 from pathlib import Path
 from panda.storage.index import Index
-from panda.storage.index_rebuild import rebuild_index
+from panda.storage.index import rebuild_index
 from panda.storage.layout import Layout
 from tests.stores import NOW
 layout = Layout(Path(sys.argv[1]))

@@ -14,7 +14,7 @@ from panda.documents.times import render_time
 from panda.models.scripted import ScriptedModel
 from panda.retrieval.ranking import Bounds, rank_rows
 from panda.storage.index import Index
-from panda.storage.index_view import IndexView
+from panda.storage.index_tables import IndexView
 from panda.storage.layout import Layout
 from tests.builders import NOW, tree
 from tests.scripted_turns import USER, Script, laptop_store, scripted_app

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.files import write_atomic
 from panda.storage.temporaries import (
     begin_writing,

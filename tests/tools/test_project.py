@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import ScriptedModel
-from panda.storage.checking import check_store
+from panda.storage.check import check_store
 from panda.storage.layout import Layout
 from panda.tools.project import Project
 from tests.code_mode import SOURCE, call, code_script, replies, repository, run_code

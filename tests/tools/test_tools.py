@@ -8,9 +8,9 @@ import pytest
 
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
+from panda.storage.formats import check_json
 from panda.storage.index import Index
 from panda.storage.layout import Layout
-from panda.storage.schemas import check_json
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, run_tool
 from tests.stores import NOW, write_turn, write_visit

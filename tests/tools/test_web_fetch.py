@@ -9,10 +9,10 @@ import pytest
 
 from panda.memory.reader import NodeReader
 from panda.retrieval.candidates import Retriever
+from panda.storage.formats import check_json
 from panda.storage.index import Index
 from panda.storage.layout import Layout
-from panda.storage.schemas import check_json
-from panda.storage.visits import visit_slug
+from panda.storage.records import visit_slug
 from panda.tools.contract import ToolContext
 from panda.tools.table import run_tool
 from panda.web.addresses import AddressRules, parse_allowed

@@ -18,7 +18,7 @@ from typing import Any
 from warnings import warn
 
 from panda.errors import ModelFileError, StoreError
-from panda.storage.assets import asset
+from panda.storage.layout import asset
 from panda.storage.temporaries import FORMER_CACHE, held_temporary, sweep
 
 _ERROR_LEVEL = 4

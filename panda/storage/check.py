@@ -9,6 +9,7 @@ from panda.documents.memory_file import parse_memory_file
 from panda.documents.problems import Problem
 from panda.errors import NotFoundError, PandaError, UsageError
 from panda.storage.files import parse_json, read_text, store_errors
+from panda.storage.formats import json_problems
 from panda.storage.layout import (
     CONFLICTS_JSONL,
     CONTEXT_MD,
@@ -25,11 +26,11 @@ from panda.storage.layout import (
     SUMMARY_JSON,
     Layout,
     TurnPaths,
+    check_id,
+    turn_number,
 )
 from panda.storage.links import may_pass
-from panda.storage.names import check_id, turn_number
-from panda.storage.schemas import json_problems
-from panda.storage.sealing import SEAL, check_seal, seal_value
+from panda.storage.seals import SEAL, check_seal, seal_value
 from panda.storage.temporaries import is_abandoned, is_temporary
 from panda.storage.turns import TurnStore, load_picture
 

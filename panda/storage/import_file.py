@@ -22,7 +22,7 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.formats import Metadata
+from panda.storage.formats import Metadata, json_problems
 from panda.storage.layout import (
     CONTEXT_MD,
     INDEX_SUMMARY_JSON,
@@ -30,7 +30,6 @@ from panda.storage.layout import (
     RESPONSE_MD,
     Layout,
 )
-from panda.storage.schemas import json_problems
 from panda.storage.temporaries import held_temporary
 from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
 
