@@ -106,15 +106,10 @@ class Answered:
     """One case and what was said."""
 
     case: Case
-    """The case."""
-    recipe: str
-    """Recipe that was asked, or the rule."""
-    said: Said
-    """The answer."""
-    fitted: bool
-    """Whether a fit decided."""
-    seconds: float
-    """Wall clock of the choice, nothing of it known before."""
+    recipe: str  # recipe that was asked, or the rule
+    said: Said  # the answer
+    fitted: bool  # whether a fit decided
+    seconds: float  # wall clock of the choice, nothing of it known before
 
     @property
     def label(self) -> str:
@@ -155,7 +150,6 @@ def run_cases(
     Ask every case.
 
     Args:
-        executor: Asks the recipes.
         cases: In any order; no answer depends on another case.
         advance: Told after each.
 
@@ -187,7 +181,6 @@ def request_of(case: Case, tools: Sequence[str] = ()) -> Request:
     What the phase would give to the recipe.
 
     Args:
-        case: The case.
         tools: What the recipe may use: all of it is on offer where the label is one of them.
 
     >>> request_of(Case("reflection", "fit", "And it?", ("A tent",), (), "PROCEED")).documents[0].text

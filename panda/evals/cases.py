@@ -16,20 +16,14 @@ from panda.storage.files import parse_json, read_text
 class Kind:
     """One kind of case."""
 
-    step: str | None
-    """Step of the registry whose recipe is asked; None for a rule."""
-    choice: str
-    """Property of the recipe's schema; of a kind without a recipe, what is judged."""
-    over: str | None
-    """Name that the case's options go by; None when it has none."""
+    step: str | None  # step of the registry whose recipe is asked; None for a rule
+    choice: str  # property of the recipe's schema; of a kind without a recipe, what is judged
+    over: str | None  # name that the case's options go by; None when it has none
     answers: Literal["value", "first", "any", "rule"] = "value"
     """value: itself. rule: a list of texts. first: the best option's id. any: whether one was taken."""
-    yes: str = ""
-    """For any: the label when an option was taken."""
-    no: str = ""
-    """For any: the label when none was."""
-    recipe: str | None = None
-    """The recipe itself, of a case that names it; then there is no step."""
+    yes: str = ""  # for any: the label when an option was taken
+    no: str = ""  # for any: the label when none was
+    recipe: str | None = None  # the recipe itself, of a case that names it; then there is no step
 
     @property
     def has_recipe(self) -> bool:
@@ -62,14 +56,10 @@ KINDS: Mapping[str, Kind] = {
 class Said:
     """What a choice says about one case."""
 
-    label: str
-    """In the terms of the case's label."""
-    confidence: float | None
-    """Probability that it is right; None if the scorer gives none."""
-    score: float | None
-    """For kinds of two answers: how far it leans to yes. For ranking only."""
-    ranked: tuple[str, ...] = ()
-    """Options, best first."""
+    label: str  # in the terms of the case's label
+    confidence: float | None  # probability that it is right; None if the scorer gives none
+    score: float | None  # For kinds of two answers: how far it leans to yes. For ranking only.
+    ranked: tuple[str, ...] = ()  # options, best first
 
 
 def read_choice(kind: Kind, choice: Choice) -> Said:
@@ -101,22 +91,14 @@ _SPLITS = ("fit", "test")
 class Case:
     """One labelled case."""
 
-    kind: str
-    """Which choice is asked: a key of KINDS, or "RECIPE PROPERTY" of a case that names both."""
-    split: str
-    """fit or test."""
-    query: str
-    """What the user says."""
-    history: tuple[str, ...]
-    """Summaries of the session's earlier turns, oldest first."""
-    options: tuple[tuple[str, str], ...]
-    """(id, text) of what can be chosen or looked at."""
-    label: str | tuple[str, ...]
-    """The right answer."""
-    open_question: str = ""
-    """The question to the user that is open."""
-    now: datetime | None = None
-    """From when relative times count."""
+    kind: str  # which choice is asked: a key of KINDS, or "RECIPE PROPERTY" of a case that names both
+    split: str  # fit or test
+    query: str  # what the user says
+    history: tuple[str, ...]  # summaries of the session's earlier turns, oldest first
+    options: tuple[tuple[str, str], ...]  # (id, text) of what can be chosen or looked at
+    label: str | tuple[str, ...]  # the right answer
+    open_question: str = ""  # the question to the user that is open
+    now: datetime | None = None  # from when relative times count
     titles: Mapping[str, str] = field(default_factory=dict)
     """Id of an option → what it stands below; those that stand for themselves are left out."""
 
@@ -132,9 +114,6 @@ class Case:
 def load_cases(path: Path) -> list[Case]:
     """
     The cases of a file, or of all `*.jsonl` files of a directory.
-
-    Args:
-        path: The file or directory.
 
     Raises:
         NotFoundError: There is no such file, or no case in it.

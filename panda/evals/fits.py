@@ -34,30 +34,22 @@ Matrix = NDArray[np.float64]
 class Head:
     """Logits are (values @ weights.T + bias) / temperature."""
 
-    weights: Matrix
-    """(k, n)."""
-    bias: Matrix
-    """(k,)."""
-    temperature: float
-    """What makes the logits' softmax a probability."""
-    left_out: Matrix
-    """(cases, k): probabilities by heads that have not seen the case."""
-    accuracy: float
-    """Share of cases that those have right."""
+    weights: Matrix  # (k, n)
+    bias: Matrix  # (k,)
+    temperature: float  # what makes the logits' softmax a probability
+    left_out: Matrix  # (cases, k): probabilities by heads that have not seen the case
+    accuracy: float  # share of cases that those have right
 
 
 @dataclass(frozen=True)
 class OptionGroup:
     """Options that were read beside each other."""
 
-    query: str
-    """Groups of one query are never in two folds."""
-    values: Matrix
-    """(n, m): m values of each of n options."""
+    query: str  # groups of one query are never in two folds
+    values: Matrix  # (n, m): m values of each of n options
     right: int | None
     """Which one answers; None if none does or it is not said, and where each is judged for itself."""
-    answered: bool
-    """Whether any does."""
+    answered: bool  # whether any does
 
 
 def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str]) -> Head:
@@ -65,7 +57,6 @@ def fit_classes(values: Matrix, wanted: NDArray[Any], groups: Sequence[str]) -> 
     A softmax head; its strength and temperature are those with the least loss in folds.
 
     Args:
-        values: (cases, n).
         wanted: (cases,), index of each case's class; every class occurs.
         groups: Cases of one group are never in two folds.
 
@@ -99,7 +90,6 @@ def fit_answers(values: Matrix, answered: Sequence[bool], queries: Sequence[str]
     The head that says by the values of an option whether it answers: one row, the logit of yes.
 
     Args:
-        values: (n, m).
         answered: n labels, both kinds.
         queries: Cases of one query are never in two folds.
 
@@ -201,8 +191,7 @@ def _norm(logits: Matrix) -> Matrix:
     return np.asarray(top + np.log(np.exp(logits - top[:, None]).sum(axis=1)))
 
 
-_SURE = 0.95
-"""Share of cases beyond a bar that must come out as the bar says."""
+_SURE = 0.95  # share of cases beyond a bar that must come out as the bar says
 
 
 @dataclass(frozen=True)
@@ -210,13 +199,9 @@ class Tuned:
     """One fit that was made."""
 
     recipe: str
-    """The recipe."""
-    choice: str
-    """The property."""
-    name: str
-    """File name below `fits/`."""
-    content: dict[str, Any]
-    """What the file holds."""
+    choice: str  # the property
+    name: str  # file name below `fits/`
+    content: dict[str, Any]  # what the file holds
 
 
 @dataclass

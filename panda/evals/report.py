@@ -17,7 +17,6 @@ def find_interval(right: int, of: int) -> tuple[float, float]:
     Wilson's 90 % interval of a share.
 
     Args:
-        right: How many were right.
         of: Of how many; 0 gives the whole range.
 
     >>> [round(end, 3) for end in find_interval(80, 100)]

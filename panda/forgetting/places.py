@@ -38,10 +38,8 @@ from panda.storage.layout import (
 from panda.storage.links import may_pass
 from panda.storage.records import load_object, turn_directories, visit_directories
 
-SHORT_CHARS = 4
-"""A text with fewer characters counts only as a word of its own."""
-_QUOTATION_CHARS = 16
-"""So long a line of a forgotten turn or page is a quotation wherever it stands."""
+SHORT_CHARS = 4  # a text with fewer characters counts only as a word of its own
+_QUOTATION_CHARS = 16  # so long a line of a forgotten turn or page is a quotation wherever it stands
 _DERIVED = {".db", ".db-wal", ".db-shm", ".state", ".gguf", ".png", ".jpg"}
 _FIXED = re.compile(
     r"[0-9a-f]{12,}|fact-[0-9a-f]{16}|[0-9]+\.[0-9]{3}|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"
@@ -59,26 +57,19 @@ _WORDED: Mapping[str, Any] = {
 }
 """What records of a turn hold of its words, and what is there instead; None is the mark."""
 
-Owner = tuple[str, int]
-"""User and number of a turn."""
+Owner = tuple[str, int]  # user and number of a turn
 
 
 @dataclass(frozen=True)
 class Secret:
     """A text that is to be forgotten, and where it is."""
 
-    text: str
-    """Not blank."""
-    own: frozenset[Owner] = frozenset()
-    """Turns in which it goes wherever it stands."""
-    near: tuple[str, ...] = ()
-    """Elsewhere it goes from lines that hold one of these too."""
-    is_free: bool = False
-    """Whether it goes wherever it stands, in the whole store."""
-    whole_words: bool = True
-    """Whether it counts only where it is no part of a longer word."""
-    instead: str | None = None
-    """What stands there then; None is the mark."""
+    text: str  # not blank
+    own: frozenset[Owner] = frozenset()  # turns in which it goes wherever it stands
+    near: tuple[str, ...] = ()  # elsewhere it goes from lines that hold one of these too
+    is_free: bool = False  # whether it goes wherever it stands, in the whole store
+    whole_words: bool = True  # whether it counts only where it is no part of a longer word
+    instead: str | None = None  # what stands there then; None is the mark
 
     @property
     def is_coded(self) -> bool:
@@ -117,28 +108,20 @@ def _bounded(text: str) -> str:
 class Request:
     """What is to be forgotten."""
 
-    secrets: tuple[Secret, ...] = ()
-    """Texts."""
-    facts: frozenset[str] = frozenset()
-    """Ids of assertions of which nothing but the key stays."""
-    turns: frozenset[Owner] = frozenset()
-    """Turns of which nothing but the number stays."""
-    directories: tuple[Path, ...] = ()
-    """Directories that go as a whole: pages as they were read."""
-    users: tuple[str, ...] = ()
-    """Whose files lose it; others' are left alone."""
+    secrets: tuple[Secret, ...] = ()  # texts
+    facts: frozenset[str] = frozenset()  # ids of assertions of which nothing but the key stays
+    turns: frozenset[Owner] = frozenset()  # turns of which nothing but the number stays
+    directories: tuple[Path, ...] = ()  # directories that go as a whole: pages as they were read
+    users: tuple[str, ...] = ()  # whose files lose it; others' are left alone
 
 
 @dataclass(frozen=True)
 class Place:
     """A file that holds some of it."""
 
-    path: Path
-    """The file."""
-    count: int
-    """Number of occurrences; of what goes as a whole 1."""
-    left: str | None = None
-    """Why only the user can remove it; None where panda does."""
+    path: Path  # the file
+    count: int  # number of occurrences; of what goes as a whole 1
+    left: str | None = None  # why only the user can remove it; None where panda does
 
 
 @dataclass
@@ -147,14 +130,12 @@ class Sieve:
     Takes texts out of the content of files.
 
     Args:
-        request: What goes.
         mark: What stands there then.
     """
 
     request: Request
     mark: str
-    count: int = 0
-    """How much was taken out so far."""
+    count: int = 0  # how much was taken out so far
     _patterns: Sequence[tuple[Secret, re.Pattern[str], re.Pattern[str]]] = field(init=False)
     _any: re.Pattern[str] = field(init=False)
 
@@ -170,7 +151,6 @@ class Sieve:
 
         Args:
             path: Its name tells the format.
-            data: Its content.
             owner: The turn that it belongs to.
         """
         text = data.decode("utf-8", "surrogateescape")
@@ -403,13 +383,7 @@ def files_below(directory: Path) -> Iterator[Path]:
 
 
 class Finder:
-    """
-    Finds the places of what is to be forgotten; nothing is written.
-
-    Args:
-        layout: The store.
-        caches: Directories of the cache.
-    """
+    """Finds the places of what is to be forgotten; nothing is written."""
 
     def __init__(self, layout: Layout, caches: Sequence[Path]) -> None:
         self.layout = layout
@@ -446,8 +420,6 @@ class Finder:
         only from lines that quote.
 
         Args:
-            user: Whose they are.
-            facts: The assertions.
             derived: Assertions that may have been taken out of them; their values that stand in none stay.
         """
         whole = "\n".join(value for one in facts for value in _values(one))
@@ -481,8 +453,6 @@ class Finder:
         A whole turn: what was said in it, what was remembered of it, and where it is quoted.
 
         Args:
-            user: Whose turn.
-            number: Its number.
             facts: The assertions of which it is the source.
         """
         node = f"turn:{number}"

@@ -42,13 +42,6 @@ class Removal:
     """
     Forgets in one store. What is being done is noted in `forgetting.json`, without a word of what it is: a
     command that finds the note there, of one that was killed, ends that work too.
-
-    Args:
-        layout: The store.
-        caches: Directories of the cache.
-        clock: Gives the time of the mark.
-        wait_seconds: How long to wait for turns that run.
-        on_wait: Told once who holds a lock.
     """
 
     def __init__(
@@ -106,9 +99,6 @@ class Removal:
     def run(self, request: Request) -> list[Place]:
         """
         Forget, under `locked`. A reader beside it sees either the former or the new content of each file.
-
-        Args:
-            request: What.
 
         Returns:
             The places where it was, and those that only the user can remove.

@@ -43,7 +43,6 @@ def problem_of(error: PandaError, path: Path) -> Problem:
 
     Args:
         error: What was raised; its place is "path", "path:line" or either with " (key)".
-        path: The file.
     """
     place, _, key = (error.where or "").removeprefix(str(path)).partition(" (")
     line = place.removeprefix(":")
@@ -132,9 +131,6 @@ def expected_sections(status: str, route: Sequence[int], next_phase: int | None)
         status: As in metadata.json.
         route: Phases passed, in order. A phase passed again has thrown away what came after it.
         next_phase: Phase to go on with; None if the turn has ended.
-
-    Source:
-        design, phases and files.
 
     >>> sorted(expected_sections("approved", [0, 1, 2, 3, 5, 6, 5, 6, 7], None))
     [0, 1, 2, 3, 5, 6]
@@ -307,12 +303,7 @@ def _check_visits(paths: TurnPaths) -> list[Problem]:
 
 
 def visit_ids(directory: Path) -> dict[Path, str]:
-    """
-    The visit_id of every readable manifest of a turn, by manifest.
-
-    Args:
-        directory: Turn directory.
-    """
+    """The visit_id of every readable manifest of a turn, by manifest."""
     found = {path: load_checked(path, []) for path in directory.glob(f"webpage_cache/*/{MANIFEST_JSON}")}
     return {path: manifest["visit_id"] for path, manifest in sorted(found.items()) if manifest is not None}
 
@@ -322,7 +313,6 @@ def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
     Everything that is wrong with a store, or with parts of it.
 
     Args:
-        layout: The store.
         paths: What to check: a root, a user's directory, a turn directory, any directory of these, or a file.
             Empty: the whole store.
 
@@ -331,10 +321,6 @@ def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
 
     Raises:
         NotFoundError: A path does not exist.
-        StoreError: A directory cannot be listed.
-
-    Source:
-        design, files; issue 2, validate.
     """
     for path in paths:
         if not path.exists():

@@ -12,8 +12,7 @@ from panda.storage.layout import Layout, turn_number
 
 By = Literal["recipe", "layer", "phase", "day"]
 BY: tuple[By, ...] = ("recipe", "layer", "phase", "day")
-OUTSIDE = "outside a turn"
-"""Group of what ran in no phase."""
+OUTSIDE = "outside a turn"  # group of what ran in no phase
 _BINS = 10
 
 
@@ -21,28 +20,18 @@ _BINS = 10
 class ExecutionStats:
     """What the executions of one group add up to."""
 
-    executions: int
-    """Recipe executions."""
-    valid: float
-    """Share that gave a reply that fits its schema."""
-    retries: int
-    """Attempts beyond the first, all together."""
-    judged: int
-    """Executions with a confidence whose turn has ended."""
-    confidence: float | None
-    """Mean confidence of those; None if there are none."""
-    held: float | None
-    """Share of those whose turn ended approved."""
+    executions: int  # recipe executions
+    valid: float  # share that gave a reply that fits its schema
+    retries: int  # attempts beyond the first, all together
+    judged: int  # executions with a confidence whose turn has ended
+    confidence: float | None  # mean confidence of those; None if there are none
+    held: float | None  # share of those whose turn ended approved
     calibration_error: float | None
     """Expected calibration error over ten bins: how far confidence and what came of it lie apart."""
-    p50_ms: float | None
-    """Median latency."""
-    p95_ms: float | None
-    """Latency that 95 in 100 executions do not exceed."""
-    tokens: int | None
-    """Prompt and output tokens; None if one execution's are unknown."""
-    tokens_saved: int
-    """Tokens that fitting took from the inputs."""
+    p50_ms: float | None  # median latency
+    p95_ms: float | None  # latency that 95 in 100 executions do not exceed
+    tokens: int | None  # prompt and output tokens; None if one execution's are unknown
+    tokens_saved: int  # tokens that fitting took from the inputs
 
 
 @dataclass
@@ -173,12 +162,9 @@ def calibration_error(judged: Sequence[tuple[float, bool]]) -> float | None:
 class VersionTally:
     """What the log holds of one version."""
 
-    executions: int = 0
-    """How often it ran."""
-    failures: int = 0
-    """How often it gave no valid reply."""
-    last_run: str | None = None
-    """When it ran last."""
+    executions: int = 0  # how often it ran
+    failures: int = 0  # how often it gave no valid reply
+    last_run: str | None = None  # when it ran last
 
 
 def recipe_lines(layout: Layout, recipe: str) -> Iterator[Mapping[str, Any]]:
@@ -226,16 +212,9 @@ def find_failures(layout: Layout, recipe: str) -> list[dict[str, Any]]:
     """
     Where a recipe failed, was corrected or led to an intervention, oldest first.
 
-    Args:
-        layout: The store.
-        recipe: Recipe name.
-
     Returns:
         kind (failed: no valid reply; corrected: a reply was refused and asked for again; intervention),
         version, time, user, turn, message, and the id of an intervention.
-
-    Raises:
-        StoreError: interventions/ cannot be read.
     """
     found: list[dict[str, Any]] = []
     for record in recipe_lines(layout, recipe):

@@ -50,12 +50,7 @@ def _fix(exc: OSError) -> str:
 
 
 def sync_directory(path: Path) -> None:
-    """
-    Makes names created, renamed or removed in a directory last through a crash.
-
-    Raises:
-        StoreError: It cannot be opened or synced.
-    """
+    """Makes names created, renamed or removed in a directory last through a crash."""
     with store_errors(path, "sync"):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -65,12 +60,7 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """
-    Creates a directory and its parents, durably; an existing one is fine.
-
-    Raises:
-        StoreError: It cannot be created.
-    """
+    """Creates a directory and its parents, durably; an existing one is fine."""
     if path.is_dir():
         return
     make_directory(path.parent)
@@ -92,15 +82,10 @@ def held_lock(
     Args:
         path: Lock file; it stays, and names the holder while it is held.
         holder: Who takes the lock, in words, e.g. "panda turn (pid 411)".
-        wait_seconds: How long to wait for another holder; 0 does not wait.
-        on_wait: Told once who holds the lock, when waiting begins.
 
     Raises:
         LockHeldError: Somebody else still holds it after that time.
         StoreError: The lock file cannot be opened.
-
-    Source:
-        design, command line.
     """
     make_directory(path.parent)
     with store_errors(path, "lock"):
@@ -147,17 +132,11 @@ def _wait_for(
 
 _KINDS = {True: os.strerror(errno.EISDIR), False: "not a regular file"}
 _TAIL_BYTES = 65_536
-_TRIES = 4
-"""How often a directory that somebody deletes meanwhile is made again."""
+_TRIES = 4  # how often a directory that somebody deletes meanwhile is made again
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """
-    Writes a file in place and syncs it: for files in a temporary directory that is renamed afterwards.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Writes a file in place and syncs it: for files in a temporary directory that is renamed afterwards."""
     with signals_after(), store_errors(path, "write"):
         _write_synced(path, data)
 
@@ -184,9 +163,6 @@ def write_atomic(path: Path, data: str | bytes) -> None:
 
     Raises:
         StoreError: It cannot be written; no temporary file is left.
-
-    Source:
-        design, files.
     """
     content = data.encode() if isinstance(data, str) else data
     with signals_after():
@@ -223,12 +199,7 @@ def render_json(value: object) -> str:
 
 
 def write_json(path: Path, value: object) -> None:
-    """
-    Replaces a JSON file in one step.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
+    """Replaces a JSON file in one step."""
     write_atomic(path, _encode_json(render_json(value)))
 
 
@@ -317,7 +288,6 @@ def read_bytes(path: Path, *, pipe: bool = False) -> bytes:
     Content of a file.
 
     Args:
-        path: The file.
         pipe: Whether it may be a pipe, which is waited for; never for files of the store.
 
     Raises:
@@ -334,7 +304,6 @@ def read_text(path: Path, *, pipe: bool = False) -> str:
     Content of a text file, line breaks as they are in it.
 
     Args:
-        path: The file.
         pipe: As for read_bytes.
 
     Raises:
@@ -351,13 +320,7 @@ def read_text(path: Path, *, pipe: bool = False) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """
-    The value of a JSON file.
-
-    Raises:
-        StoreError: It is missing or cannot be read.
-        FileFormatError: It is not UTF-8 or not JSON; names the line.
-    """
+    """The value of a JSON file. Raises FileFormatError: it is not UTF-8 or not JSON; names the line."""
     return parse_json(read_text(path), where=str(path))
 
 
@@ -367,7 +330,6 @@ def parse_json(text: str, *, where: str, line: int = 1) -> Any:
 
     Args:
         text: JSON; NaN, infinities and numbers that are too large for one are refused.
-        where: File, for the error.
         line: Line of the file at which the text begins.
 
     Raises:
@@ -398,7 +360,6 @@ def read_json_lines(path: Path) -> list[Any]:
     The values of a JSON-lines file, in order; a torn last line is left out, blank lines are skipped.
 
     Raises:
-        StoreError: It is missing or cannot be read.
         FileFormatError: A line is not JSON; names it.
     """
     lines = read_text(path).split("\n")
@@ -449,7 +410,6 @@ def look_beneath(top: Path, parts: Sequence[str]) -> os.stat_result | None:
 
     Raises:
         UsageError: The way passes a link, or ends at one.
-        StoreError: It cannot be looked at.
     """
     with store_errors(top.joinpath(*parts), "look at"):
         try:
@@ -469,8 +429,6 @@ def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes |
     The content of a regular file, or of its beginning.
 
     Args:
-        top: Where the way begins.
-        parts: Names below it, at least one.
         most_bytes: How much is read.
 
     Returns:
@@ -478,7 +436,6 @@ def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes |
 
     Raises:
         UsageError: The way passes a link, or ends at one.
-        StoreError: It cannot be read.
     """
     with store_errors(top.joinpath(*parts), "read"):
         try:
@@ -497,11 +454,6 @@ def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes |
 def write_beneath(top: Path, parts: Sequence[str], data: bytes) -> None:
     """
     Replace a file in one step; directories are made, permissions of the former file kept.
-
-    Args:
-        top: Where the way begins.
-        parts: Names below it, at least one.
-        data: The whole content.
 
     Raises:
         UsageError: The way passes a link, or ends at one.

@@ -36,8 +36,7 @@ Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)$")]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
-Ranges = tuple[tuple[Number, Number], ...]
-"""Whole numbers as ranges, first and last of each, ascending."""
+Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and last of each, ascending
 Mood = Literal["asks", "tells", "orders"]
 MemoryKind = Literal["preference", "fact", "statement"]
 Scalar = str | float | bool | None
@@ -53,56 +52,35 @@ METADATA_SCHEMA: Final = "panda.metadata/1"
 class Next:
     """Where a turn goes on."""
 
-    phase: PhaseNumber
-    """Phase to run next, 0 to 7."""
-    round: Count
-    """How often phase 3 was begun anew by the validator."""
-    attempt: Count
-    """How often phase 5 was begun anew by the validator."""
+    phase: PhaseNumber  # phase to run next, 0 to 7
+    round: Count  # how often phase 3 was begun anew by the validator
+    attempt: Count  # how often phase 5 was begun anew by the validator
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metadata:
     """metadata.json: what the turn is and how far it came."""
 
-    schema: Literal["panda.metadata/1"] = METADATA_SCHEMA
-    """Name and version of the format."""
-    turn: Number
-    """Turn number, as in the directory name."""
-    user_id: Id
-    """Whose turn it is."""
-    session_id: Id
-    """Session of the turn."""
-    mode: str
-    """chat or code."""
-    query: str
-    """The raw query."""
-    status: Status
-    """How the turn stands or ended."""
-    route: tuple[PhaseNumber, ...]
-    """Phases passed, in order; one passed twice stands twice."""
-    next: Next | None
-    """Where the turn goes on; None when it has ended."""
-    created_at: datetime
-    """When it was claimed; of an imported turn, when it was said."""
-    updated_at: datetime
-    """When this file was written."""
-    saved_at: datetime | None
-    """When the save of phase 7 was done."""
-    answered: bool | None
-    """Whether anything was found to answer with; None while unknown."""
-    seed: int | None
-    """Seed given with --seed; None derives it."""
+    schema: Literal["panda.metadata/1"] = METADATA_SCHEMA  # name and version of the format
+    turn: Number  # turn number, as in the directory name
+    user_id: Id  # whose turn it is
+    session_id: Id  # session of the turn
+    mode: str  # chat or code
+    query: str  # the raw query
+    status: Status  # how the turn stands or ended
+    route: tuple[PhaseNumber, ...]  # phases passed, in order; one passed twice stands twice
+    next: Next | None  # where the turn goes on; None when it has ended
+    created_at: datetime  # when it was claimed; of an imported turn, when it was said
+    updated_at: datetime  # when this file was written
+    saved_at: datetime | None  # when the save of phase 7 was done
+    answered: bool | None  # whether anything was found to answer with; None while unknown
+    seed: int | None  # seed given with --seed; None derives it
     ending: Literal["approved", "clarify", "failed"] | None = None
     """How the turn will end once it is saved; None while that is open."""
-    question: str | None = None
-    """Question to the user, for status clarify."""
-    reason: str | None = None
-    """Why the last judgement sent the turn back or ended it."""
-    intervention: str | None = None
-    """Id of the intervention that halted the turn."""
-    dry_run: bool = False
-    """Whether tools only told what they would change in the project."""
+    question: str | None = None  # question to the user, for status clarify
+    reason: str | None = None  # why the last judgement sent the turn back or ended it
+    intervention: str | None = None  # id of the intervention that halted the turn
+    dry_run: bool = False  # whether tools only told what they would change in the project
     image: ImageName | None = None
     """Where the image that the user gave is kept, as a path in the turn's directory."""
     seal: Mapping[str, Digest] | None = None
@@ -163,14 +141,10 @@ class Metrics(Record, frozen=True):
 class MemoryMark:
     """Up to where memory.jsonl and conflicts.jsonl went."""
 
-    assertions: Count
-    """Lines of memory.jsonl."""
-    last: str | None
-    """Id of the last of them; None if there was none."""
-    asserted_at: str | None
-    """The latest instant at which one was asserted."""
-    conflicts: Count
-    """Lines of conflicts.jsonl."""
+    assertions: Count  # lines of memory.jsonl
+    last: str | None  # id of the last of them; None if there was none
+    asserted_at: str | None  # the latest instant at which one was asserted
+    conflicts: Count  # lines of conflicts.jsonl
 
 
 @dataclass(frozen=True)
@@ -179,14 +153,11 @@ class Snapshot:
 
     schema: Literal["panda.snapshot/1"] = field(default="panda.snapshot/1", kw_only=True)
     """Name and version of the format."""
-    turns: Ranges
-    """Numbers of the saved turns."""
-    memory: MemoryMark | None
-    """How far the user's memory went; None if it could not be read."""
+    turns: Ranges  # numbers of the saved turns
+    memory: MemoryMark | None  # how far the user's memory went; None if it could not be read
     files: Mapping[_MemoryFile, Digest | None]
     """Digest of each memory file by name; None for one that was not there."""
-    notes: Count
-    """Number of notes below knowledge/."""
+    notes: Count  # number of notes below knowledge/
     knowledge: Mapping[Annotated[str, Meta(pattern="^[0-6][0-9]$")], Digest]
     """Digests of the notes' names and content, those of one part together; see part_of."""
 
@@ -1117,8 +1088,6 @@ def check_json(name: str, value: object, where: str) -> None:
 
     Args:
         name: File name in the store, as for format_of.
-        value: The parsed value.
-        where: Path of the file, for the error.
 
     Raises:
         FileFormatError: It does not fit; names the first key that is wrong.

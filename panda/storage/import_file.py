@@ -40,24 +40,15 @@ IMPORT_LINE = "import.jsonl"
 class ImportLine:
     """One turn to import."""
 
-    where: str
-    """File and line, for errors."""
-    user: str
-    """User id."""
-    turn: int | None
-    """Turn number, if the line gives one."""
-    session: str
-    """Session id."""
-    at: datetime
-    """When it was said; whole seconds."""
-    query: str
-    """What the user said."""
-    response: str
-    """What was answered; may be empty."""
-    summary: str | None
-    """Summary for the index, if given."""
-    topics: tuple[str, ...] | None
-    """Topics for the index, if given."""
+    where: str  # file and line, for errors
+    user: str  # user id
+    turn: int | None  # turn number, if the line gives one
+    session: str  # session id
+    at: datetime  # when it was said; whole seconds
+    query: str  # what the user said
+    response: str  # what was answered; may be empty
+    summary: str | None  # summary for the index, if given
+    topics: tuple[str, ...] | None  # topics for the index, if given
 
     @property
     def has_summary(self) -> bool:
@@ -70,15 +61,10 @@ def read_import_lines(source: Path | Iterable[str], *, name: str = "<stdin>") ->
     All turns of an import file; blank lines are skipped.
 
     Args:
-        source: The file, or its lines.
         name: Name for errors, if *source* is lines.
 
     Raises:
         ImportFileError: A line is not what it must be; names it.
-        StoreError: The file cannot be read.
-
-    Source:
-        issue 2, import.
     """
     if isinstance(source, Path):
         name = str(source)
@@ -127,22 +113,17 @@ _Key = tuple[str, datetime, str, str]
 class ImportedTurn:
     """What became of one line."""
 
-    user: str
-    """User id."""
-    turn: int
-    """Turn number, given or assigned."""
-    session: str
-    """Session id."""
-    created: bool
-    """False if the same turn was there already."""
+    user: str  # user id
+    turn: int  # turn number, given or assigned
+    session: str  # session id
+    created: bool  # False if the same turn was there already
 
 
 @dataclass(frozen=True)
 class ImportReport:
     """What an import did."""
 
-    turns: tuple[ImportedTurn, ...]
-    """One for each line, in the order of the file."""
+    turns: tuple[ImportedTurn, ...]  # one for each line, in the order of the file
 
     @property
     def created(self) -> int:
@@ -172,9 +153,7 @@ def import_turns(
     turn that is there already with the same session, time, query and response is left alone.
 
     Args:
-        source: The file, or its lines.
         layout: The store; missing users are created.
-        clock: Gives the time of the save.
         name: Name for errors, if *source* is lines.
 
     Returns:
@@ -184,9 +163,6 @@ def import_turns(
         ImportFileError: A line is wrong, or its number is taken by another turn; nothing was changed.
         LockHeldError: Another process is claiming numbers for too long.
         StoreError: A file cannot be read or written; turns that did appear are whole.
-
-    Source:
-        issue 2, import.
     """
     lines = read_import_lines(source, name=name)
     stores = {user: TurnStore(layout, user, clock) for user in sorted({line.user for line in lines})}

@@ -54,16 +54,11 @@ from panda.storage.vector_store import VectorStore
 class Difference:
     """Where index and files differ."""
 
-    changed: Mapping[str, str]
-    """Sources that are new or were written since, with their stamps."""
-    removed: tuple[str, ...]
-    """Sources that are gone."""
-    turns: str
-    """Stamp of the turns directory, taken before looking."""
-    retried: frozenset[str]
-    """Those of *changed* that could not be read the last time."""
-    noted: tuple[Path, ...]
-    """Files of the journal that this covers."""
+    changed: Mapping[str, str]  # sources that are new or were written since, with their stamps
+    removed: tuple[str, ...]  # sources that are gone
+    turns: str  # stamp of the turns directory, taken before looking
+    retried: frozenset[str]  # those of *changed* that could not be read the last time
+    noted: tuple[Path, ...]  # files of the journal that this covers
     turns_known: str | None
     """Stamp of the turns directory that the index holds; None if it has never seen the user."""
 
@@ -89,12 +84,7 @@ def note_turns(layout: Layout, user: str, numbers: Iterable[int]) -> None:
     Write into the change journal that turns were saved or changed; to be called after their files are there.
 
     Args:
-        layout: Where the store is.
-        user: Whose turns.
         numbers: Turn numbers; none writes nothing.
-
-    Raises:
-        StoreError: The journal cannot be written.
     """
     names = [turn_name(number) for number in numbers]
     if names:
@@ -134,8 +124,6 @@ def find_likely(layout: Layout, user: str, tables: UserTables) -> Difference:
     readable when last seen, memory files, knowledge documents. Not found: a saved turn edited by hand.
 
     Args:
-        layout: Where the store is.
-        user: Whose files.
         tables: The user's rows; they must have been taken in once.
     """
     notes = _notes_of(layout, user)
@@ -185,16 +173,14 @@ def _names_in(path: Path) -> list[str]:
 _PATIENCE_SECONDS = 2.0
 """How long a search waits to take changes in, before it answers from what the index holds."""
 
-_TRIES = 6
-"""How often files that vanish or turn out damaged are made again before that is an error."""
+_TRIES = 6  # how often files that vanish or turn out damaged are made again before that is an error
 _UNWRITABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
 
 Watch = Callable[[], None]
 _T = TypeVar("_T")
 
 
-_Looked = tuple[State, Difference]
-"""State of the index, and where it and the files of a user differ then."""
+_Looked = tuple[State, Difference]  # state of the index, and where it and the files of a user differ then
 
 
 class Index:
@@ -203,11 +189,6 @@ class Index:
 
     A file that is deleted, replaced or damaged at any moment is made again. Where it cannot be written, what
     reads has a private copy, brought in line with the store.
-
-    Args:
-        layout: Where the store is.
-        wait_seconds: How long to wait for another process that is writing.
-        on_wait: Told once who is writing, when waiting begins.
     """
 
     def __init__(
@@ -232,13 +213,6 @@ class Index:
 
         They are in the change journal first: if another process is writing the index, the next reader takes
         them in.
-
-        Args:
-            user: Whose turns.
-            numbers: Their numbers.
-
-        Raises:
-            StoreError: Journal or index cannot be written.
         """
         if not self._database.is_private:
             note_turns(self._layout, user, numbers)
@@ -248,15 +222,8 @@ class Index:
         """
         Take in what the change journal names, and what else shows without a look at every turn.
 
-        Args:
-            user: Whose files.
-            wait_seconds: How long to wait for another process that is writing.
-
         Returns:
             What was done; *behind* is above 0 if another process was writing for longer.
-
-        Raises:
-            StoreError: The index file cannot be written.
         """
 
         def act() -> SyncReport:
@@ -280,7 +247,6 @@ class Index:
 
         Raises:
             LockHeldError: Another process kept writing for too long.
-            StoreError: The index file cannot be written.
         """
 
         def act() -> SyncReport:
@@ -308,7 +274,6 @@ class Index:
 
         Raises:
             LockHeldError: Another process kept writing for too long.
-            StoreError: The index files cannot be written.
         """
         wait = self._wait_seconds
         if self._database.is_private and not self._layout.read_only_mark.exists():
@@ -346,7 +311,6 @@ class Index:
         What something makes of the user's rows as of one moment.
 
         Args:
-            user: Whose rows.
             act: Gets the rows, and asks nothing else of this index. Called again if the files vanish.
             as_it_is: Whether it also gets the rows of a user whose files were never taken in: none.
             as_of: What counts of the rows; None for all.
@@ -354,7 +318,6 @@ class Index:
         Raises:
             LockHeldError: SQLite's own lock was held for too long.
             IndexLostError: The files vanish again and again.
-            StoreError: The index cannot be used.
         """
 
         def attempt() -> _T:
@@ -461,10 +424,8 @@ class Index:
 class RebuildReport:
     """What a rebuild did."""
 
-    users: Mapping[str, SyncReport]
-    """By user."""
-    seconds: float
-    """How long it took."""
+    users: Mapping[str, SyncReport]  # by user
+    seconds: float  # how long it took
 
     @property
     def problems(self) -> list[Problem]:
@@ -486,22 +447,14 @@ class RebuildReport:
 class IndexStatus:
     """How the index stands to the files of a user."""
 
-    rows: Mapping[str, int]
-    """Number of rows by source type."""
-    research: int
-    """Number of research files."""
-    size_bytes: int
-    """All files, all users."""
-    vectors: int
-    """Number of kept vectors, of all users."""
-    turns_behind: int
-    """Turns that were added, changed or removed since they were last taken in."""
-    files_behind: int
-    """The same for all files and directories, turns included."""
-    unreadable: int
-    """Files that could not be read or parsed the last time."""
-    rebuilt_at: datetime | None
-    """When `rebuild` last ran; None if it never did."""
+    rows: Mapping[str, int]  # number of rows by source type
+    research: int  # number of research files
+    size_bytes: int  # all files, all users
+    vectors: int  # number of kept vectors, of all users
+    turns_behind: int  # turns that were added, changed or removed since they were last taken in
+    files_behind: int  # the same for all files and directories, turns included
+    unreadable: int  # files that could not be read or parsed the last time
+    rebuilt_at: datetime | None  # when `rebuild` last ran; None if it never did
 
 
 def rebuild_index(
@@ -517,16 +470,11 @@ def rebuild_index(
     Bring the index in line with the files.
 
     Args:
-        index: The index of the store.
-        layout: Where the store is.
-        clock: Gives the time that `status` tells.
         user: Only this user's files; None for all users. Without effect if *full*.
-        full: Start from nothing.
         watch: Called after each file or directory that was read.
 
     Raises:
         LockHeldError: Another process kept writing for too long.
-        StoreError: The index files cannot be written.
     """
     started = time.monotonic()
     if not layout.read_only_mark.exists():
@@ -547,13 +495,6 @@ def index_imported(layout: Layout, report: ImportReport) -> None:
     Index the turns of an import that were not there before.
 
     If another process is writing the index, they wait in its change journal.
-
-    Args:
-        layout: Where the store is.
-        report: What the import did.
-
-    Raises:
-        StoreError: Journal or index cannot be written.
     """
     created: dict[str, list[int]] = {}
     for turn in report.turns:

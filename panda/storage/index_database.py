@@ -36,10 +36,6 @@ class IndexDatabase:
     turn_index.db, with a write-ahead log: who reads is never held up by who writes.
 
     Where it cannot be written, this process has a copy for itself.
-
-    Args:
-        layout: Where the store is.
-        on_wait: Told once who is writing, when waiting begins.
     """
 
     def __init__(self, layout: Layout, on_wait: Callable[[str], None] | None = None) -> None:

@@ -49,8 +49,7 @@ from panda.storage.records import (
 )
 from panda.storage.seals import text_digest
 
-TURNS = "turns"
-"""Not a source: its stamp tells whether turn directories came or went."""
+TURNS = "turns"  # not a source: its stamp tells whether turn directories came or went
 
 _NO_FILE = "-"
 _UNTRUSTED = "untrusted"
@@ -89,8 +88,6 @@ def scan_turns(layout: Layout, user: str, names: Iterable[str]) -> dict[str, str
     What the named turn directories give, with stamps; nothing for one that is not there.
 
     Args:
-        layout: Where the store is.
-        user: Whose turns.
         names: Names of turn directories.
     """
     turns = f"{layout.user(user)}/{TURNS}"
@@ -268,8 +265,6 @@ def read_plain_turn(directory: str, number: int, names: Collection[str]) -> Turn
     What an imported turn says.
 
     Args:
-        directory: Its directory.
-        number: Its number.
         names: Names of its files.
 
     Returns:
@@ -302,52 +297,32 @@ def read_plain_turn(directory: str, number: int, names: Collection[str]) -> Turn
 
 _HEADER_CHARS = 150
 
-NOTES = "knowledge/"
-"""How the source of a knowledge document begins."""
+NOTES = "knowledge/"  # how the source of a knowledge document begins
 
-COLUMNS = ("query", "response", "summary", "topics", "names")
-"""The searched columns; each counts 1."""
+COLUMNS = ("query", "response", "summary", "topics", "names")  # the searched columns; each counts 1
 
 
 @dataclass(frozen=True)
 class IndexRow:
     """One searchable row: a node, or one section of a knowledge document, in the order of the table."""
 
-    node_id: str
-    """As "turn:811"."""
-    source_type: str
-    """Kind of source, in S0's names."""
-    header: str
-    """Short line for a list of candidates."""
-    at: datetime | None = None
-    """When it was said or seen."""
-    session: str | None = None
-    """Session of a turn; None for everything else."""
-    number: int | None = None
-    """Number of a turn; None for everything else."""
-    part: int = 0
-    """Section of a knowledge document, from 0; 0 for everything else."""
-    summary: str = ""
-    """Text of the column summary: of a turn its summary, else its title."""
-    topics: str = ""
-    """Text of the column topics."""
-    names: str = ""
-    """Text of the column names: date of a turn, its entities and tools; site of a visit."""
-    query: str = ""
-    """Text of the column query; "" but for turns."""
-    response: str = ""
-    """Text of the column response: answer of a turn, content of anything else."""
+    node_id: str  # as "turn:811"
+    source_type: str  # kind of source, in S0's names
+    header: str  # short line for a list of candidates
+    at: datetime | None = None  # when it was said or seen
+    session: str | None = None  # session of a turn; None for everything else
+    number: int | None = None  # number of a turn; None for everything else
+    part: int = 0  # section of a knowledge document, from 0; 0 for everything else
+    summary: str = ""  # text of the column summary: of a turn its summary, else its title
+    topics: str = ""  # text of the column topics
+    names: str = ""  # text of the column names: date of a turn, its entities and tools; site of a visit
+    query: str = ""  # text of the column query; "" but for turns
+    response: str = ""  # text of the column response: answer of a turn, content of anything else
 
 
 def load_rows(layout: Layout, user: str, source: str, stamp: str) -> list[IndexRow]:
     """
     The rows that one source gives.
-
-    Args:
-        layout: Where the store is.
-        user: Whose files.
-        source: A source as scan_sources names them.
-        stamp: Its stamp.
 
     Returns:
         One row for a turn, research file or visit, one for each key of a memory file and each section of a
@@ -355,7 +330,6 @@ def load_rows(layout: Layout, user: str, source: str, stamp: str) -> list[IndexR
 
     Raises:
         FileFormatError: A file does not say what it must.
-        StoreError: A file is missing or cannot be read.
     """
     if source.count("/") == 1 and source.startswith("turns/"):
         return list(_turn_rows(f"{_user_directory(layout, user)}/{source}", files_of(stamp)))
@@ -433,12 +407,7 @@ def _tools(directory: Path) -> list[str]:
 
 
 def digest_note(layout: Layout, user: str, source: str) -> str:
-    """
-    A digest of a knowledge document; "" for any other source.
-
-    Raises:
-        StoreError: It cannot be read.
-    """
+    """A digest of a knowledge document; "" for any other source."""
     if not source.startswith(NOTES):
         return ""
     return text_digest(read_bytes(layout.user(user) / unescape_path(source)))
@@ -450,8 +419,6 @@ def memory_rows(source: str, text: str, *, where: str) -> list[IndexRow]:
 
     Args:
         source: preferences.md or facts.md.
-        text: What it says.
-        where: File name for errors.
 
     Raises:
         DocumentError: It is corrupt.

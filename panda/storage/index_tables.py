@@ -47,32 +47,25 @@ from panda.storage.records import load_object, load_research
 
 BLOCK_BITS = 13
 _OTHER_BLOCKS = 16
-FIRST_OTHER = 1 << 61
-"""Row ids from here on are no turn numbers."""
+FIRST_OTHER = 1 << 61  # row ids from here on are no turn numbers
 MOST_COUNT = 255
 
 Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.intp]
 
 _ROW = np.dtype([("row", "<i8"), ("length", "<i4"), ("session", "<i8"), ("at", "<i8"), ("content", "<i8")])
-NO_TIME = -(1 << 62)
-"""The time of a row that has none."""
+NO_TIME = -(1 << 62)  # the time of a row that has none
 
 
 @dataclass(frozen=True)
 class RowNumbers:
     """What ranking has to know of one row."""
 
-    row: int
-    """Row id."""
-    length: int
-    """Its number of terms."""
-    session: int
-    """session_hash of a turn; 0 for everything else."""
-    at: int
-    """Seconds since 1970; NO_TIME if unknown."""
-    content: int
-    """Digest of all that it says."""
+    row: int  # row id
+    length: int  # its number of terms
+    session: int  # session_hash of a turn; 0 for everything else
+    at: int  # seconds since 1970; NO_TIME if unknown
+    content: int  # digest of all that it says
 
 
 def other_row(source: str, node_id: str, part: int) -> int:
@@ -154,7 +147,6 @@ def merge_postings(
     The postings of one term in one block after a change.
 
     Args:
-        block: Number of the block.
         stored: Rows and counts as packed; None if the term was in no row.
         gone: Rows whose former counts do not hold any more.
         added: Row → count.
@@ -192,20 +184,13 @@ def merge_numbers(stored: bytes | None, gone: set[int], added: Sequence[RowNumbe
 class Statistics:
     """All rows of a user as arrays of the same order; the position after the last stands for "none"."""
 
-    rows: Integers
-    """Row ids, ascending: turns first."""
-    lengths: npt.NDArray[np.float32]
-    """Number of terms of each."""
-    sessions: Integers
-    """session_hash of each turn, 0 for everything else."""
-    times: Integers
-    """Seconds since 1970, or NO_TIME."""
-    contents: Integers
-    """Digest of what each says."""
-    previous: Positions
-    """Position of the previous turn of the same session; one entry more than rows."""
-    following: Positions
-    """Position of the next turn of the same session; one entry more than rows."""
+    rows: Integers  # row ids, ascending: turns first
+    lengths: npt.NDArray[np.float32]  # number of terms of each
+    sessions: Integers  # session_hash of each turn, 0 for everything else
+    times: Integers  # seconds since 1970, or NO_TIME
+    contents: Integers  # digest of what each says
+    previous: Positions  # position of the previous turn of the same session; one entry more than rows
+    following: Positions  # position of the next turn of the same session; one entry more than rows
 
     @property
     def count(self) -> int:
@@ -257,34 +242,19 @@ RESEARCH_SCHEMA = (
 class ResearchEntry:
     """One research file as the index knows it; expired and poor ones too."""
 
-    source: str
-    """Its research.json, relative to the user's directory."""
-    topic: str
-    """As "commerce.laptop"."""
-    keywords: tuple[str, ...]
-    """Terms of topic, cache key and summary, sorted."""
-    quality: float | None
-    """quality_score as written, before any decay."""
-    created_at: datetime | None
-    """When the research ran."""
-    expires_at: datetime | None
-    """When it wants to be done again."""
+    source: str  # its research.json, relative to the user's directory
+    topic: str  # as "commerce.laptop"
+    keywords: tuple[str, ...]  # terms of topic, cache key and summary, sorted
+    quality: float | None  # quality_score as written, before any decay
+    created_at: datetime | None  # when the research ran
+    expires_at: datetime | None  # when it wants to be done again
     summary: str
-    """Its summary."""
-    paths: tuple[str, ...]
-    """Its files, relative to the user's directory."""
-    visits: tuple[str, ...]
-    """Ids of the visits it rests on."""
+    paths: tuple[str, ...]  # its files, relative to the user's directory
+    visits: tuple[str, ...]  # ids of the visits it rests on
 
 
 def load_research_row(layout: Layout, user: str, source: str) -> tuple[object, ...]:
-    """
-    The columns of one research file, after the user.
-
-    Raises:
-        StoreError: It is missing or cannot be read.
-        FileFormatError: It is corrupt.
-    """
+    """The columns of one research file, after the user. Raises FileFormatError: it is corrupt."""
     path = layout.user(user) / source
     research = load_research(path)
     key = str(load_object(path).get("cache_key") or "")
@@ -319,8 +289,7 @@ def read_research_entry(row: Any) -> ResearchEntry:
     )
 
 
-Execute = Callable[..., Any]
-"""Runs one SQL statement with values and gives a cursor."""
+Execute = Callable[..., Any]  # runs one SQL statement with values and gives a cursor
 
 _SCHEMA = (
     "CREATE TABLE sources (user TEXT, path TEXT, stamp TEXT, rows INTEGER, digest TEXT,"
@@ -335,23 +304,18 @@ _SCHEMA = (
     "CREATE TABLE blocks (user TEXT, block INTEGER, numbers BLOB, PRIMARY KEY (user, block)) WITHOUT ROWID",
     *RESEARCH_SCHEMA,
 )
-_CUT = "2:"
-"""How notes are cut into lines: where it changes, their lines get new vectors."""
+_CUT = "2:"  # how notes are cut into lines: where it changes, their lines get new vectors
 _BROKEN_ROWS = -1
-BROKEN_STAMP = ""
-"""Stamp of a source that could not be read or parsed: it is tried again each time."""
+BROKEN_STAMP = ""  # stamp of a source that could not be read or parsed: it is tried again each time
 
 
 @dataclass(frozen=True)
 class SyncReport:
     """What bringing the index in line with the files did."""
 
-    updated: int = 0
-    """Files or directories whose rows were written anew."""
-    removed: int = 0
-    """Files or directories that are gone from the index."""
-    problems: tuple[Problem, ...] = ()
-    """Files that cannot be read or parsed; their rows are not in the index."""
+    updated: int = 0  # files or directories whose rows were written anew
+    removed: int = 0  # files or directories that are gone from the index
+    problems: tuple[Problem, ...] = ()  # files that cannot be read or parsed; their rows are not in the index
     behind: int = 0
     """Changed files or directories that could not be taken in, because another process is writing."""
 
@@ -360,10 +324,8 @@ class SyncReport:
 class _Changes:
     """What one group of sources changes, gathered before it is written."""
 
-    user_known: bool
-    """Whether anything of the user was ever taken in."""
-    gone: dict[int, IndexRow] = field(default_factory=dict)
-    """Former rows by row id."""
+    user_known: bool  # whether anything of the user was ever taken in
+    gone: dict[int, IndexRow] = field(default_factory=dict)  # former rows by row id
     added: dict[int, tuple[str, IndexRow]] = field(default_factory=dict)
     """New rows by row id, with their sources."""
 
@@ -381,13 +343,7 @@ def clear_tables(execute: Execute) -> None:
 
 
 class UserTables:
-    """
-    The rows of one user.
-
-    Args:
-        execute: Runs SQL on an open connection.
-        user: Whose rows.
-    """
+    """The rows of one user."""
 
     def __init__(self, execute: Execute, user: str) -> None:
         self._execute = execute
@@ -451,7 +407,6 @@ class UserTables:
         Bring the rows in line with some files.
 
         Args:
-            layout: Where the store is.
             changed: Sources to read anew, with their stamps.
             removed: Sources that are not there any more.
             watch: Called after each source.
@@ -631,8 +586,7 @@ _BY_NODE = "entries INDEXED BY entries_node"
 class IndexEntry(IndexRow):
     """One row as the index knows it."""
 
-    row: int = 0
-    """Row id: of a turn its number."""
+    row: int = 0  # row id: of a turn its number
 
     @property
     def body(self) -> str:
@@ -644,10 +598,8 @@ class IndexEntry(IndexRow):
 class AsOf:
     """What of the index counts for a turn: what was there when it began."""
 
-    turns: Ranges
-    """The turns that were saved, and the turn itself: what lies in other turns is left out."""
-    memory: Mapping[str, str]
-    """What the memory files said then, by name."""
+    turns: Ranges  # the turns that were saved, and the turn itself: what lies in other turns is left out
+    memory: Mapping[str, str]  # what the memory files said then, by name
 
 
 class IndexView:
@@ -655,8 +607,6 @@ class IndexView:
     The rows of one user, within one read transaction.
 
     Args:
-        execute: Runs SQL on an open connection.
-        user: Whose rows.
         statistics: Those of all rows, of an earlier view of the same ones; None reads them.
         as_of: What counts of the rows; None for all.
     """

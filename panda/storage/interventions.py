@@ -28,10 +28,8 @@ _SEVERITY: Mapping[str, str] = {
 class Intervention:
     """One file of interventions/."""
 
-    path: Path
-    """The file."""
-    value: Mapping[str, Any]
-    """What it holds, as its schema says."""
+    path: Path  # the file
+    value: Mapping[str, Any]  # what it holds, as its schema says
 
     @property
     def id(self) -> str:
@@ -64,10 +62,8 @@ class Intervention:
 class DamagedIntervention:
     """A file of interventions/ that cannot be used."""
 
-    path: Path
-    """The file."""
-    error: PandaError
-    """Why."""
+    path: Path  # the file
+    error: PandaError  # why
 
 
 def write_intervention(
@@ -86,21 +82,12 @@ def write_intervention(
     Write what halted to interventions/{id}.json.
 
     Args:
-        layout: The store.
-        clock: The present.
-        error: What halted.
-        user: Whose turn.
         turn: Its number; None if none was claimed.
-        phase: Phase that halted.
-        recipe: Recipe that was executed.
         version: Digest of its version; None if unknown.
         kind: Type of the intervention; None takes the error's own.
 
     Returns:
         The id: time, user, turn and a short digest.
-
-    Raises:
-        StoreError: It cannot be written.
     """
     now = render_time(clock())
     halt = error if isinstance(error, HaltError) else None
@@ -136,12 +123,7 @@ def write_intervention(
 
 
 def list_interventions(layout: Layout) -> list[Intervention | DamagedIntervention]:
-    """
-    Every intervention of a store, newest last; damaged files first.
-
-    Raises:
-        StoreError: The directory cannot be read.
-    """
+    """Every intervention of a store, newest last; damaged files first."""
     found = [_load(path) for path in _files(layout)]
     return sorted(found, key=lambda one: _age(one) if isinstance(one, Intervention) else ("", ""))
 
@@ -151,14 +133,12 @@ def load_intervention(layout: Layout, prefix: str) -> Intervention:
     One intervention.
 
     Args:
-        layout: The store.
         prefix: Its id, or a beginning that no other id has.
 
     Raises:
         NotFoundError: There is none.
         UsageError: Several ids begin like that.
         FileFormatError: Its file is damaged.
-        StoreError: It cannot be read.
     """
     paths = {path.stem: path for path in _files(layout)}
     ids = [prefix] if prefix in paths else [id_ for id_ in paths if id_.startswith(prefix)]
@@ -181,11 +161,8 @@ def resolve_intervention(
     Write down how an intervention was resolved, in one step.
 
     Args:
-        layout: The store.
-        clock: The present.
         prefix: As for load_intervention.
         note: What was done; not empty.
-        wait_seconds: How long to wait for another process that resolves.
 
     Returns:
         The intervention as it is now.
@@ -195,7 +172,6 @@ def resolve_intervention(
         NotFoundError: There is none.
         FileFormatError: Its file is damaged.
         LockHeldError: Another process resolves for too long.
-        StoreError: It cannot be read or written.
     """
     if not note.strip():
         raise UsageError("the note is empty", where="--note", fix="say what was done")

@@ -23,12 +23,9 @@ _POLL_SECONDS = 0.2
 class Line:
     """One line that is a JSON object."""
 
-    number: int
-    """Its number in the file, from 1."""
-    end: int
-    """The byte behind it."""
-    record: dict[str, Any]
-    """What it holds, unchecked."""
+    number: int  # its number in the file, from 1
+    end: int  # the byte behind it
+    record: dict[str, Any]  # what it holds, unchecked
 
 
 Parts = Generator[Line | Problem, None, None]
@@ -63,9 +60,6 @@ class LineTail:
             Whether the file is another one than before, so that all earlier lines are void; and its new lines
             in order, to be gone through before the next call. Blank lines are left out, what is no JSON
             object is a Problem.
-
-        Raises:
-            StoreError: The file cannot be read.
         """
         if not self._path.exists():
             return self._start_again(), (part for part in list[Line | Problem]())

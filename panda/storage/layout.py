@@ -79,8 +79,7 @@ def below(directory: Path, name: str) -> Path:
 class TurnPaths:
     """The files of one turn directory."""
 
-    directory: Path
-    """The turn directory itself."""
+    directory: Path  # the turn directory itself
 
     def __truediv__(self, name: str) -> Path:
         return below(self.directory, name)
@@ -102,8 +101,7 @@ class TurnPaths:
 class Layout:
     """Paths below a store's root."""
 
-    root: Path
-    """The directory `panda-system-docs`."""
+    root: Path  # the directory `panda-system-docs`
 
     @property
     def users(self) -> Path:
@@ -226,15 +224,11 @@ def check_id(value: str, *, what: str, where: str | None = None) -> str:
     The user or session id itself, if it may be a directory name.
 
     Args:
-        value: The id.
         what: "user" or "session", for the error.
         where: Option or file with line, for the error.
 
     Raises:
         UsageError: It is not 1 to 64 of a-z, 0-9, _ and -.
-
-    Source:
-        design, files.
 
     >>> check_id("demo", what="user")
     'demo'
@@ -272,9 +266,6 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 def asset(name: AssetName) -> Path:
     """
     The packaged file or directory of that name.
-
-    Args:
-        name: What is looked for.
 
     Returns:
         Its path below `panda/_data` of an installed wheel, else below the checkout.

@@ -24,16 +24,12 @@ _MOST_HOPS = 40
 class _Store:
     """A store whose links are watched."""
 
-    real: str
-    """Its root without links."""
-    allows: Callable[[str, str], bool]
-    """Whether a link, by its own path, may lead to a path outside."""
-    fix: str
-    """What to do about one that may not."""
+    real: str  # its root without links
+    allows: Callable[[str, str], bool]  # whether a link, by its own path, may lead to a path outside
+    fix: str  # what to do about one that may not
 
 
-_stores: dict[str, _Store] = {}
-"""By root, both as it is named and without links."""
+_stores: dict[str, _Store] = {}  # by root, both as it is named and without links
 
 
 def watch_store(root: Path, allows: Callable[[str, str], bool], fix: str = FIX) -> None:

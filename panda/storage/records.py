@@ -33,36 +33,25 @@ from panda.storage.layout import (
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
 
-_STEP = "step:"
-"""How a result of a turn's own tools is cited that no node holds."""
+_STEP = "step:"  # how a result of a turn's own tools is cited that no node holds
 
 
 @dataclass(frozen=True)
 class TurnRecord:
     """What a saved turn says."""
 
-    number: int
-    """Turn number."""
-    status: str
-    """As in metadata.json."""
-    session: str
-    """Session id."""
-    at: datetime
-    """When the turn was claimed."""
-    query: str
-    """The raw query."""
-    response: str
-    """The answer with its citation marks; "" if there is none, or the turn was not saved."""
-    summary: str
-    """Summary for the index; "" if none is written yet."""
-    topics: tuple[str, ...]
-    """Topics for the index."""
-    research_topic: str | None
-    """Topic of the research that ran in this turn or that its summary names."""
+    number: int  # turn number
+    status: str  # as in metadata.json
+    session: str  # session id
+    at: datetime  # when the turn was claimed
+    query: str  # the raw query
+    response: str  # the answer with its citation marks; "" if there is none, or the turn was not saved
+    summary: str  # summary for the index; "" if none is written yet
+    topics: tuple[str, ...]  # topics for the index
+    research_topic: str | None  # topic of the research that ran in this turn or that its summary names
     statements: tuple[str, ...] = ()
     """The parts of the query that told something and are not kept as nodes; the whole query if unread."""
-    own_answer: str = ""
-    """What of the answer is said nowhere else; the whole if its sources are not recorded."""
+    own_answer: str = ""  # what of the answer is said nowhere else; the whole if its sources are not recorded
     quotes: tuple[tuple[str, str], ...] = ()
     """What the turn quoted or noted, each with the id of the node that says it."""
     answered: bool = True
@@ -73,34 +62,19 @@ class TurnRecord:
 class ResearchRecord:
     """One research.json; fields that it lacks are None or empty."""
 
-    path: Path
-    """The file."""
-    topic: str
-    """Its topic, as "commerce.laptop"."""
-    created_at: datetime | None
-    """When the research ran."""
-    expires_at: datetime | None
-    """When it wants to be done again."""
-    quality: float | None
-    """quality_score."""
-    summary: str
-    """Summary, "" if none."""
-    claims: tuple[dict[str, Any], ...]
-    """Claims as in the file: claim, source, confidence."""
-    visit_ids: tuple[str, ...]
-    """Visits it rests on."""
-    conflicts: tuple[dict[str, Any], ...] = ()
-    """Claims that cannot all hold: text, and the claims."""
+    path: Path  # the file
+    topic: str  # its topic, as "commerce.laptop"
+    created_at: datetime | None  # when the research ran
+    expires_at: datetime | None  # when it wants to be done again
+    quality: float | None  # quality_score
+    summary: str  # summary, "" if none
+    claims: tuple[dict[str, Any], ...]  # claims as in the file: claim, source, confidence
+    visit_ids: tuple[str, ...]  # visits it rests on
+    conflicts: tuple[dict[str, Any], ...] = ()  # claims that cannot all hold: text, and the claims
 
 
 def load_object(path: Path) -> dict[str, Any]:
-    """
-    A JSON file that holds one object.
-
-    Raises:
-        StoreError: It is missing or cannot be read.
-        FileFormatError: Not UTF-8, not JSON, or no object.
-    """
+    """A JSON file that holds one object. Raises FileFormatError: not UTF-8, not JSON, or no object."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise FileFormatError(f"expected a JSON object, found {type(value).__name__}", where=f"{path}:1")
@@ -112,12 +86,9 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
     What a turn says.
 
     Args:
-        paths: Its directory.
-        number: Its number.
         names: Names of its files, if they are known already.
 
     Raises:
-        StoreError: A file is missing or cannot be read.
         FileFormatError: A file does not say what it must.
     """
     path, summary_path = paths / METADATA_JSON, paths / INDEX_SUMMARY_JSON
@@ -159,12 +130,9 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
 class _Answer:
     """What a turn answered."""
 
-    text: str
-    """All of it, with its citation marks."""
-    own: str
-    """What of it rests on no other node."""
-    quotes: tuple[tuple[str, str], ...]
-    """What it quotes, each with the id of the node."""
+    text: str  # all of it, with its citation marks
+    own: str  # what of it rests on no other node
+    quotes: tuple[tuple[str, str], ...]  # what it quotes, each with the id of the node
 
 
 def _load_answer(paths: TurnPaths) -> _Answer:
@@ -211,7 +179,6 @@ def load_research(path: Path) -> ResearchRecord:
     One research file; only its topic must be there.
 
     Raises:
-        StoreError: It is missing or cannot be read.
         FileFormatError: It is corrupt, or a field has an impossible value.
     """
     raw = load_object(path)
@@ -235,12 +202,7 @@ def load_research(path: Path) -> ResearchRecord:
 
 
 def turn_directories(turns: Path) -> list[tuple[int, Path]]:
-    """
-    The turn directories below *turns*, by number ascending; [] if there is no such directory.
-
-    Raises:
-        StoreError: The directory cannot be read.
-    """
+    """The turn directories below *turns*, by number ascending; [] if there is no such directory."""
     try:
         found = [path for path in turns.iterdir() if path.name.startswith("turn_")]
     except FileNotFoundError:
@@ -304,12 +266,9 @@ _AGAIN = re.compile(r"(-[0-9a-f]{10})-\d+\Z")
 class PageZone:
     """One part of a visited page."""
 
-    type: str
-    """pricing, product_info, reviews, navigation or other."""
-    confidence: float
-    """How sure that is, and that it belongs to the page's own subject."""
-    items: tuple[str, ...]
-    """Its lines."""
+    type: str  # pricing, product_info, reviews, navigation or other
+    confidence: float  # how sure that is, and that it belongs to the page's own subject
+    items: tuple[str, ...]  # its lines
 
     @property
     def is_quotable(self) -> bool:
@@ -321,30 +280,18 @@ class PageZone:
 class Visit:
     """One visit as its files hold it."""
 
-    visit_id: str
-    """Unique among the user's visits."""
-    url: str
-    """As it was asked for."""
-    final_url: str
-    """The URL that answered, after redirects."""
-    visited_at: datetime
-    """When it was read, or found to be unchanged."""
-    page_type: str
-    """product, listing, article, page or data; "" if unknown."""
-    extraction_quality: float | None
-    """Computed, 0 to 1; None in files of other hands that lack it."""
-    title: str
-    """Title of the page or product."""
-    etag: str | None
-    """For asking whether it has changed."""
-    last_modified: str | None
-    """The same."""
-    fields: Mapping[str, Any]
-    """Content of extracted.json."""
-    content: str
-    """Content of content.md; "" where that was not read."""
-    refreshes: str | None = None
-    """Id of the visit that this one replaces."""
+    visit_id: str  # unique among the user's visits
+    url: str  # as it was asked for
+    final_url: str  # the URL that answered, after redirects
+    visited_at: datetime  # when it was read, or found to be unchanged
+    page_type: str  # product, listing, article, page or data; "" if unknown
+    extraction_quality: float | None  # computed, 0 to 1; None in files of other hands that lack it
+    title: str  # title of the page or product
+    etag: str | None  # for asking whether it has changed
+    last_modified: str | None  # the same
+    fields: Mapping[str, Any]  # content of extracted.json
+    content: str  # content of content.md; "" where that was not read
+    refreshes: str | None = None  # id of the visit that this one replaces
     unchanged: bool = False
     """Whether the server said that the page is as at the visit that this one refreshes."""
 
@@ -504,7 +451,6 @@ def write_visit(directory: Path, visit: Visit) -> None:
     Write a visit; its manifest comes last, so that a visit without one is no visit.
 
     Raises:
-        StoreError: It cannot be written.
         FileFormatError: A value does not fit its schema.
     """
     check_json(EXTRACTED_JSON, visit.fields, str(directory / EXTRACTED_JSON))

@@ -48,8 +48,7 @@ def text_digest(text: str | bytes) -> str:
 
 
 _NO_LINK = "a link"
-SEAL = "seal"
-"""Key of a digest in the object that it is of."""
+SEAL = "seal"  # key of a digest in the object that it is of
 _FIX = "restore it; if you changed it yourself and mean it, delete `seal` from the turn's metadata.json"
 
 
@@ -83,7 +82,6 @@ def check_seal(directory: Path, metadata: Mapping[str, Any], known: Sequence[Pro
     The files of a turn that changed, came or went since it was saved.
 
     Args:
-        directory: The turn's directory.
         metadata: The value of metadata.json; older and imported turns have no seal, and nothing is known.
         known: Problems of the turn; what is wrong with a file already is not told twice.
     """

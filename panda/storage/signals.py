@@ -21,9 +21,6 @@ def signals_after() -> Iterator[None]:
     handles signals in the main thread alone. The handlers are exchanged rather than the signals masked, as a
     mask holds for one thread: the system would hand the signal to one of llama.cpp's, and Python would handle
     it all the same.
-
-    Source:
-        issue 3, signals.
     """
     if threading.current_thread() is not threading.main_thread():
         with _interruptions_after():

@@ -85,7 +85,6 @@ def create_store(root: Path) -> bool:
     Raises:
         UsageError: *root* is a file, or a directory that holds something else.
         ReadOnlyStoreError: *root* is a store marked as read-only.
-        StoreError: It cannot be made.
     """
     users = Layout(root).users
     if users.is_dir():
@@ -100,8 +99,7 @@ def create_store(root: Path) -> bool:
     return True
 
 
-NEWEST_TURN_AGE = timedelta(hours=1.2)
-"""How long ago the newest turn of the copy was asked."""
+NEWEST_TURN_AGE = timedelta(hours=1.2)  # how long ago the newest turn of the copy was asked
 
 _INSTANT = re.compile(
     r"(?<![\w-])(?P<day>\d{4}-\d\d-\d\d)"
@@ -125,7 +123,6 @@ def copy_demo(source: Path, target_root: Path, now: datetime) -> None:
     Raises:
         UsageError: The target has one of the demo's users already; nothing is changed.
         FileFormatError: A file of the demo is damaged.
-        StoreError: Something cannot be read or written.
     """
     users = [path for path in sorted(Layout(source).users.iterdir()) if path.is_dir()]
     target = Layout(target_root)
@@ -148,7 +145,6 @@ def newest_turn_time(root: Path) -> datetime:
 
     Raises:
         FileFormatError: The store has no turns, or a metadata.json is damaged.
-        StoreError: A file cannot be read.
     """
     times = [
         parse_time(read_json(path)["created_at"])

@@ -18,8 +18,7 @@ from panda.storage.links import may_pass
 _HELD = re.compile(r"\..+\.[0-9a-f]{12}\.panda\.tmp", re.DOTALL)
 _FORMER = re.compile(r"\..+\.[0-9a-f]{12}\.tmp(-journal|-mj[0-9A-F]+)?", re.DOTALL)
 """As versions before this one named them; nobody holds those, so only their age tells."""
-FORMER_CACHE = re.compile(r"\.tmp-\w{8}")
-"""The same in caches."""
+FORMER_CACHE = re.compile(r"\.tmp-\w{8}")  # the same in caches
 _FORMER_WORK = re.compile(r"panda-(replay|judge)-\w{8}")
 _FORMER_FILE_SECONDS, _FORMER_DIRECTORY_SECONDS = 60.0, 3_600.0
 _LONGEST_NAME_BYTES = 220
@@ -56,7 +55,6 @@ def held_temporary(
 
     Args:
         path: What it will be; its directory must be there.
-        directory: Whether it is a directory.
         mode: Permissions before the umask; None for those that new files and directories usually have.
         at: Descriptor of the directory of *path*, where all that is done is done; None goes by the path.
 

@@ -53,8 +53,7 @@ from panda.storage.links import check_links
 from panda.storage.seals import seal_files
 from panda.storage.temporaries import held_temporary, sweep
 
-IMAGES = "images"
-"""Directory of a turn."""
+IMAGES = "images"  # directory of a turn
 
 
 def image_name(picture: Picture) -> str:
@@ -63,13 +62,7 @@ def image_name(picture: Picture) -> str:
 
 
 def load_picture(path: Path) -> Picture:
-    """
-    A picture from its file.
-
-    Raises:
-        StoreError: It is missing or cannot be read.
-        FileFormatError: It is too large, damaged, or neither PNG nor JPEG.
-    """
+    """A picture from its file. Raises FileFormatError: it is too large, damaged, or neither PNG nor JPEG."""
     with store_errors(path, "read"):
         size = path.stat().st_size
     try:
@@ -91,31 +84,17 @@ CONTEXT_SCHEMA = "panda.context/1"
 class TurnFolder:
     """The files of one turn."""
 
-    number: int
-    """Turn number."""
-    paths: TurnPaths
-    """Where its files are."""
-    clock: Clock
-    """Gives updated_at."""
+    number: int  # turn number
+    paths: TurnPaths  # where its files are
+    clock: Clock  # gives updated_at
 
     def read_context(self) -> ContextDocument:
-        """
-        The turn's context.md.
-
-        Raises:
-            DocumentError: It is damaged.
-            StoreError: It cannot be read.
-        """
+        """The turn's context.md. Raises DocumentError: it is damaged."""
         path = self.paths / CONTEXT_MD
         return parse_context(read_text(path), where=str(path))
 
     def write_context(self, document: ContextDocument) -> None:
-        """
-        Replaces the turn's context.md.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Replaces the turn's context.md."""
         write_atomic(self._target(CONTEXT_MD), render_context(document))
 
     def _target(self, name: str) -> Path:
@@ -129,22 +108,11 @@ class TurnFolder:
         return self.paths / name
 
     def read_text(self, name: str) -> str:
-        """
-        A text file of the turn.
-
-        Raises:
-            StoreError: It cannot be read.
-            FileFormatError: It is not UTF-8.
-        """
+        """A text file of the turn. Raises FileFormatError: it is not UTF-8."""
         return read_text(self.paths / name)
 
     def write_text(self, name: str, text: str) -> None:
-        """
-        Replaces a text file of the turn.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Replaces a text file of the turn."""
         write_atomic(self._target(name), text)
 
     def has(self, name: str) -> bool:
@@ -159,7 +127,6 @@ class TurnFolder:
             name: Path in the turn's directory, e.g. "plan.json" or "steps/step_01.json".
 
         Raises:
-            StoreError: It cannot be read.
             FileFormatError: It is not JSON, or does not fit its schema.
         """
         path = self.paths / name
@@ -175,23 +142,15 @@ class TurnFolder:
 
         Args:
             name: As for read_json.
-            value: JSON-like value.
 
         Raises:
-            StoreError: It cannot be written.
             FileFormatError: It does not fit its schema.
         """
         check_json(name, value, str(self.paths / name))
         write_json(self._target(name), value)
 
     def read_metadata(self) -> Metadata:
-        """
-        The turn's metadata.json.
-
-        Raises:
-            StoreError: It cannot be read.
-            FileFormatError: It is not JSON, or does not fit its schema.
-        """
+        """The turn's metadata.json. Raises FileFormatError: it is not JSON, or does not fit its schema."""
         path = self.paths / METADATA_JSON
         return decode(Metadata, self.read_json(METADATA_JSON), where=str(path))
 
@@ -201,9 +160,6 @@ class TurnFolder:
 
         Returns:
             What was written.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         written = replace(metadata, updated_at=self.clock())
         if written.saved_at is not None:
@@ -212,13 +168,7 @@ class TurnFolder:
         return written
 
     def append_call(self, record: Mapping[str, object]) -> None:
-        """
-        Adds a line to calls.jsonl.
-
-        Raises:
-            StoreError: It cannot be written.
-            FileFormatError: The record does not fit its schema.
-        """
+        """Adds a line to calls.jsonl. Raises FileFormatError: the record does not fit its schema."""
         check_json(CALLS_JSONL, record, str(self.paths / CALLS_JSONL))
         append_json_line(self._target(CALLS_JSONL), record)
 
@@ -228,7 +178,6 @@ class TurnFolder:
 
         Raises:
             FileFormatError: It does not fit its schema.
-            StoreError: It cannot be read.
         """
         return (
             decode(Snapshot, self.read_json(SNAPSHOT_JSON), where=str(self.paths / SNAPSHOT_JSON))
@@ -272,10 +221,8 @@ class TurnFolder:
 
         Args:
             numbers: Numbers of the sections; those the document lacks are left out.
-            k: Number of the attempt, from 1.
 
         Raises:
-            StoreError: It cannot be written.
             DocumentError: context.md is damaged.
         """
         kept = set(numbers)
@@ -288,12 +235,7 @@ class TurnFolder:
             write_atomic(self.paths.attempt(k) / RESPONSE_MD, self.read_text(RESPONSE_MD))
 
     def put_back_response(self, k: int) -> None:
-        """
-        The answer of attempts/{k} in its former place, if it was kept there.
-
-        Raises:
-            StoreError: It cannot be read or written.
-        """
+        """The answer of attempts/{k} in its former place, if it was kept there."""
         kept = self.paths.attempt(k) / RESPONSE_MD
         if kept.is_file():
             self.write_text(RESPONSE_MD, read_text(kept))
@@ -307,23 +249,15 @@ _COUNTER_DIGITS = 15
 class TurnStore:
     """The turns of one user."""
 
-    layout: Layout
-    """Paths of the store."""
-    user: str
-    """User id."""
-    clock: Clock
-    """Gives the time of claims and writes."""
+    layout: Layout  # paths of the store
+    user: str  # user id
+    clock: Clock  # gives the time of claims and writes
 
     def __post_init__(self) -> None:
         check_id(self.user, what="user")
 
     def numbers(self) -> list[int]:
-        """
-        Numbers of all turn directories, ascending; [] for a user without turns.
-
-        Raises:
-            StoreError: The directory cannot be read.
-        """
+        """Numbers of all turn directories, ascending; [] for a user without turns."""
         return sorted(self._numbers())
 
     def highest(self) -> int:
@@ -342,7 +276,6 @@ class TurnStore:
 
         Raises:
             FileFormatError: It holds no number.
-            StoreError: It cannot be read.
         """
         path = self.layout.turn_counter(self.user)
         if not path.exists():
@@ -361,12 +294,7 @@ class TurnStore:
         return self.layout.turn(self.user, number).directory.is_dir()
 
     def open(self, number: int) -> TurnFolder:
-        """
-        The turn of that number.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """The turn of that number. Raises NotFoundError: there is none."""
         paths = self.layout.turn(self.user, number)
         if not self.has(number):
             raise NotFoundError(
@@ -394,9 +322,6 @@ class TurnStore:
         same time wait for each other.
 
         Args:
-            session: Session id.
-            mode: chat or code.
-            query: The raw query.
             seed: Seed given by the user, if any.
             dry_run: Whether tools only tell what they would change in the project.
             picture: The image that the user gave, copied into the turn.
@@ -405,10 +330,6 @@ class TurnStore:
         Raises:
             UsageError: The session id is not valid.
             LockHeldError: Another process is claiming for too long.
-            StoreError: It cannot be written.
-
-        Source:
-            design, files.
         """
         check_id(session, what="session")
         now = self.clock()
@@ -463,12 +384,7 @@ class TurnStore:
             yield
 
     def raise_counter(self, number: int) -> None:
-        """
-        Sets turn_counter to *number*, unless it is higher already. Only under the lock of numbering().
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Sets turn_counter to *number*, unless it is higher already. Only under the lock of numbering()."""
         if number > self.counter():
             write_atomic(self.layout.turn_counter(self.user), f"{number}\n")
 
@@ -477,18 +393,12 @@ class TurnStore:
 class TurnRow:
     """One turn, or what is wrong with it."""
 
-    number: int
-    """Turn number."""
-    at: datetime | None
-    """When it was claimed."""
+    number: int  # turn number
+    at: datetime | None  # when it was claimed
     session: str | None
-    """Its session."""
-    status: str
-    """As in metadata.json; "unreadable" if that file cannot be used."""
-    query: str | None
-    """The whole query."""
-    problem: PandaError | None = None
-    """Why it is unreadable."""
+    status: str  # as in metadata.json; "unreadable" if that file cannot be used
+    query: str | None  # the whole query
+    problem: PandaError | None = None  # why it is unreadable
 
 
 def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> list[TurnRow]:
@@ -496,7 +406,6 @@ def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> li
     The newest turns of a user, newest last.
 
     Args:
-        store: The user's turns.
         session: Only turns of this session; None for all.
         limit: At most so many; None for all.
 
@@ -548,13 +457,11 @@ def read_turn_file(turn: TurnFolder, name: str) -> bytes:
     One file of the turn directory, byte for byte.
 
     Args:
-        turn: The turn.
         name: Path below the turn directory, e.g. "steps/step_01.json"; as it is, or as escape_path writes it.
 
     Raises:
         UsageError: The path leads out of the turn directory.
         NotFoundError: There is no such file.
-        StoreError: It cannot be read.
     """
     check_links(turn.paths.directory)
     path = PurePosixPath(unescape_path(name))

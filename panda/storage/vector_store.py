@@ -23,8 +23,7 @@ _VERSION = 2
 _CHECK_BYTES = 4
 _READ_SECONDS = 0.5
 _WRITE_SECONDS = 2.0
-_AT_ONCE = 500
-"""So many digests are asked for in one statement."""
+_AT_ONCE = 500  # so many digests are asked for in one statement
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _SCHEMA = (
     "CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID",
@@ -44,14 +43,10 @@ _T = TypeVar("_T")
 class Block:
     """What is known of the texts of some rows."""
 
-    user: str
-    """Whose rows."""
-    model: str
-    """Digest of the model of the vectors."""
-    number: int
-    """Which rows."""
-    texts: bytes
-    """As whoever fills it packs them; empty if there are none left."""
+    user: str  # whose rows
+    model: str  # digest of the model of the vectors
+    number: int  # which rows
+    texts: bytes  # as whoever fills it packs them; empty if there are none left
 
 
 class VectorStore:
@@ -59,7 +54,6 @@ class VectorStore:
     The kept vectors of one store, each by a digest of its text and its model.
 
     Args:
-        layout: Where the store is.
         is_written: Whether anything new is kept.
     """
 
