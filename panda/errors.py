@@ -73,56 +73,44 @@ class UsageError(PandaError):
     exit_code = 2
 
 
-class SettingError(UsageError):
-    pass
+class SettingError(UsageError): ...
 
 
-class QueryError(UsageError):
-    pass
+class QueryError(UsageError): ...
 
 
-class ReadOnlyStoreError(UsageError):
-    pass
+class ReadOnlyStoreError(UsageError): ...
 
 
 class FileFormatError(PandaError):
     exit_code = 2
 
 
-class DocumentError(FileFormatError):
-    pass
+class DocumentError(FileFormatError): ...
 
 
-class ImportFileError(FileFormatError):
-    pass
+class ImportFileError(FileFormatError): ...
 
 
-class RecipeError(FileFormatError):
-    pass
+class RecipeError(FileFormatError): ...
 
 
-class RecipeNotFoundError(RecipeError):
-    pass
+class RecipeNotFoundError(RecipeError): ...
 
 
-class RecipeKeyError(RecipeError):
-    pass
+class RecipeKeyError(RecipeError): ...
 
 
-class RecipeBudgetError(RecipeError):
-    pass
+class RecipeBudgetError(RecipeError): ...
 
 
-class PromptNotFoundError(RecipeError):
-    pass
+class PromptNotFoundError(RecipeError): ...
 
 
-class RecipeSchemaError(RecipeError):
-    pass
+class RecipeSchemaError(RecipeError): ...
 
 
-class ModelFileError(FileFormatError):
-    pass
+class ModelFileError(FileFormatError): ...
 
 
 class NotFoundError(PandaError):
@@ -208,12 +196,10 @@ class TryAgainError(PandaError):
     exit_code = 75
 
 
-class LockHeldError(TryAgainError):
-    pass
+class LockHeldError(TryAgainError): ...
 
 
-class ModelAwayError(TryAgainError):
-    pass
+class ModelAwayError(TryAgainError): ...
 
 
 class SignalError(PandaError):

@@ -1,4 +1,4 @@
-"""What the user can set: flags > PANDA_… > panda.toml > user file > defaults; what each setting may be."""
+"""What the user can set: flags > PANDA_… > panda.toml > user file > defaults; their table is Settings."""
 
 import os
 import shlex
@@ -8,44 +8,44 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 from panda.compression.budgets import Limits
 from panda.documents.times import parse_time
 from panda.errors import SettingError, UsageError
 from panda.storage.layout import asset, check_id, search_path
 
+PROJECT_FILE = "panda.toml"
+
 
 @dataclass(frozen=True)
 class Given:
     """A value as somebody gave it."""
 
-    value: object
-    """As it stands in the flag, variable or file."""
-    origin: str
-    """Flag, variable or file."""
-    where: str
-    """For an error: file with key, or as *origin*."""
-    directory: Path
-    """What a relative path is relative to."""
+    value: object  # as it stands in the flag, variable or file
+    origin: str  # flag, variable or file
+    where: str  # for an error: file with key, or as *origin*
+    directory: Path  # what a relative path is relative to
+    home: Path  # what ~ stands for
+
+    def wrong(self, wanted: str) -> SettingError:
+        """The error of a value that is not what is wanted."""
+        return SettingError(
+            f"{str(self.value)[:80]!r} is not {wanted}", where=self.where, fix=f"give {wanted}"
+        )
 
 
-def _wrong(given: Given, wanted: str) -> SettingError:
-    return SettingError(f"{str(given.value)[:80]!r} is not {wanted}", where=given.where, fix=f"give {wanted}")
-
-
-def _path(given: Given, environ: Mapping[str, str]) -> Path:
+def _path(given: Given) -> Path:
     text = str(given.value) if isinstance(given.value, str | Path) else ""
     if not text or "\0" in text:
-        raise _wrong(given, "a path")
-    if text == "~" or text.startswith("~/"):
-        return Path(environ.get("HOME") or "/") / text[2:]
-    return given.directory / text
+        raise given.wrong("a path")
+    return given.home / text[2:] if text == "~" or text.startswith("~/") else given.directory / text
 
 
-def _identifier(what: str) -> Callable[[Given, Mapping[str, str]], str]:
-    def check(given: Given, environ: Mapping[str, str]) -> str:
+def _identifier(what: str) -> Callable[[Given], str]:
+    def check(given: Given) -> str:
         if not isinstance(given.value, str):
-            raise _wrong(given, f"a {what} id")
+            raise given.wrong(f"a {what} id")
         try:
             return check_id(given.value, what=what)
         except UsageError as exc:
@@ -54,62 +54,41 @@ def _identifier(what: str) -> Callable[[Given, Mapping[str, str]], str]:
     return check
 
 
-def _now(given: Given, environ: Mapping[str, str]) -> datetime:
+def _now(given: Given) -> datetime:
     try:
         if isinstance(given.value, datetime):
             return parse_time(given.value.isoformat())
         return parse_time(given.value if isinstance(given.value, str) else "")
     except ValueError as exc:
-        raise _wrong(given, "a time such as 2026-01-04T14:30:00Z") from exc
-
-
-def _seed(given: Given, environ: Mapping[str, str]) -> int:
-    try:
-        number = given.value if type(given.value) is int else int(str(given.value))
-    except ValueError as exc:
-        raise _wrong(given, "a whole number from 0 to 4294967295") from exc
-    if not 0 <= number < 2**32:
-        raise _wrong(given, "a whole number from 0 to 4294967295")
-    return number
+        raise given.wrong("a time such as 2026-01-04T14:30:00Z") from exc
 
 
 def _number(
-    what: str, *, most: float = float("inf"), whole: bool = True
-) -> Callable[[Given, Mapping[str, str]], float]:
-    """A check for a number from 0 to *most*."""
+    what: str, *, most: float = float("inf"), whole: bool = True, zero: bool = True
+) -> Callable[[Given], float]:
+    """A check for a number from 0 to *most*, 0 itself only if *zero*."""
 
-    def check(given: Given, environ: Mapping[str, str]) -> float:
+    def check(given: Given) -> float:
         try:
             number = int(str(given.value)) if whole else float(str(given.value))
         except ValueError as exc:
-            raise _wrong(given, what) from exc
-        if not 0 <= number <= most or number == float("inf"):
-            raise _wrong(given, what)
+            raise given.wrong(what) from exc
+        if not 0 <= number <= most or number == float("inf") or (number == 0 and not zero):
+            raise given.wrong(what)
         return number
 
     return check
 
 
-def check_flag(given: Given, environ: Mapping[str, str]) -> bool:
-    """True or false, as files and variables say it (SettingError for anything else)."""
+def _flag(given: Given) -> bool:
     values = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0": False, "off": False}
     found = {**values, "no": False}.get(str(given.value).lower())
     if found is None:
-        raise _wrong(given, "true or false")
+        raise given.wrong("true or false")
     return found
 
 
-_seconds = _number("a number of seconds, 0 or more", whole=False)
-
-
-def _limit(given: Given, environ: Mapping[str, str]) -> float:
-    seconds = _seconds(given, environ)
-    if seconds == 0:
-        raise _wrong(given, "a number of seconds above 0")
-    return seconds
-
-
-def _commands(given: Given, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _commands(given: Given) -> dict[str, tuple[str, ...]]:
     """Commands by name; each a list of words, or one line as a shell would split it. No shell runs it."""
     wanted = 'a table of commands, such as [test_commands] with unit = "python -m pytest -q"'
     table = given.value if isinstance(given.value, dict) else {"": None}
@@ -118,22 +97,22 @@ def _commands(given: Given, environ: Mapping[str, str]) -> dict[str, tuple[str, 
         try:
             words = shlex.split(value) if isinstance(value, str) else value
         except ValueError as exc:
-            raise _wrong(given, wanted) from exc
+            raise given.wrong(wanted) from exc
         if not isinstance(words, list) or not words or not all(isinstance(one, str) for one in words):
-            raise _wrong(given, wanted)
+            raise given.wrong(wanted)
         commands[name] = tuple(words)
     return commands
 
 
-def _layer(given: Given, environ: Mapping[str, str]) -> str:
+def _layer(given: Given) -> str:
     from panda.models.models_file import LAYERS  # only if it is wanted: it loads yaml, and help must not
 
     if given.value not in LAYERS:
-        raise _wrong(given, f"a layer: {', '.join(LAYERS)}")
+        raise given.wrong(f"a layer: {', '.join(LAYERS)}")
     return str(given.value)
 
 
-def _places(given: Given, environ: Mapping[str, str]) -> tuple[str, ...]:
+def _places(given: Given) -> tuple[str, ...]:
     from panda.web.addresses import parse_places  # only if it is wanted
 
     try:
@@ -142,97 +121,76 @@ def _places(given: Given, environ: Mapping[str, str]) -> tuple[str, ...]:
         raise SettingError(exc.message, where=given.where, fix=exc.fix) from exc
 
 
-def _search_provider(given: Given, environ: Mapping[str, str]) -> str:
+def _search_provider(given: Given) -> str:
     kind, _, place = str(given.value).partition(":")
     if kind == "file" and place:
-        return f"file:{_path(Given(place, given.origin, given.where, given.directory), environ)}"
+        return f"file:{_path(replace(given, value=place))}"
     if kind == "searxng" and place.startswith(("http://", "https://")):
         return f"searxng:{place}"
-    raise _wrong(given, "searxng:URL or file:DIRECTORY")
+    raise given.wrong("searxng:URL or file:DIRECTORY")
 
 
-CHECKS: Mapping[str, Callable[[Given, Mapping[str, str]], object]] = {
-    "root": _path,
-    "user": _identifier("user"),
-    "session": _identifier("session"),
-    "now": _now,
-    "seed": _seed,
-    "wait_seconds": _seconds,
-    "models_file": _path,
-    "cache_dir": _path,
-    "web_allow": _places,
-    "web_timeout_seconds": _seconds,
-    "search_provider": _search_provider,
-    "compression_model_layer": _layer,
-    "tool_seconds": _limit,
-    "test_seconds": _limit,
-    "test_commands": _commands,
-    "compression_enabled": check_flag,
-    "compression_threshold": _number("a share from 0 to 1, such as 0.9", most=1, whole=False),
-    "min_compression_savings": _number("a whole number of tokens, 0 or more"),
-    "compression_cache_ttl": _seconds,
-    "default_context_budget": _number("a whole number of tokens, 0 or more"),
-    "response_token_reserve": _number("a whole number of tokens, 0 or more"),
-}
-"""Setting to what turns a given value into it, raising SettingError for one that it cannot be."""
+_seconds = _number("a number of seconds, 0 or more", whole=False)
+_limit = _number("a number of seconds above 0", whole=False, zero=False)
+_seed = _number("a whole number from 0 to 4294967295", most=2**32 - 1)
+_tokens = _number("a whole number of tokens, 0 or more")
+_share = _number("a share from 0 to 1, such as 0.9", most=1, whole=False)
+_LIMITS = Limits()
 
 
-PROJECT_FILE = "panda.toml"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """Every setting, with the place that each came from."""
 
-    root: Path
+    root: Annotated[Path, _path]
     """The store: the directory `panda-system-docs`."""
-    user: str
+    user: Annotated[str, _identifier("user")] = "default"
     """Whose turns and memory."""
-    session: str
+    session: Annotated[str, _identifier("session")] = "default"
     """The session that a new turn joins."""
-    now: datetime | None
+    now: Annotated[datetime | None, _now] = None
     """A fixed present for every time that is read or written; None is the real clock."""
-    seed: int | None
+    seed: Annotated[int | None, _seed] = None
     """Seed of every model call; None derives one from user, turn, recipe and attempt."""
-    wait_seconds: float
+    wait_seconds: Annotated[float, _seconds] = 600.0
     """How long to wait for a lock."""
-    models_file: Path
+    models_file: Annotated[Path, _path]
     """The models.yaml in force."""
     recipe_dirs: tuple[Path, ...]
     """Where recipes are looked for, the project's own directory first."""
     prompt_dirs: tuple[Path, ...]
     """Where prompts are looked for, the project's own directory first."""
-    cache_dir: Path
+    cache_dir: Annotated[Path, _path]
     """Where files go that can be made again, and reports of bugs."""
-    web_allow: tuple[str, ...]
+    web_allow: Annotated[tuple[str, ...], _places] = ()
     """Hosts, addresses and CIDR blocks that may be contacted although they are not public."""
-    web_timeout_seconds: float
+    web_timeout_seconds: Annotated[float, _seconds] = 20.0
     """How long one page may take, with names, redirects and robots.txt."""
-    search_provider: str | None
+    search_provider: Annotated[str | None, _search_provider] = None
     """Who searches the web: "searxng:URL" or "file:DIRECTORY"; None if nobody."""
-    compression_model_layer: str
+    compression_model_layer: Annotated[str, _layer] = "NERVES"
     """Layer whose model weighs and words anew what is compressed."""
-    compression_enabled: bool
+    compression_enabled: Annotated[bool, _flag] = _LIMITS.enabled
     """Off: inputs and sections over their budgets are an error."""
-    compression_threshold: float
+    compression_threshold: Annotated[float, _share] = _LIMITS.threshold
     """Share of a recipe's input budget above which inputs are compressed."""
-    min_compression_savings: int
+    min_compression_savings: Annotated[int, _tokens] = _LIMITS.least_saving_tokens
     """Tokens that a compression of a section or of inputs saves at least, once it has started."""
-    compression_cache_ttl: float | None
+    compression_cache_ttl: Annotated[float | None, _seconds] = None
     """Seconds after which a kept result of panda compress is made anew; None is never."""
-    default_context_budget: int
+    default_context_budget: Annotated[int, _tokens] = _LIMITS.call_tokens
     """Most tokens of one call, prompt and output together."""
-    response_token_reserve: int
+    response_token_reserve: Annotated[int, _tokens] = _LIMITS.reserve_tokens
     """Tokens kept free beside the output of a recipe that states no response_reserve."""
-    tool_seconds: float
+    tool_seconds: Annotated[float, _limit] = 60.0
     """How long one call of a tool may take."""
-    test_seconds: float
+    test_seconds: Annotated[float, _limit] = 600.0
     """How long a command of test_commands may take."""
-    test_commands: Mapping[str, tuple[str, ...]]
+    test_commands: Annotated[Mapping[str, tuple[str, ...]], _commands] = field(default_factory=dict)
     """What test.run may run in the project's directory, by name."""
     project_dir: Path
     """The directory of panda.toml, or the current one."""
-    trust: bool
+    trust: bool = False
     """Whether all that the project's files and the store's links name counts, for this run alone."""
     state_dir: Path
     """Where `panda trust` records what counts."""
@@ -267,16 +225,16 @@ class Settings:
         return self.now or datetime.now(UTC)
 
     def origin(self, name: str) -> str:
-        """
-        Where a setting's value came from.
-
-        Args:
-            name: A field of this class.
-
-        Returns:
-            "--root", "PANDA_ROOT", the path of a file, or "default".
-        """
+        """Where a field's value came from: "--root", "PANDA_ROOT", the path of a file, or "default"."""
         return self.origins.get(name, "default")
+
+
+CHECKS: Mapping[str, Callable[[Given], object]] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(Settings, include_extras=True).items()
+    if hasattr(hint, "__metadata__")
+}
+"""What can be set in a file, as a variable or by a flag, with what reads it (SettingError if it cannot)."""
 
 
 def process_environment() -> dict[str, str]:
@@ -286,7 +244,7 @@ def process_environment() -> dict[str, str]:
 
 def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Settings:
     """
-    The settings in force.
+    The settings in force (design §3).
 
     Args:
         flags: Setting, or `trust`, to value as given on the command line; None stands for a flag not given.
@@ -298,62 +256,46 @@ def load_settings(flags: Mapping[str, object], environ: Mapping[str, str], cwd: 
 
     Raises:
         SettingError: An unknown key, a value of the wrong type, or a file that is not TOML.
-
-    Source:
-        Precedence: design §3.
     """
+    home = Path(environ.get("HOME") or "/")
     project_file = _find_upwards(cwd)
     project_text = _read(project_file) if project_file else b""
-    user_file = _config_home(environ) / "panda" / "config.toml"
+    user_file = _home(environ, "XDG_CONFIG_HOME", ".config") / "panda" / "config.toml"
     given: dict[str, Given] = {}
-    for layer in (
-        _from_file(user_file, _read(user_file)) if user_file.is_file() else {},
-        _from_file(project_file, project_text) if project_file else {},
-        _from_environment(environ, cwd),
-        _from_flags(flags, cwd),
-    ):
-        given.update(layer)
-    values = {key: CHECKS[key](given[key], environ) for key in given if key in CHECKS}
+    if user_file.is_file():
+        given |= _from_file(user_file, _read(user_file), home)
+    if project_file:
+        given |= _from_file(project_file, project_text, home)
+    for key in (*CHECKS, "trust"):  # which no file can give
+        variable = f"PANDA_{key.upper()}"
+        if environ.get(variable):
+            given[key] = Given(environ[variable], variable, variable, cwd, home)
+    for key, value in flags.items():
+        if value is not None:
+            flag = "--wait" if key == "wait_seconds" else f"--{key.replace('_', '-')}"
+            given[key] = Given(value, flag, flag, cwd, home)
     project_dir = project_file.parent if project_file else cwd
     own_models = project_dir / "models.yaml"
-    limits = Limits()
-    defaults: dict[str, object] = {
+    values: dict[str, Any] = {
         "root": cwd / "panda-system-docs",
-        "user": "default",
-        "session": "default",
-        "now": None,
-        "seed": None,
-        "wait_seconds": 600.0,
-        "compression_model_layer": "NERVES",
-        "compression_enabled": limits.enabled,
-        "compression_threshold": limits.threshold,
-        "min_compression_savings": limits.least_saving_tokens,
-        "compression_cache_ttl": None,
-        "default_context_budget": limits.call_tokens,
-        "response_token_reserve": limits.reserve_tokens,
-        "tool_seconds": 60.0,
-        "test_seconds": 600.0,
-        "test_commands": {},
-        "web_allow": (),
-        "web_timeout_seconds": 20.0,
-        "search_provider": None,
         "models_file": own_models if own_models.is_file() else asset("models.yaml"),
-        "cache_dir": _home(environ, "XDG_CACHE_HOME", ".cache") / "panda",
+        "cache_dir": default_cache_dir(environ),
     }
+    values |= {key: CHECKS[key](given[key]) for key in given if key in CHECKS}
     return Settings(
-        **{**defaults, **values},  # type: ignore[arg-type]  # CHECKS gives each key its field's type
+        **values,
         recipe_dirs=search_path("recipes", project_dir=project_dir),
         prompt_dirs=search_path("prompts", project_dir=project_dir),
         project_dir=project_dir,
         project_text=project_text,
-        trust="trust" in given and check_flag(given["trust"], environ),
+        trust="trust" in given and _flag(given["trust"]),
         state_dir=_home(environ, "XDG_STATE_HOME", ".local/state") / "panda",
         origins={key: item.origin for key, item in given.items()},
     )
 
 
 def default_cache_dir(environ: Mapping[str, str]) -> Path:
-    """Where the cache is when no settings could be loaded."""
+    """Where the cache is when nobody has set it, or no settings could be loaded."""
     return _home(environ, "XDG_CACHE_HOME", ".cache") / "panda"
 
 
@@ -363,31 +305,9 @@ def _home(environ: Mapping[str, str], variable: str, below_home: str) -> Path:
     return Path(environ.get("HOME") or "/") / below_home
 
 
-def _config_home(environ: Mapping[str, str]) -> Path:
-    return _home(environ, "XDG_CONFIG_HOME", ".config")
-
-
 def _find_upwards(cwd: Path) -> Path | None:
-    for directory in (cwd, *cwd.parents):
-        if (directory / PROJECT_FILE).is_file():
-            return directory / PROJECT_FILE
-    return None
-
-
-def _from_flags(flags: Mapping[str, object], cwd: Path) -> dict[str, Given]:
-    options = {key: "--wait" if key == "wait_seconds" else f"--{key.replace('_', '-')}" for key in flags}
-    return {
-        key: Given(flags[key], options[key], options[key], cwd) for key in flags if flags[key] is not None
-    }
-
-
-def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
-    found = {}
-    for key in (*CHECKS, "trust"):  # which no file can give
-        variable = f"PANDA_{key.upper()}"
-        if environ.get(variable):
-            found[key] = Given(environ[variable], variable, variable, cwd)
-    return found
+    paths = (directory / PROJECT_FILE for directory in (cwd, *cwd.parents))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _read(path: Path) -> bytes:
@@ -397,7 +317,7 @@ def _read(path: Path) -> bytes:
         raise SettingError(f"cannot be read: {exc.strerror}", where=str(path)) from exc
 
 
-def _from_file(path: Path, content: bytes) -> dict[str, Given]:
+def _from_file(path: Path, content: bytes, home: Path) -> dict[str, Given]:
     try:
         table = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
@@ -407,8 +327,6 @@ def _from_file(path: Path, content: bytes) -> dict[str, Given]:
             near = get_close_matches(key, CHECKS, n=1, cutoff=0.5)
             fix = f"did you mean {near[0]}?" if near else f"valid keys: {', '.join(CHECKS)}"
             raise SettingError(f"unknown setting {key!r}", where=f"{path} ({key})", fix=fix)
-    return {key: Given(value, str(path), f"{path} ({key})", path.parent) for key, value in table.items()}
-
-
-SETTING_NAMES = tuple(CHECKS)
-"""What can be set in a file, as a variable or by a flag."""
+    return {
+        key: Given(value, str(path), f"{path} ({key})", path.parent, home) for key, value in table.items()
+    }

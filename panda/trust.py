@@ -34,24 +34,18 @@ SCHEMA = "panda.trust/1"
 class Reach:
     """One thing that a file would do outside of the project."""
 
-    key: str
-    """Key of the file, dotted; "" for a link."""
-    effect: str
-    """What would happen, as "contacts https://…"; paths without links."""
-    line: int | None = None
-    """Line of the file where its value first stands, if it stands there in so many words."""
+    key: str  # key of the file, dotted; "" for a link
+    effect: str  # what would happen, as "contacts https://…"; paths without links
+    line: int | None = None  # line of the file where its value first stands in so many words, if it does
 
 
 @dataclass(frozen=True)
 class Claim:
     """A file or link of a project with all that it would reach."""
 
-    path: str
-    """Absolute, without links before its last part."""
-    content: bytes
-    """The file as it was read, which is what is used; empty for a link."""
-    reaches: tuple[Reach, ...]
-    """In the order of the file; empty if there is nothing to trust."""
+    path: str  # absolute, without links before its last part
+    content: bytes  # the file as it was read, which is what is used; empty for a link
+    reaches: tuple[Reach, ...]  # in the order of the file; empty if there is nothing to trust
 
     @property
     def digest(self) -> str:
@@ -66,16 +60,10 @@ class Claim:
 
 
 class TrustFile:
-    """
-    What is recorded, in the user's state directory.
-
-    Args:
-        settings: Settings in force.
-    """
+    """What is recorded, in the user's state directory."""
 
     def __init__(self, settings: Settings) -> None:
         self.path = settings.state_dir / TRUST_JSON
-        """The file."""
         self._places = (settings.project_dir, settings.root)
 
     def read(self) -> Mapping[str, str]:
@@ -109,19 +97,10 @@ class TrustFile:
         self._change(lambda trusted: {**trusted, **{claim.path: claim.digest for claim in claims}})
 
     def revoke(self, settings: Settings) -> list[str]:
-        """
-        Trust nothing of the project and its store any more.
-
-        Returns:
-            The paths that were trusted.
-        """
-        places = [os.path.realpath(place) for place in self._places]
+        """The paths that were trusted of the project and its store, which are trusted no more."""
         own = {claim.path for claim in claims_of(settings)}
-        gone = [
-            path
-            for path in self.read()
-            if path in own or any(Path(path).is_relative_to(place) for place in places)
-        ]
+        places = [os.path.realpath(place) for place in self._places]
+        gone = [p for p in self.read() if p in own or any(Path(p).is_relative_to(one) for one in places)]
         self._change(lambda trusted: {path: trusted[path] for path in trusted if path not in gone})
         return gone
 
@@ -136,7 +115,6 @@ def require_trust(settings: Settings, *names: str) -> None:
     Go on only if what some settings reach outside of the project is trusted; asked before they are used.
 
     Args:
-        settings: Settings in force.
         names: Fields of Settings; none asks for all.
 
     Raises:
@@ -172,8 +150,7 @@ def open_layers(settings: Settings, environ: Mapping[str, str]) -> "Layers":
     The models by layer, none loaded yet; to be closed.
 
     Args:
-        settings: Settings in force.
-        environ: Environment variables, for the API keys that models.yaml names.
+        environ: For the API keys that models.yaml names.
 
     Raises:
         UntrustedError, ModelFileError, StoreError: As load_models.
@@ -260,7 +237,7 @@ def _settings_claim(settings: Settings) -> Claim:
 def _root_claim(settings: Settings) -> Claim:
     """Where the store lies that nobody named, if it is a link."""
     path = _own_path(settings.root)
-    effects = _path_effect(settings, "root") if settings.origin("root") == "default" else ()
+    effects = OUTWARD["root"](settings, "root") if settings.origin("root") == "default" else ()
     return Claim(path, b"", tuple(Reach(key, effect) for key, effect in effects))
 
 
@@ -296,9 +273,12 @@ def _model_effects(settings: Settings, spec: "ModelSpec", start: Path) -> Iterat
                 yield key, value, f"reads {real}"
 
 
-def _path_effect(settings: Settings, name: str) -> list[tuple[str, str]]:
-    real = os.path.realpath(getattr(settings, name))
-    return [] if _is_inside(settings, real) else [(name, f"{_PATHS[name]} {real}")]
+def _path_effect(verb: str) -> Callable[[Settings, str], list[tuple[str, str]]]:
+    def effect(settings: Settings, name: str) -> list[tuple[str, str]]:
+        real = os.path.realpath(getattr(settings, name))
+        return [] if _is_inside(settings, real) else [(name, f"{verb} {real}")]
+
+    return effect
 
 
 def _cache_effect(settings: Settings, name: str) -> list[tuple[str, str]]:
@@ -306,15 +286,7 @@ def _cache_effect(settings: Settings, name: str) -> list[tuple[str, str]]:
     return [(name, f"writes into {os.path.realpath(settings.cache_dir)}, and runs the models kept there")]
 
 
-def _command_effects(settings: Settings, name: str) -> list[tuple[str, str]]:
-    return [(f"{name}.{one}", f"runs {shlex.join(words)}") for one, words in settings.test_commands.items()]
-
-
-def _web_effects(settings: Settings, name: str) -> list[tuple[str, str]]:
-    return [(name, f"lets web pages be read at {place}") for place in settings.web_allow]
-
-
-def _search_effects(settings: Settings, name: str) -> list[tuple[str, str]]:
+def _search_effect(settings: Settings, name: str) -> list[tuple[str, str]]:
     kind, _, place = str(settings.search_provider).partition(":")
     if kind != "file":
         return [(name, f"sends searches to {place}")]
@@ -322,17 +294,17 @@ def _search_effects(settings: Settings, name: str) -> list[tuple[str, str]]:
     return [] if _is_inside(settings, real) else [(name, f"reads {real}")]
 
 
-_PATHS = {
-    "root": "reads and writes the store",
-    "models_file": "reads the models of",
-}
-
 OUTWARD: Mapping[str, Callable[[Settings, str], list[tuple[str, str]]]] = {
-    **dict.fromkeys(_PATHS, _path_effect),
+    "root": _path_effect("reads and writes the store"),
+    "models_file": _path_effect("reads the models of"),
     "cache_dir": _cache_effect,
-    "test_commands": _command_effects,
-    "web_allow": _web_effects,
-    "search_provider": _search_effects,
+    "test_commands": lambda settings, name: [
+        (f"{name}.{key}", f"runs {shlex.join(words)}") for key, words in settings.test_commands.items()
+    ],
+    "web_allow": lambda settings, name: [
+        (name, f"lets web pages be read at {place}") for place in settings.web_allow
+    ],
+    "search_provider": _search_effect,
 }
 """Settings that can reach out of a project, each to the keys and effects of its value."""
 

@@ -16,7 +16,7 @@ from panda.cli.completion import complete_users
 from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
 from panda.errors import PandaError, UsageError
-from panda.settings import SETTING_NAMES, Settings, load_settings
+from panda.settings import CHECKS, Settings, load_settings
 from panda.storage.layout import Layout
 from panda.storage.store import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
@@ -372,7 +372,7 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
 def _invocation(
     words: str, surroundings: Surroundings, options: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Invocation:
-    own_settings = {name: arguments[name] for name in arguments if name in SETTING_NAMES}
+    own_settings = {name: arguments[name] for name in arguments if name in CHECKS}
     flags = {
         **own_settings,
         "root": options["root"],

@@ -11,7 +11,7 @@ from typing import Annotated
 from panda.cli.command import Invocation, Result, Table, flag
 from panda.documents.times import render_time
 from panda.errors import UsageError
-from panda.settings import SETTING_NAMES, Settings
+from panda.settings import CHECKS, Settings
 from panda.trust import Claim, TrustFile, claims_of, untrusted_claims
 
 
@@ -32,7 +32,7 @@ def show(invocation: Invocation) -> Result:
 
 def _origin(settings: Settings, name: str) -> str:
     """Where a setting came from; the three that nobody can set follow from where panda.toml is."""
-    if name in (*SETTING_NAMES, "trust"):
+    if name in (*CHECKS, "trust"):
         return settings.origin(name)
     if name == "state_dir":
         return "XDG_STATE_HOME"
