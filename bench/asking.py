@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from panda.actions.turn import turn_data
 from panda.app import App, build_with
-from panda.cli.turn import turn_data
 from panda.errors import HaltError, MemoryNodeError
 from panda.models.layers import Layers
 from panda.phases.turn import Turn

@@ -1,13 +1,15 @@
-"""A turn as far as its context, a look at what that would be, and what a turn would ask without asking it."""
+"""A turn run to its end or as far as its context, what came of it, and what it would ask if it ran."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 from panda.app import App
 from panda.compression.budgets import count_tokens
 from panda.documents.context import render_section
-from panda.errors import UsageError
+from panda.errors import FileFormatError, HaltError, PandaError, UsageError
 from panda.models.contract import Model
 from panda.phases.contract import Phase
 from panda.phases.turn import Turn, check_query
@@ -31,31 +33,123 @@ from panda.storage.layout import (
     SUMMARY_JSON,
     TOOLRESULTS_MD,
 )
+from panda.storage.turns import TurnFolder
 from panda.tools.table import describe_tools
 
 Until = Literal["plan", "draft", "commit"]
+Tell = Callable[[str], None]
+"""Told, a line at a time, what is being done."""
+_T = TypeVar("_T")
 _GATHERING = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of something that was asked for."""
+
+    data: Mapping[str, Any] | None  # plain JSON values; with an error, what there is all the same
+    error: PandaError | None = None
+
+
+def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
+    """A new turn of the session of the settings, taken to its end; *more* as App.start_turn takes it."""
+    with app.hold_session(app.settings.session, partial(_waiting, tell)):
+        return run_turn(app, app.start_turn(query, mode, **more), tell)
+
+
+def resume(app: App, number: int, tell: Tell) -> Outcome:
+    """A turn that stopped, taken to its end; raises as App.resume_turn."""
+    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(_waiting, tell)):
+        return run_turn(app, app.resume_turn(number), tell)
+
+
+def gather_query(app: App, query: str, mode: str, tell: Tell, until: Until = "commit") -> Outcome:
+    """A new turn, taken as far as its context; the data is that of gather_turn."""
+    with app.hold_session(app.settings.session, partial(_waiting, tell)):
+        return gather_turn(app, app.start_turn(query, mode), until, tell)
+
+
+def gather_again(app: App, number: int, tell: Tell, until: Until = "commit") -> Outcome:
+    """A turn that is there, taken as far as its context; raises as check_gatherable."""
+    check_gatherable(app, number)
+    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(_waiting, tell)):
+        check_gatherable(app, number)
+        return gather_turn(app, app.resume_turn(number), until, tell)
+
+
+def _waiting(tell: Tell, holder: str) -> None:
+    tell(f"waiting for {holder}")
+
+
+def run_turn(app: App, turn: Turn, tell: Tell) -> Outcome:
+    """A turn taken to its end, each phase told, with what its files say then."""
+    _, error = _watched(turn, tell, lambda watch: app.run_turn(turn, watch))
+    return Outcome(turn_data(turn.folder), error)
+
+
+def _watched(
+    turn: Turn, tell: Tell, work: Callable[[Callable[[Phase], None]], _T]
+) -> tuple[_T | None, PandaError | None]:
+    """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
+    found, error = None, None
+    tell(f"turn {turn.turn} in {turn.folder.paths.directory}")
+    try:
+        found = work(lambda phase: tell(f"phase {phase.number}: {phase.name} ({phase.layer})"))
+    except (HaltError, FileFormatError) as exc:
+        error = exc
+    if (image := turn.described_image) is not None:
+        tell(f"{image['file']}, as {image['model']} describes it: {image['description']}")
+    for warning in turn.warnings:
+        tell(f"warning: {warning}")
+    return found, error
+
+
+def turn_data(folder: TurnFolder) -> dict[str, Any]:
+    """What `turn --json` says of a turn, from its files."""
+    metadata = folder.read_metadata()
+    answer = folder.read_context().section(5)
+    meta: Mapping[str, Any] = answer.meta if answer else {}
+    places = dict(zip(meta.get("node_ids", ()), meta.get("provenance", ()), strict=True))
+    phases = folder.read_json(METRICS_JSON)["phases"] if folder.has(METRICS_JSON) else []
+    staged = folder.read_json(STAGED_MEMORY_JSON) if folder.has(STAGED_MEMORY_JSON) else {}
+    writes = [
+        step["data"] for step in folder.steps() if step["kind"] == "write" and step["status"] == "success"
+    ]
+    return {
+        "turn": metadata.turn,
+        "turn_dir": str(folder.paths.directory),
+        "status": metadata.status,
+        "answered": metadata.answered,
+        "response": folder.read_text(RESPONSE_MD).rstrip("\n") if metadata.status == "approved" else None,
+        "question": metadata.question,
+        "sources": [
+            {"node_id": node_id, "provenance": places[node_id], "quote": item["text"]}
+            for item in meta.get("items", ())
+            for node_id in item["node_ids"]
+        ],
+        "noted": staged.get("noted", []),
+        "changes": [
+            {key: one[key] for key in ("path", "diff", "dry_run")} for one in writes if "diff" in one
+        ],
+        "image": folder.read_json(IMAGE_JSON) if folder.has(IMAGE_JSON) else None,
+        "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
+        "reason": metadata.reason,
+        "intervention": metadata.intervention,
+    }
 
 
 @dataclass(frozen=True)
 class Look:
     """What came of phase 2."""
 
-    plan: dict[str, Any] | None
-    """The retrieval plan; None if the turn ended before."""
-    gathered: dict[str, Any] | None
-    """gathered_context.json, on disk or as drafted; None with a plan alone."""
-    section: str | None
-    """§2 as it stands in context.md or would; None with a plan alone."""
+    plan: dict[str, Any] | None  # the retrieval plan; None if the turn ended before
+    gathered: dict[str, Any] | None  # gathered_context.json, on disk or as drafted; None with a plan alone
+    section: str | None  # §2 as it stands in context.md or would; None with a plan alone
 
 
 def check_gatherable(app: App, number: int) -> None:
     """
     Raises unless phase 2 of a turn is still to come.
-
-    Args:
-        app: The program.
-        number: The turn.
 
     Raises:
         NotFoundError: There is no such turn.
@@ -64,13 +158,41 @@ def check_gatherable(app: App, number: int) -> None:
     folder = app.store.open(number)
     metadata = folder.read_metadata()
     if metadata.next is None or metadata.next.phase > _GATHERING:
+        is_committed = _GATHERING in metadata.route
         raise UsageError(
-            f"§2 of turn {number} is committed"
-            if _GATHERING in metadata.route
-            else f"turn {number} has ended",
+            f"§2 of turn {number} is committed" if is_committed else f"turn {number} has ended",
             where=str(folder.paths.directory),
             fix=f"`panda show {number} --section 2` shows it; to gather anew, give the query with --query",
         )
+
+
+def gather_turn(app: App, turn: Turn, until: Until, tell: Tell) -> Outcome:
+    """A turn taken as far as its context, each phase told, with what was gathered as plain JSON values."""
+    started = time.monotonic()
+    look, error = _watched(turn, tell, lambda watch: gather(app, turn, until, watch))
+    seconds = round(time.monotonic() - started, 3)
+    metadata = turn.folder.read_metadata()
+    gathered = (look.gathered if look else None) or {}
+    verdict = gathered.get("verdict") or {}
+    data = {
+        "turn": turn.turn,
+        "turn_dir": str(turn.folder.paths.directory),
+        "status": metadata.status,
+        "plan": look.plan if look else None,
+        "documents": gathered.get("documents"),
+        "section": look.section if look else None,
+        "sections": gathered.get("sections"),
+        "verdict": verdict.get("status"),
+        "issues": verdict.get("issues", []),
+        "gaps": gathered.get("gaps"),
+        "stale": gathered.get("stale"),
+        "metrics": gathered.get("metrics"),
+        "question": metadata.question,
+        "warnings": turn.warnings,
+        "intervention": metadata.intervention,
+        "seconds": seconds,
+    }
+    return Outcome(data, error)
 
 
 def gather(app: App, turn: Turn, until: Until, watch: Callable[[Phase], None]) -> Look:
@@ -78,12 +200,9 @@ def gather(app: App, turn: Turn, until: Until, watch: Callable[[Phase], None]) -
     Take a turn through phase 2, or up to it for a look.
 
     Args:
-        app: The program.
-        turn: As start_turn or resume_turn gave it.
         until: commit writes §2 and leaves the turn with status gathered; plan and draft leave it before
             phase 2, with status interrupted and its retrieval plan written. A turn that ends on the way is
             saved.
-        watch: Told of each phase before it runs.
 
     Raises:
         HaltError: The turn cannot go on; an intervention is written.
@@ -114,19 +233,6 @@ def _on_disk(turn: Turn) -> Look:
     return Look(read(RETRIEVAL_PLAN_JSON), read(GATHERED_CONTEXT_JSON), text)
 
 
-PLAN_COLUMNS = (
-    "phase",
-    "recipe",
-    "layer",
-    "model",
-    "reads",
-    "static",
-    "input",
-    "output",
-    "total",
-    "window",
-    "files",
-)
 _FILES: Mapping[str, tuple[str, ...]] = {
     "phase0_describe_image": ("images/", IMAGE_JSON),
     "phase0_query_analyzer": (f"{CONTEXT_MD} §0", QUERY_ANALYSIS_JSON),
@@ -144,13 +250,8 @@ _FILES: Mapping[str, tuple[str, ...]] = {
 
 def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> list[dict[str, object]]:
     """
-    The calls of a turn in order, as far as they are known before it runs.
-
-    Args:
-        app: What would run it; nothing is claimed, written or loaded but tokenizers.
-        query: The query.
-        mode: chat or code.
-        with_image: Whether the turn has an image.
+    The calls of a turn in order, as far as they are known before it runs; nothing is claimed, written or
+    loaded but tokenizers.
 
     Returns:
         For each recipe: phase, recipe, layer, model, what it reads; budget tokens of what never changes

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated
 
+from panda.actions.remember import Given, find_subject
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_told
-from panda.cli.memory import Given, find_subject
 from panda.cli.text import read_argument
 from panda.documents.memory_file import is_statement
 from panda.errors import CheckError, NotFoundError, UsageError

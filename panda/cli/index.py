@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
-from panda.cli.text import clipped, one_line, problem_text, read_instant, time_text
+from panda.cli.text import clipped, one_line, problem_text
+from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing

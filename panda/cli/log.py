@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option, requires
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.cli.text import read_instant, time_text
 from panda.compression.events import CompressionMetrics, sum_compressions
 from panda.documents.problems import Problem
+from panda.documents.times import read_instant, time_text
 from panda.errors import PandaError, UsageError
 from panda.storage.execution_log import BY, ExecutionStats, sum_executions
 from panda.storage.jsonl import Line, LineTail

@@ -9,9 +9,9 @@ from typing import Any
 from panda.actions.synthesis import FactSource
 from panda.cli.command import Invocation, Reporter, Result
 from panda.cli.index import search
-from panda.cli.text import time_text
 from panda.cli.turn import gather, turn
 from panda.documents.json_schema import worst_fault
+from panda.documents.times import time_text
 from panda.errors import NotFoundError, UsageError
 from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
 from panda.retrieval.ranking import POOL

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from panda.cli.command import Invocation, Result, Table, argument, flag, option, requires
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
-from panda.cli.text import clipped, read_instant
+from panda.cli.text import clipped
 from panda.documents.problems import Verdict
+from panda.documents.times import read_instant
 from panda.errors import CheckError, UsageError
 from panda.storage.layout import Layout
 from panda.storage.store import is_writable

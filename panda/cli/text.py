@@ -3,12 +3,10 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import BinaryIO
 
 from panda.documents.problems import Problem
 from panda.documents.text import UNSAFE, escape_path, shorten, visible
-from panda.documents.times import parse_time, render_time
 from panda.errors import PandaError, UsageError
 
 
@@ -144,20 +142,6 @@ def _decoded(data: bytes, where: str) -> str:
     except UnicodeDecodeError as exc:
         message = f"not UTF-8: byte {exc.start} is 0x{data[exc.start]:02x}"
         raise UsageError(message, where=where, fix="convert the text to UTF-8 first") from exc
-
-
-def time_text(moment: datetime | None) -> str | None:
-    """An instant as files and tables have it; None where there is none."""
-    return render_time(moment) if moment else None
-
-
-def read_instant(text: str | None, where: str) -> datetime | None:
-    """The instant that an option or a line names, None for none; UsageError if it is no date or time."""
-    try:
-        return parse_time(text) if text is not None else None
-    except ValueError as exc:
-        fix = "write 2026-01-04 or 2026-01-04T14:30:00Z"
-        raise UsageError(f"{text!r} is no date", where=where, fix=fix) from exc
 
 
 def problem_text(problem: Problem, kind: str = "") -> str:

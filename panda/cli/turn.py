@@ -1,9 +1,8 @@
 """`panda turn`, `gather`, `list` and `show`."""
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from panda.cli.command import Document, Invocation, Markdown, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import (
@@ -12,12 +11,12 @@ from panda.cli.completion import (
     complete_unfinished_turns,
     complete_ungathered_turns,
 )
-from panda.cli.text import clipped, read_argument, time_text
+from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
-from panda.errors import FileFormatError, HaltError, NotApprovedError, PandaError, UsageError
-from panda.storage.layout import CONTEXT_MD, IMAGE_JSON, METRICS_JSON, RESPONSE_MD, STAGED_MEMORY_JSON
+from panda.documents.times import time_text
+from panda.errors import NotApprovedError, UsageError
+from panda.storage.layout import CONTEXT_MD
 from panda.storage.turns import (
-    TurnFolder,
     TurnRow,
     list_rows,
     load_picture,
@@ -26,10 +25,8 @@ from panda.storage.turns import (
 )
 
 if TYPE_CHECKING:
-    from panda.actions.turn import Look, Until
+    from panda.actions.turn import Outcome, Until
     from panda.app import App
-    from panda.phases.contract import Phase
-    from panda.phases.turn import Turn
 
 CLARIFY = 21
 _MODES = ("chat", "code")
@@ -61,6 +58,8 @@ def turn(
 
     Example: panda turn "How much does the Lenovo LOQ 15 cost?" --user demo
     """
+    from panda.actions.turn import ask
+    from panda.actions.turn import resume as resume_turn
     from panda.app import build
 
     _check_usage(query, resume, mode)
@@ -68,13 +67,13 @@ def turn(
     only_plan = dry_run and mode == "chat"
     store = invocation.store(new_user=True) if only_plan else invocation.store_for_writing()
     app = build(invocation.settings, store, invocation.environ, invocation.layers)
+    tell = invocation.reporter.step
     if resume is not None:
-        return _resume(invocation, app, resume)
+        return turn_result(resume_turn(app, resume, tell), tell)
     text = read_query(query or "", invocation.stdin)
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
-    with app.hold_session(invocation.settings.session, invocation.reporter.waiting):
-        return run_turn(invocation, app, app.start_turn(text, mode, dry_run=dry_run, picture=picture))
+    return turn_result(ask(app, text, mode, tell, dry_run=dry_run, picture=picture), tell)
 
 
 def read_query(argument: str, stdin: BinaryIO) -> str:
@@ -92,109 +91,41 @@ def _check_usage(query: str | None, resume: int | None, mode: str) -> None:
         )
 
 
-def watching(invocation: Invocation, running: "Turn") -> "Callable[[Phase], None]":
-    """Tells where the turn is; gives what tells of each phase before it runs."""
-
-    def watch(phase: "Phase") -> None:
-        invocation.reporter.step(f"phase {phase.number}: {phase.name} ({phase.layer})")
-
-    invocation.reporter.step(f"turn {running.turn} in {running.folder.paths.directory}")
-    return watch
-
-
-def _resume(invocation: Invocation, app: "App", number: int) -> Result:
-    session = app.store.open(number).read_metadata().session_id
-    with app.hold_session(session, invocation.reporter.waiting):
-        return run_turn(invocation, app, app.resume_turn(number))
-
-
 def _show_plan(app: "App", query: str, mode: str, *, with_image: bool) -> Result:
-    from panda.actions.turn import PLAN_COLUMNS, plan_turn
+    from panda.actions.turn import plan_turn
 
     plan = plan_turn(app, query, mode, with_image=with_image)
-    rows = [
-        [" ".join(map(str, v)) if isinstance(v := row[c], list) else v for c in PLAN_COLUMNS] for row in plan
-    ]
-    return Result({"query": query, "mode": mode, "calls": plan}, Table(PLAN_COLUMNS, rows))
+    columns = [name for name in plan[0] if not name.endswith("_budget")] if plan else []
+    rows = [[" ".join(map(str, v)) if isinstance(v := row[c], list) else v for c in columns] for row in plan]
+    return Result({"query": query, "mode": mode, "calls": plan}, Table(columns, rows))
 
 
-def run_turn(invocation: Invocation, app: "App", running: "Turn") -> Result:
-    """Take a turn to its end, telling of each phase, and give what came of it."""
-    watch = watching(invocation, running)
-    error: PandaError | None = None
-    try:
-        app.run_turn(running, watch)
-    except (HaltError, FileFormatError) as exc:
-        error = exc
-    if (image := running.described_image) is not None:
-        invocation.reporter.step(f"{image['file']}, as {image['model']} describes it: {image['description']}")
-    for warning in running.warnings:
-        invocation.reporter.warn(warning)
-    return _result(invocation, turn_data(running.folder), error)
-
-
-def turn_data(folder: TurnFolder) -> dict[str, Any]:
-    """What `turn --json` says of a turn, from its files."""
-    metadata = folder.read_metadata()
-    answer = folder.read_context().section(5)
-    meta: Mapping[str, Any] = answer.meta if answer else {}
-    places = dict(zip(meta.get("node_ids", ()), meta.get("provenance", ()), strict=True))
-    phases = folder.read_json(METRICS_JSON)["phases"] if folder.has(METRICS_JSON) else []
-    return {
-        "turn": metadata.turn,
-        "turn_dir": str(folder.paths.directory),
-        "status": metadata.status,
-        "answered": metadata.answered,
-        "response": folder.read_text(RESPONSE_MD).rstrip("\n") if metadata.status == "approved" else None,
-        "question": metadata.question,
-        "sources": [
-            {"node_id": node_id, "provenance": places[node_id], "quote": item["text"]}
-            for item in meta.get("items", ())
-            for node_id in item["node_ids"]
-        ],
-        "noted": folder.read_json(STAGED_MEMORY_JSON).get("noted", [])
-        if folder.has(STAGED_MEMORY_JSON)
-        else [],
-        "changes": file_changes(folder),
-        "image": folder.read_json(IMAGE_JSON) if folder.has(IMAGE_JSON) else None,
-        "phases": [{"recipe" if key == "recipes" else key: row[key] for key in row} for row in phases],
-        "reason": metadata.reason,
-        "intervention": metadata.intervention,
-    }
-
-
-def file_changes(folder: TurnFolder) -> list[dict[str, Any]]:
-    """The files of the project that a turn changed, with the diff of each change, in order."""
-    made = [
-        step["data"] for step in folder.steps() if step["kind"] == "write" and step["status"] == "success"
-    ]
-    return [{key: one[key] for key in ("path", "diff", "dry_run")} for one in made if "diff" in one]
-
-
-def _not_approved(data: Mapping[str, Any]) -> NotApprovedError:
+def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
+    """What a turn ends with; the evidence and changes of an answer that was not approved are told."""
+    data = done.data or {}
+    if done.error is not None or data["status"] == "clarify":
+        return _halted_or_asked(done)
+    if data["status"] != "failed":
+        return Result(data, Markdown(data["response"]))
+    for source in data["sources"]:
+        tell(f"evidence: {source['quote']} [{source['node_id']}]")
+    for change in data["changes"]:
+        tell(f"{'would change' if change['dry_run'] else 'changed'}: {change['path']}")
+        for line in change["diff"].splitlines() if change["dry_run"] else ():
+            tell(line)
     reason = data["reason"] or "it does not answer the query"
-    return NotApprovedError(
+    error = NotApprovedError(
         f"the answer of turn {data['turn']} was not approved: {reason}",
         where=f"{data['turn_dir']}/context.md (§6)",
         fix="ask more precisely, or look at the evidence above",
     )
+    return Result(data, error=error)
 
 
-def _result(invocation: Invocation, data: dict[str, Any], error: PandaError | None) -> Result:
-    if error is not None:
-        return Result(data, error=error)
-    if data["status"] == "clarify":
-        return Result(data, str(data["question"]), exit_code=CLARIFY)
-    if data["status"] == "failed":
-        for source in data["sources"]:
-            invocation.reporter.step(f"evidence: {source['quote']} [{source['node_id']}]")
-        for change in data["changes"]:
-            said = "would change" if change["dry_run"] else "changed"
-            invocation.reporter.step(f"{said}: {change['path']}")
-            for line in change["diff"].splitlines() if change["dry_run"] else ():
-                invocation.reporter.step(line)
-        return Result(data, error=_not_approved(data))
-    return Result(data, Markdown(data["response"]))
+def _halted_or_asked(done: "Outcome") -> Result:
+    if done.error is not None or done.data is None:
+        return Result(done.data, error=done.error)
+    return Result(done.data, str(done.data["question"]), exit_code=CLARIFY)
 
 
 @excludes("turn", "query", "session", "mode", "seed", fix="leave it out: a turn that is there has its own")
@@ -219,80 +150,30 @@ def gather(
 
     Example: panda gather --query "what were the specs on that Lenovo?" --user demo
     """
-    from panda.actions.turn import check_gatherable
+    from panda.actions.turn import gather_again, gather_query
     from panda.app import build
 
-    _check_turn_or_query(turn, query)
-    store = invocation.store_for_writing()
-    app = build(invocation.settings, store, invocation.environ, invocation.layers)
-    until: Until = "plan" if plan else "draft" if draft else "commit"
-    if turn is None:
-        text = read_query(query or "", invocation.stdin)
-        with app.hold_session(invocation.settings.session, invocation.reporter.waiting):
-            return _run_gathering(invocation, app, app.start_turn(text, mode), until)
-    check_gatherable(app, turn)
-    with app.hold_session(app.store.open(turn).read_metadata().session_id, invocation.reporter.waiting):
-        check_gatherable(app, turn)
-        return _run_gathering(invocation, app, app.resume_turn(turn), until)
-
-
-def _check_turn_or_query(turn: int | None, query: str | None) -> None:
     if turn is None and query is None:
         fix = 'as in panda gather --query "What …?"'
         raise UsageError("give a TURN or --query, one of the two", where="TURN", fix=fix)
+    store = invocation.store_for_writing()
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
+    until: Until = "plan" if plan else "draft" if draft else "commit"
+    tell = invocation.reporter.step
+    if turn is not None:
+        return _gathered_result(gather_again(app, turn, tell, until))
+    return _gathered_result(gather_query(app, read_query(query or "", invocation.stdin), mode, tell, until))
 
 
-def _run_gathering(invocation: Invocation, app: "App", running: "Turn", until: "Until") -> Result:
-    from panda.actions.turn import gather as gather_turn
-
-    watch = watching(invocation, running)
-    error: PandaError | None = None
-    look: Look | None = None
-    started = time.monotonic()
-    try:
-        look = gather_turn(app, running, until, watch)
-    except (HaltError, FileFormatError) as exc:
-        error = exc
-    seconds = round(time.monotonic() - started, 3)
-    for warning in running.warnings:
-        invocation.reporter.warn(warning)
-    return _gathered_result(_gathered_data(running, look, seconds), look, error)
-
-
-def _gathered_data(running: "Turn", look: "Look | None", seconds: float) -> dict[str, Any]:
-    metadata = running.folder.read_metadata()
-    gathered = (look.gathered if look else None) or {}
-    verdict = gathered.get("verdict") or {}
-    return {
-        "turn": running.turn,
-        "turn_dir": str(running.folder.paths.directory),
-        "status": metadata.status,
-        "plan": look.plan if look else None,
-        "documents": gathered.get("documents"),
-        "section": look.section if look else None,
-        "sections": gathered.get("sections"),
-        "verdict": verdict.get("status"),
-        "issues": verdict.get("issues", []),
-        "gaps": gathered.get("gaps"),
-        "stale": gathered.get("stale"),
-        "metrics": gathered.get("metrics"),
-        "question": metadata.question,
-        "warnings": running.warnings,
-        "intervention": metadata.intervention,
-        "seconds": seconds,
-    }
-
-
-def _gathered_result(data: dict[str, Any], look: "Look | None", error: PandaError | None) -> Result:
-    if error is not None or look is None:
-        return Result(data, error=error)
-    if data["status"] == "clarify":
-        return Result(data, str(data["question"]), exit_code=CLARIFY)
-    if look.section is not None:
-        return Result(data, Document((look.section + "\n").encode("utf-8")))
+def _gathered_result(done: "Outcome") -> Result:
+    data = done.data or {}
+    if done.error is not None or data["status"] == "clarify":
+        return _halted_or_asked(done)
+    if data["section"] is not None:
+        return Result(data, Document((data["section"] + "\n").encode("utf-8")))
     rows = [
         (one["node_id"], "yes" if one["chosen"] else "", one["by"], one["score"], one.get("index"))
-        for one in (look.plan or {}).get("candidates", ())
+        for one in (data["plan"] or {}).get("candidates", ())
     ]
     return Result(data, Table(_PLAN_COLUMNS, rows))
 

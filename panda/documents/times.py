@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from panda.errors import UsageError
+
 Clock = Callable[[], datetime]
 """Gives the present instant, with time zone."""
 
@@ -94,3 +96,17 @@ def without_last_seen(text: str) -> str:
     ('tent: price $90', 'last seen here')
     """
     return _MARK.sub("", text)
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """An instant as files and tables have it; None where there is none."""
+    return render_time(moment) if moment else None
+
+
+def read_instant(text: str | None, where: str) -> datetime | None:
+    """The instant that an option or a line names, None for none; UsageError if it is no date or time."""
+    try:
+        return parse_time(text) if text is not None else None
+    except ValueError as exc:
+        fix = "write 2026-01-04 or 2026-01-04T14:30:00Z"
+        raise UsageError(f"{text!r} is no date", where=where, fix=fix) from exc

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from panda.actions.remember import Given, make_statement, read_value
 from panda.cli.main import build_program
-from panda.cli.memory import Given, make_statement, read_value
 from panda.documents.problems import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered

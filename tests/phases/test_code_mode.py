@@ -1,13 +1,12 @@
 """Code mode: what a model may do to a project, and what it may not."""
 
-from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from panda.cli.command import Invocation, Reporter
-from panda.cli.turn import run_turn as show_turn
+from panda.actions.turn import run_turn
+from panda.cli.turn import turn_result
 from panda.models.scripted import ScriptedModel
 from tests.code_mode import QUERY, SOURCE, call, code_script, git, replies, repository, run_code
 from tests.scripted_turns import Script, laptop_store, scripted_app
@@ -200,12 +199,10 @@ def test_dry_run_shows_the_diff_of_a_refused_answer(tmp_path: Path) -> None:
     script = code_script(answer=answer, validator={"verdict": "FAIL", "reason": "no"})
     model = ScriptedModel(script, scores=False)
     app = scripted_app(laptop_store(tmp_path / "store"), model, project=project)
-    stderr = StringIO()
-    reporter = Reporter(stderr, quiet=False, verbosity=0, color=False)
-    invocation = Invocation("turn", app.settings, reporter, {}, BytesIO())
-    ended = show_turn(invocation, app, app.start_turn(QUERY, "code", dry_run=True))
+    told: list[str] = []
+    ended = turn_result(run_turn(app, app.start_turn(QUERY, "code", dry_run=True), told.append), told.append)
     assert ended.code == 22
-    assert "-def add_up(values):\n+def total(values):\n" in stderr.getvalue()
+    assert "-def add_up(values):\n+def total(values):\n" in "\n".join(told)
 
 
 def test_a_tool_that_failed_is_told(tmp_path: Path) -> None:

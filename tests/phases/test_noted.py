@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from panda.cli.turn import turn_data
+from panda.actions.turn import turn_data
 from panda.memory.reader import NodeReader
 from panda.storage.layout import Layout
 from tests.builders import still_clock

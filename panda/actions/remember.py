@@ -1,0 +1,173 @@
+"""What a user says outside of any turn, read from words and JSON lines: keys, values and statements."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from panda.documents.text import one_line
+from panda.documents.times import read_instant
+from panda.errors import FileFormatError, UsageError
+from panda.memory.confidence import SAID_BY_USER
+from panda.memory.fact import SCOPES, Statement, Subject, read_scope
+from panda.memory.files import split_key
+from panda.memory.value import VALUE_TYPES, FactValue, Kind, entity_name, is_system, parse_value, typed_value
+from panda.storage.files import parse_json
+
+_OPTIONS = ("kind", "scope", "entity", "type", "valid_until")
+_FIELDS = ("key", "value", *_OPTIONS)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options of a statement as given; None where one is not."""
+
+    kind: str | None = None
+    scope: str | None = None  # local, team, company or public
+    entity: str | None = None  # whom or what it is about
+    type: str | None = None  # type of the value
+    valid_until: str | None = None  # the last instant at which it holds
+
+    def kind_of(self, key: str, user: str) -> Kind:
+        """The kind as given; else a preference if the key is about the user in the local scope."""
+        if self.kind is not None:
+            return cast(Kind, self.kind)
+        about_user = self.entity is None and split_key(one_line(key), "fact", user)[0] == f"user:{user}"
+        return "preference" if about_user and self.scope in (None, "local") else "fact"
+
+
+def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subject:
+    """
+    Scope, entity and relation of a key: a relation, or `entity#relation`; *user* if no entity is named.
+
+    Raises:
+        UsageError: A blank key or entity, one of panda's own, or no scope.
+    """
+    try:
+        scope = read_scope(given.scope or "local")
+        if given.entity is not None:
+            entity, relation = entity_name(given.entity), one_line(key)
+        else:
+            entity, relation = split_key(one_line(key), given.kind_of(key, user), user)
+    except ValueError as exc:
+        fix = f"scopes are {', '.join(SCOPES)}; an entity names who or what it is about"
+        raise UsageError(str(exc), where=where, fix=fix) from exc
+    if not relation or is_system(relation) or is_system(entity):
+        raise UsageError(f"{relation!r} is no key for a memory", where=where, fix="use a word such as budget")
+    return Subject(scope, entity, relation)
+
+
+def make_statement(
+    key: str, value: FactValue, given: Given, user: str, *, where: str | None = None
+) -> Statement:
+    """
+    What the user says, as memory takes it; *where* is the line of a file, None names the option.
+
+    Raises:
+        UsageError: As for find_subject; a preference of somebody else, or an end that is no date.
+    """
+    kind = given.kind_of(key, user)
+    if kind not in ("preference", "fact"):
+        raise UsageError(f"{kind!r} is no kind", where=where or "--kind", fix="preference or fact")
+    scope, entity, relation = find_subject(key, given, user, where or "KEY")
+    if kind == "preference" and entity != f"user:{user}":
+        message = f"a preference is the user's own, not one of {entity}"
+        raise UsageError(message, where=where or "--kind", fix="use --kind fact")
+    until = read_instant(given.valid_until, where or "--valid-until")
+    return Statement(
+        kind, entity, relation, value, f"user:{user}", SAID_BY_USER, scope=scope, valid_until=until
+    )
+
+
+def read_value(words: Sequence[str], type_: str | None) -> FactValue:
+    """
+    The value that words on the command line stand for.
+
+    Args:
+        words: One, several for a list, none for null.
+        type_: Its type; None is a string, or a list of strings if there are several words.
+
+    Raises:
+        UsageError: No such type, or the words are none of that type.
+
+    >>> read_value(["900"], "number").to_json(), read_value(["a", "b"], None).to_json()
+    ({'type': 'number', 'v': 900}, {'type': 'list', 'v': ['a', 'b']})
+    """
+    kind = type_ or ("string" if len(words) == 1 else "list")
+    if kind not in VALUE_TYPES:
+        raise UsageError(f"{kind!r} is no type", where="--type", fix=f"one of {', '.join(VALUE_TYPES)}")
+    if any(not word.strip() for word in words) or (not words and kind != "null"):
+        raise UsageError("the value is blank", where="VALUE", fix="say what to remember")
+    if (kind == "null") == bool(words) or (kind != "list" and len(words) > 1):
+        fix = "leave the value out" if kind == "null" else "give one value, or --type list"
+        raise UsageError(f"{len(words)} values for the type {kind}", where="VALUE", fix=fix)
+    raw: dict[str, object] = {"type": kind}
+    if kind != "null":
+        raw["v"] = list(words) if kind == "list" else _plain(words[0], kind)
+    try:
+        return parse_value(raw)
+    except ValueError as exc:
+        raise UsageError(str(exc), where="VALUE", fix=f"give a {kind}, or another --type") from exc
+
+
+def _plain(word: str, kind: str) -> object:
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(word.lower(), word)
+    if kind == "number":
+        try:
+            number = float(word)
+        except ValueError:
+            return word
+        whole = word.lstrip("+-").isdecimal()
+        return int(word) if whole else number if math.isfinite(number) else word
+    return word
+
+
+def read_statements(text: str, given: Given, user: str) -> list[Statement]:
+    """
+    Statements of JSON lines.
+
+    Args:
+        text: An object a line: key and value, and what the options of `panda memory set` are called. The
+            value is a JSON value or a typed one, `{"type": "ref", "v": "…"}`.
+        given: The options, for lines that do not say otherwise.
+
+    Raises:
+        UsageError: A line that says something impossible; names it.
+        FileFormatError: A line that is no JSON.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    return [
+        _read_line(parse_json(line, where="stdin", line=number), given, user, f"stdin:{number}")
+        for number, line in lines
+    ]
+
+
+def _read_line(raw: Any, given: Given, user: str, where: str) -> Statement:
+    if not isinstance(raw, dict) or not isinstance(raw.get("key"), str) or "value" not in raw:
+        raise UsageError("no object with key and value", where=where, fix='as {"key": "pet", "value": "cat"}')
+    unknown = [name for name in raw if name not in _FIELDS]
+    if unknown:
+        raise UsageError(f"unknown field {unknown[0]!r}", where=where, fix=f"fields are {', '.join(_FIELDS)}")
+    options = {name: raw.get(name) or getattr(given, name) for name in _OPTIONS}
+    for name, text in options.items():
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"{name} is no text: {text!r}", where=where)
+    value = _json_value(raw["value"], options["type"], where)
+    return make_statement(raw["key"], value, Given(**options), user, where=where)
+
+
+def _json_value(raw: Any, type_: str | None, where: str) -> FactValue:
+    try:
+        if isinstance(raw, dict):
+            return parse_value(raw)
+        if type_ is not None and raw is not None:
+            return parse_value({"type": type_, "v": raw})
+        if isinstance(raw, list):
+            return parse_value({"type": "list", "v": raw})
+        value = typed_value(raw)
+    except (ValueError, FileFormatError) as exc:
+        raise UsageError(str(exc), where=where) from exc
+    if isinstance(value.v, str) and not value.v.strip():
+        raise UsageError("the value is blank", where=where, fix="say what to remember")
+    return value
