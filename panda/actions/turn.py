@@ -53,31 +53,32 @@ class Outcome:
 
 def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
     """A new turn of the session of the settings, taken to its end; *more* as App.start_turn takes it."""
-    with app.hold_session(app.settings.session, partial(_waiting, tell)):
+    with app.hold_session(app.settings.session, partial(tell_waiting, tell)):
         return run_turn(app, app.start_turn(query, mode, **more), tell)
 
 
 def resume(app: App, number: int, tell: Tell) -> Outcome:
     """A turn that stopped, taken to its end; raises as App.resume_turn."""
-    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(_waiting, tell)):
+    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(tell_waiting, tell)):
         return run_turn(app, app.resume_turn(number), tell)
 
 
 def gather_query(app: App, query: str, mode: str, tell: Tell, until: Until = "commit") -> Outcome:
     """A new turn, taken as far as its context; the data is that of gather_turn."""
-    with app.hold_session(app.settings.session, partial(_waiting, tell)):
+    with app.hold_session(app.settings.session, partial(tell_waiting, tell)):
         return gather_turn(app, app.start_turn(query, mode), until, tell)
 
 
 def gather_again(app: App, number: int, tell: Tell, until: Until = "commit") -> Outcome:
     """A turn that is there, taken as far as its context; raises as check_gatherable."""
     check_gatherable(app, number)
-    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(_waiting, tell)):
+    with app.hold_session(app.store.open(number).read_metadata().session_id, partial(tell_waiting, tell)):
         check_gatherable(app, number)
         return gather_turn(app, app.resume_turn(number), until, tell)
 
 
-def _waiting(tell: Tell, holder: str) -> None:
+def tell_waiting(tell: Tell, holder: str) -> None:
+    """Tell who holds a lock that is waited for."""
     tell(f"waiting for {holder}")
 
 

@@ -3,41 +3,30 @@
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from panda.actions.search import opened_meaning, tell_stale
+from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import clipped, one_line, problem_text
-from panda.documents.times import read_instant, time_text
-from panda.errors import CheckError, ModelFileError, UntrustedError, UsageError
-from panda.models.kept_encoder import KeptEncoder
+from panda.documents.times import time_text
+from panda.errors import CheckError, UsageError
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
-from panda.retrieval.ranking import POOL, Bounds
-from panda.retrieval.search import Hit, answer_questions, read_questions, search_index
+from panda.retrieval.ranking import POOL
+from panda.retrieval.search import Hit, answer_questions, read_questions
 from panda.storage.files import held_lock
 from panda.storage.index import Index, IndexStatus, index_status, rebuild_index
 from panda.storage.index_sources import count_turns, users_of
 from panda.storage.index_tables import SyncReport
 from panda.storage.turns import TurnStore
-from panda.storage.vector_store import VectorStore
-from panda.trust import open_layers
 
 if TYPE_CHECKING:
     from panda.phases.save import SummaryReport
 
 _SUMMARY_CHARS = 100
-
-
-def _warn_if_stale(invocation: Invocation, report: SyncReport) -> None:
-    """Tell of the age of the index and of files that it lacks."""
-    for one in report.problems:
-        invocation.reporter.warn(f"not in the index: {one.told}")
-    if report.behind:
-        changes = "change" if report.behind == 1 else "changes"
-        message = f"the index is {report.behind} {changes} behind: another process is writing it"
-        invocation.reporter.warn(message)
 
 
 def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
@@ -54,39 +43,6 @@ def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
         row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
         rows.append((*row, _why_text(hit)) if why else row)
     return rows
-
-
-def hit_value(hit: Hit, *, why: bool) -> dict[str, object]:
-    """A hit as a JSON value."""
-    entry, ranked = hit.ranked.entry, hit.ranked
-    value: dict[str, object] = {
-        "node_id": entry.node_id,
-        "source_type": entry.source_type,
-        "turn": entry.number,
-        "session": entry.session,
-        "at": time_text(entry.at),
-        "score": round(ranked.score, 4),
-        "header": entry.header,
-    }
-    if hit.research:
-        state = hit.research
-        value["research"] = {
-            "quality": None if state.quality is None else round(state.quality, 2),
-            "expires_at": time_text(state.entry.expires_at),
-            "expired": state.is_expired,
-            "low": state.is_low,
-        }
-    if why:
-        bonuses = {name: round(bonus, 3) for name, bonus in ranked.bonuses.items()}
-        value["why"] = {
-            "words": round(ranked.words, 4),
-            "meaning": round(ranked.score - ranked.words, 4),
-            "cosine": None if ranked.cosine is None else round(ranked.cosine, 4),
-            "bm25": round(ranked.bm25, 4),
-            "columns": dict(hit.columns),
-            "bonuses": bonuses,
-        }
-    return value
 
 
 def status_value(status: IndexStatus, missing: int | None) -> dict[str, object]:
@@ -129,27 +85,16 @@ def _why_text(hit: Hit) -> str:
     return one_line(f"{columns or around} | bm25 {ranked.bm25:.2f} | {bonuses or 'no bonus'} | {shares}")
 
 
-@contextmanager
-def opened_meaning(invocation: Invocation, index: Index) -> Iterator[Meaning | None]:
-    """What finds by meaning; None without an encoder, with a warning if there is one that may not be used."""
-    settings, layout = invocation.settings, invocation.store()
-    with ExitStack() as stack:
-        encoder = None
-        try:
-            layers = invocation.layers or stack.enter_context(open_layers(settings, invocation.environ))
-            encoder = layers.encoder()
-        except (UntrustedError, ModelFileError) as exc:
-            invocation.reporter.warn(f"by words alone, without an encoder: {exc.message}")
-        if encoder is None:
-            yield None
-        else:
-            yield Meaning(KeptEncoder(encoder, VectorStore(layout)), index, layout, settings.clock)
+def _meaning(invocation: Invocation, index: Index) -> AbstractContextManager[Meaning | None]:
+    """As opened_meaning."""
+    settings, tell = invocation.settings, invocation.reporter.step
+    return opened_meaning(settings, invocation.store(), index, tell, invocation.environ, invocation.layers)
 
 
 def fill_imported(invocation: Invocation, users: Sequence[str]) -> None:
     """Fill in the first vectors of users who have new turns, and tell how many are missing."""
     index = Index(invocation.store())
-    with opened_meaning(invocation, index) as meaning:
+    with _meaning(invocation, index) as meaning:
         missing = [meaning.fill(user, most=IMPORT_TEXTS) for user in users] if meaning is not None else []
     index.close()
     if any(missing):
@@ -165,7 +110,7 @@ def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, 
         full: Whether these are all users, and other vectors are dropped.
     """
     started = time.monotonic()
-    with opened_meaning(invocation, index) as meaning:
+    with _meaning(invocation, index) as meaning:
         if meaning is None:
             return
         missing = sum(meaning.count_missing(user) for user in users)
@@ -246,18 +191,11 @@ def search(
         return _search_batch(invocation, batch, k)
     if query is None:
         raise UsageError("QUERY is missing", where="QUERY", fix="give a query, or a file with --batch")
-    settings, bounds = invocation.settings, Bounds(session=session, since=read_instant(since, "--since"))
-    invocation.store()
-    index, user, now = _index(invocation), settings.user, settings.clock()
-    with opened_meaning(invocation, index) as meaning:
-        hits, report = search_index(index, user, query, now=now, limit=k, bounds=bounds, meaning=meaning)
-    _warn_if_stale(invocation, report)
-    data = {
-        "query": query,
-        "user": settings.user,
-        "results": [hit_value(hit, why=explain) for hit in hits],
-        "behind": report.behind,
-    }
+    settings, tell, index = invocation.settings, invocation.reporter.step, _index(invocation)
+    with _meaning(invocation, index) as meaning:
+        data, hits = search_turns(
+            settings, index, meaning, tell, query=query, limit=k, session=session, since=since, why=explain
+        )
     columns = ("score", "node", "date", "what", *(["why"] if explain else []))
     return Result(data, Table(columns, hit_rows(hits, why=explain)))
 
@@ -270,7 +208,7 @@ def status(invocation: Invocation) -> Result:
     """
     user, index = invocation.settings.user, _index(invocation)
     found = index_status(index, invocation.store(), user)
-    with opened_meaning(invocation, index) as meaning:
+    with _meaning(invocation, index) as meaning:
         missing = None if meaning is None else meaning.count_missing(user)
     data = {"user": user, **status_value(found, missing)}
     return Result(data, Table(("what", "value"), status_rows(found, missing)))
@@ -316,10 +254,10 @@ def _summarise(
 def _search_batch(invocation: Invocation, file: Path, limit: int) -> Result:
     invocation.store()
     index, questions = _index(invocation), read_questions(file)
-    with opened_meaning(invocation, index) as meaning:
+    with _meaning(invocation, index) as meaning:
         answers, reports = answer_questions(index, questions, limit=limit, meaning=meaning)
     for report in reports.values():
-        _warn_if_stale(invocation, report)
+        tell_stale(report, invocation.reporter.step)
     lines = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
     return Result({"answers": answers, "behind": sum(one.behind for one in reports.values())}, lines)
 

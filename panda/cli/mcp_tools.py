@@ -1,23 +1,29 @@
-"""What clients of `panda mcp` can call and read: functions of the commands, memory files and turns."""
+"""What clients of `panda mcp` can call and read: the actions of the commands, memory files and turns."""
 
 import io
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from panda.actions.search import opened_meaning, search
 from panda.actions.synthesis import FactSource
-from panda.cli.command import Invocation, Reporter, Result
-from panda.cli.index import search
-from panda.cli.turn import gather, turn
+from panda.actions.turn import Outcome, Tell, ask, gather_query, tell_waiting
+from panda.app import App, build
+from panda.cli.command import Invocation
+from panda.cli.turn import read_query
 from panda.documents.json_schema import worst_fault
+from panda.documents.text import visible
 from panda.documents.times import time_text
 from panda.errors import NotFoundError, UsageError
 from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
 from panda.retrieval.ranking import POOL
 from panda.serving.guard import json_bytes
-from panda.serving.mcp_server import Outcome, Report, ServedText, ServedTool
+from panda.serving.mcp_server import Report, ServedText, ServedTool
+from panda.settings import Settings
 from panda.storage.files import read_text
+from panda.storage.index import Index
 from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
 from panda.storage.turns import TurnRow, list_rows, read_turn_file
 
@@ -65,8 +71,8 @@ _TURN_SCHEMA = _schema(
 
 
 @dataclass(frozen=True)
-class CommandTools:
-    """Tools over the commands of one user."""
+class ActionTools:
+    """What clients can do with one user's store."""
 
     invocation: Invocation  # the run of `panda mcp`
     source: FactSource  # the facts of synthesize_scope
@@ -77,8 +83,8 @@ class CommandTools:
         return (
             ServedTool("synthesize_scope", _SYNTHESIZE, REQUEST_SCHEMA, self._synthesize),
             ServedTool("search_turns", _SEARCH, _SEARCH_SCHEMA, self._search),
-            ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._with_model(gather), read_only=False),
-            ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._with_model(turn), read_only=False),
+            ServedTool("gather_context", _GATHER, _TURN_SCHEMA, self._of_turn(gather_query), read_only=False),
+            ServedTool("run_turn", _RUN, _TURN_SCHEMA, self._of_turn(ask), read_only=False),
         )
 
     def _synthesize(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
@@ -87,53 +93,50 @@ class CommandTools:
 
     def _search(self, arguments: Mapping[str, Any], report: Report) -> Outcome:
         _check(arguments, _SEARCH_SCHEMA)
-        given = {name: arguments[name] for name in ("session", "since") if name in arguments}
-        data = search(self._invocation(arguments, report), arguments["query"], k=POOL, **given).data or {}
-        results: Any = data["results"]
-        turns = [one for one in results if one["source_type"] == "turn_summary"]
-        turns = [{**one, "uri": f"{_TURNS}/{one['turn']}"} for one in turns]
-        return Outcome({**data, "results": turns[: arguments.get("limit", 10)]})
+        own, settings, tell = self.invocation, self._settings(arguments), partial(_tell, report)
+        index = Index(own.store(), wait_seconds=settings.wait_seconds, on_wait=partial(tell_waiting, tell))
+        with opened_meaning(settings, own.store(), index, tell, own.environ, own.layers) as meaning:
+            about: dict[str, Any] = {name: arguments.get(name) for name in ("query", "session", "since")}
+            data = search(settings, index, meaning, tell, limit=POOL, **about)[0]
+        results = [
+            {**one, "uri": f"{_TURNS}/{one['turn']}"}
+            for one in data["results"]
+            if one["source_type"] == "turn_summary"
+        ]
+        return Outcome({**data, "results": results[: arguments.get("limit", 10)]})
 
-    def _with_model(self, command: Callable[..., Result]) -> Callable[[Mapping[str, Any], Report], Outcome]:
-        """What a client calls to run a command that asks models."""
+    def _of_turn(self, act: Callable[[App, str, str, Tell], Outcome]) -> Callable[..., Outcome]:
+        """What a client calls to do something that asks models."""
 
         def run(arguments: Mapping[str, Any], report: Report) -> Outcome:
             _check(arguments, _TURN_SCHEMA)
-            invocation = self._invocation(arguments, report)
+            own, settings = self.invocation, self._settings(arguments)
             if not self.model_lock.acquire(blocking=False):
                 report("waiting for another turn of this server")
                 while not self.model_lock.acquire(timeout=_POLL_SECONDS):
                     pass  # in steps: a call that waits can be cancelled
             try:
-                result = command(invocation, query="-", mode=arguments.get("mode", "chat"))
+                app = build(settings, own.store_for_writing(), own.environ, own.layers)
+                query = read_query(
+                    "-", io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
+                )
+                return act(app, query, arguments.get("mode", "chat"), partial(_tell, report))
             finally:
                 self.model_lock.release()
-            return Outcome(result.data, result.error)
 
         return run
 
-    def _invocation(self, arguments: Mapping[str, Any], report: Report) -> Invocation:
-        """A run of a command with these arguments, whose steps are reported."""
+    def _settings(self, arguments: Mapping[str, Any]) -> Settings:
+        """The settings with what the arguments set."""
         given = {name: arguments[name] for name in ("session", "seed") if name in arguments}
         if "session" in given:
             check_id(given["session"], what="session", where="session")
-        settings = replace(self.invocation.settings, **given)
-        reporter = Reporter(_ReportStream(report), quiet=False, verbosity=0, color=False)
-        stdin = io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
-        return replace(self.invocation, settings=settings, reporter=reporter, stdin=stdin)
+        return replace(self.invocation.settings, **given)
 
 
-class _ReportStream(io.StringIO):
-    """A stream whose lines are reported as they come."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__()
-        self._report = report
-
-    def write(self, text: str) -> int:
-        for line in text.splitlines():
-            self._report(line)
-        return len(text)
+def _tell(report: Report, text: str) -> None:
+    for line in visible(text).splitlines():
+        report(line)
 
 
 def _check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
@@ -193,14 +196,8 @@ def _listed(row: TurnRow) -> ServedText:
 
 
 def _value(row: TurnRow) -> dict[str, object]:
-    return {
-        "turn": row.number,
-        "uri": f"{_TURNS}/{row.number}",
-        "time": time_text(row.at),
-        "session": row.session,
-        "status": row.status,
-        "query": row.query,
-    }
+    noted = {"session": row.session, "status": row.status, "query": row.query}
+    return {"turn": row.number, "uri": f"{_TURNS}/{row.number}", "time": time_text(row.at), **noted}
 
 
 def _mime_type(name: str) -> str:

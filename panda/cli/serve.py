@@ -174,10 +174,10 @@ def _over_http(invocation: Invocation, source: FactSource, host: str, port: int)
 
 def _server(invocation: Invocation, source: FactSource) -> "McpServer":
     """A server whose tools share their models."""
-    from panda.cli.mcp_tools import CommandTools, UserResources
+    from panda.cli.mcp_tools import ActionTools, UserResources
     from panda.serving.mcp_server import McpServer
 
     # never closed: when the process ends, the thread of a turn may still use them
     layers = open_layers(invocation.settings, invocation.environ)
-    tools = CommandTools(replace(invocation, layers=layers), source, Lock())
+    tools = ActionTools(replace(invocation, layers=layers), source, Lock())
     return McpServer(tools.listed(), UserResources(invocation))

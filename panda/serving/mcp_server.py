@@ -15,6 +15,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from panda import __version__
+from panda.actions.turn import Outcome
 from panda.errors import NotFoundError, PandaError, UsageError
 from panda.serving.guard import Application, json_bytes
 from panda.storage.signals import interrupt_thread
@@ -24,14 +25,6 @@ Report = Callable[[str], None]
 
 _Context = ServerRequestContext[Any]
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a tool gave."""
-
-    data: Mapping[str, object] | None  # plain JSON values; with an error, what there is all the same
-    error: PandaError | None = None
 
 
 @dataclass(frozen=True)
@@ -56,26 +49,15 @@ class ServedText:
 
 
 class Resources(Protocol):
-    """What clients can read."""
+    """What clients can read: resources of now, patterns of further addresses, kind and text of one."""
 
-    def listed(self) -> Sequence[ServedText]:
-        """Resources of now."""
-
-    def templates(self) -> Sequence[ServedText]:
-        """Patterns of further addresses."""
-
-    def read(self, uri: str) -> tuple[str, str]:
-        """Kind and text of one (NotFoundError if there is none)."""
+    def listed(self) -> Sequence[ServedText]: ...
+    def templates(self) -> Sequence[ServedText]: ...
+    def read(self, uri: str) -> tuple[str, str]: ...
 
 
 class McpServer:
-    """
-    Answers clients of the protocol.
-
-    Args:
-        tools: What they can call.
-        resources: What they can read.
-    """
+    """Answers clients of the protocol: with tools that they call, and resources that they read."""
 
     def __init__(self, tools: Sequence[ServedTool], resources: Resources) -> None:
         self._tools = {tool.name: tool for tool in tools}

@@ -1,0 +1,110 @@
+"""What the index finds for a query, by words and by meaning, as plain values."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from panda.documents.times import read_instant, time_text
+from panda.errors import ModelFileError, UntrustedError
+from panda.models.kept_encoder import KeptEncoder
+from panda.recipes.executor import Layers
+from panda.retrieval.meaning import Meaning
+from panda.retrieval.ranking import Bounds
+from panda.retrieval.search import Hit, search_index
+from panda.settings import Settings
+from panda.storage.index import Index
+from panda.storage.index_tables import SyncReport
+from panda.storage.layout import Layout
+from panda.storage.vector_store import VectorStore
+from panda.trust import open_layers
+
+Tell = Callable[[str], None]
+
+
+@contextmanager
+def opened_meaning(
+    settings: Settings,
+    layout: Layout,
+    index: Index,
+    tell: Tell,
+    environ: Mapping[str, str],
+    layers: Layers | None = None,
+) -> Iterator[Meaning | None]:
+    """What finds by meaning; None without an encoder, with a warning if there is one that may not be used."""
+    with ExitStack() as stack:
+        encoder = None
+        try:
+            encoder = (layers or stack.enter_context(open_layers(settings, environ))).encoder()
+        except (UntrustedError, ModelFileError) as exc:
+            tell(f"warning: by words alone, without an encoder: {exc.message}")
+        if encoder is None:
+            yield None
+        else:
+            yield Meaning(KeptEncoder(encoder, VectorStore(layout)), index, layout, settings.clock)
+
+
+def tell_stale(report: SyncReport, tell: Tell) -> None:
+    """Tell of the age of the index and of files that it lacks."""
+    for one in report.problems:
+        tell(f"warning: not in the index: {one.told}")
+    if report.behind:
+        changes = "change" if report.behind == 1 else "changes"
+        tell(f"warning: the index is {report.behind} {changes} behind: another process is writing it")
+
+
+def search(
+    settings: Settings,
+    index: Index,
+    meaning: Meaning | None,
+    tell: Tell,
+    *,
+    query: str,
+    limit: int,
+    session: str | None = None,
+    since: str | None = None,
+    why: bool = False,
+) -> tuple[dict[str, Any], list[Hit]]:
+    """
+    What the index of the user finds, best first, as plain JSON values and as it was found.
+
+    Args:
+        session: Only turns of this session.
+        since: Only from this time on; UsageError if it is none.
+        why: Whether the values say why each was found.
+    """
+    bounds = Bounds(session=session, since=read_instant(since, "--since"))
+    user, now = settings.user, settings.clock()
+    hits, report = search_index(index, user, query, now=now, limit=limit, bounds=bounds, meaning=meaning)
+    tell_stale(report, tell)
+    results = [_value(hit, why=why) for hit in hits]
+    return {"query": query, "user": user, "results": results, "behind": report.behind}, hits
+
+
+def _value(hit: Hit, *, why: bool) -> dict[str, object]:
+    entry, ranked, research = hit.ranked.entry, hit.ranked, hit.research
+    value: dict[str, object] = {
+        "node_id": entry.node_id,
+        "source_type": entry.source_type,
+        "turn": entry.number,
+        "session": entry.session,
+        "at": time_text(entry.at),
+        "score": round(ranked.score, 4),
+        "header": entry.header,
+    }
+    if research:
+        value["research"] = {
+            "quality": None if research.quality is None else round(research.quality, 2),
+            "expires_at": time_text(research.entry.expires_at),
+            "expired": research.is_expired,
+            "low": research.is_low,
+        }
+    if why:
+        value["why"] = {
+            "words": round(ranked.words, 4),
+            "meaning": round(ranked.score - ranked.words, 4),
+            "cosine": None if ranked.cosine is None else round(ranked.cosine, 4),
+            "bm25": round(ranked.bm25, 4),
+            "columns": dict(hit.columns),
+            "bonuses": {name: round(bonus, 3) for name, bonus in ranked.bonuses.items()},
+        }
+    return value
