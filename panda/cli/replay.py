@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from panda.cli.command import Invocation, Result, Table, argument, flag, option, requires
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.text import clipped
 from panda.documents.problems import Verdict
+from panda.documents.records import encode
 from panda.documents.times import read_instant
 from panda.errors import CheckError, UsageError
 from panda.storage.layout import Layout
@@ -19,9 +20,8 @@ from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.replays.comparison import RunDiff
-    from panda.replays.runs import RunFolder, TurnLine
+    from panda.replays.runs import Fingerprint, Mode, RunFolder, TurnLine
     from panda.replays.selection import TurnPlace
-    from panda.replays.tasks import Task
 
 _MODES = ("verify", "simulate", "rerun")
 _MISSES = ("report", "run")
@@ -64,7 +64,13 @@ def replay(
     limits = {"session": session, "since": since, "status": status}
     with _run_store(invocation, mode) as store:
         run, lines = run_turns(
-            invocation, selection or [], store, mode=mode, workers=workers, live=on_miss == "run", **limits
+            invocation,
+            selection or [],
+            store,
+            mode=cast("Mode", mode),
+            workers=workers,
+            live=on_miss == "run",
+            **limits,
         )
     return _result(run, mode, lines)
 
@@ -85,7 +91,7 @@ def run_turns(
     selection: Sequence[str],
     store: Layout,
     *,
-    mode: str,
+    mode: "Mode",
     workers: int,
     live: bool = False,
     session: str | None = None,
@@ -118,7 +124,7 @@ def run_turns(
         fingerprint=_fingerprint(invocation),
         options={"live": live, "workers": workers, "selection": list(selection)},
     )
-    tasks: list[Task] = plan_tasks(places, mode, live=live, keep=run.kept_turn)  # type: ignore[arg-type]
+    tasks = plan_tasks(places, mode, live=live, keep=run.kept_turn)
     lines: list[TurnLine] = []
     started = time.monotonic()
     with invocation.reporter.progress("replaying", len(tasks)) as advance:
@@ -151,7 +157,7 @@ def _places(
     return select_turns(words, wanted, layout=invocation.store, user=invocation.settings.user)
 
 
-def _fingerprint(invocation: Invocation) -> dict[str, object]:
+def _fingerprint(invocation: Invocation) -> "Fingerprint":
     from panda.replays.runs import fingerprint
     from panda.trust import open_layers
 
@@ -167,7 +173,7 @@ def _told(invocation: Invocation, line: "TurnLine") -> "TurnLine":
     for finding in line.findings:
         invocation.reporter.step(finding)
     for miss in line.misses:
-        invocation.reporter.step(f"miss in {miss['recipe']} ({miss['kind']}):\n{miss['difference']}")
+        invocation.reporter.step(f"miss in {miss.recipe} ({miss.kind}):\n{miss.difference}")
     for name, difference in line.different.items():
         invocation.reporter.step(f"{name}:\n{difference}")
     return line
@@ -178,7 +184,7 @@ def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:
     rows = [
         (line.turn, line.result, len(line.findings), len(line.different), len(line.misses)) for line in lines
     ]
-    turns = [{**line.to_json(), "verdict": line.verdict, "outcome": None} for line in lines]
+    turns = [{**encode(line), "verdict": line.verdict, "outcome": None} for line in lines]
     results = dict(Counter(line.result for line in lines))
     data = {"run": run.id, "directory": str(run.directory), "mode": mode, "results": results, "turns": turns}
     table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
@@ -262,7 +268,7 @@ def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[s
         (one.turn, "", Verdict.NOT_JUDGED, "", _short(f"{one.side}: {one.reason}"))
         for one in found.not_judged
     ]
-    data = {"runs": runs, "verdict": found.verdict, **found.to_json(), "regressions": regressions}
+    data = {"runs": runs, "verdict": found.verdict, **encode(found), "regressions": regressions}
     table = Table(("turn", "recipe", "what", "before", "after"), rows)
     error = CheckError("; ".join(regressions), where=where, fix="see the rows above, or --html FILE")
     return Result(data, table, error=error if regressions else None)

@@ -5,140 +5,30 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from panda.compression.documents import REWRITE, ContentType, Rewrite
 from panda.compression.json_pieces import JsonOutline, parse_json
 from panda.compression.order import Item, Unit, find_units, rank, score_units
-from panda.compression.pieces import Outline, TextOutline, parse_text, with_heads
+from panda.compression.pieces import TextOutline, parse_text, with_heads
 from panda.compression.protection import Weights, weigh
 from panda.compression.rewrite import apply_rewrite, rewrite_passages
 from panda.compression.signals import UnitText, measure
 from panda.compression.verification import verify
+from panda.documents.records import decode, encode
 from panda.errors import LimitError, PandaError
-from panda.storage.files import read_text, store_errors, write_json
+from panda.storage.files import read_json, store_errors, write_json
+
+Outline = TextOutline | JsonOutline
+"""A parsed document."""
 
 _ROUGH_BUDGET = 2_000
 """Above this, one item that does not fit leaves too little room to be worth a search for others."""
 _MOST_SKIPS = 12
 _TINY = 24
 _FULL = 0.93
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is known of a document whatever the budget."""
-
-    outline: Outline
-    """Its pieces."""
-    weights: Weights
-    """What is protected."""
-    order: tuple[Item, ...]
-    """What is kept next."""
-    by_model: bool
-    """Whether the model had a say in the order."""
-
-
-def fill(plan: Plan, source: str, *, budget_tokens: int, count: Callable[[str], int]) -> tuple[str, set[int]]:
-    """
-    The document with as much of the order as fits, verified; and the pieces kept, heads left out.
-
-    Raises:
-        LimitError: What is protected alone is over the budget.
-    """
-    outline = plan.outline
-    protected = [outline.pieces[i].text for i in sorted(plan.weights.protected)]
-    least = count(outline.render(plan.weights.protected))
-    if least > budget_tokens:
-        raise _over(least, budget_tokens, plan)
-    order = list(plan.order)
-    step = 1
-    while True:
-        kept = _take(plan, order, budget_tokens, max(least, 1), count)
-        output = outline.render(kept)
-        problems = verify(
-            output,
-            source,
-            protected=protected,
-            budget_tokens=budget_tokens,
-            count=count,
-            is_json=isinstance(outline, JsonOutline),
-        )
-        if not problems:
-            return output, kept
-        there = [n for n, item in enumerate(order) if kept.issuperset(item.pieces)]
-        if not there:
-            raise LimitError(
-                f"what was kept is not true to the source: {problems[0]}", fix="raise the budget"
-            )
-        for n in reversed(there[-step:]):
-            del order[n]
-        step *= 2  # a document that fails again and again is not worth a check an item
-
-
-def _take(
-    plan: Plan, order: Sequence[Item], budget_tokens: int, least: int, count: Callable[[str], int]
-) -> set[int]:
-    """
-    What is kept at half the budget, then the longest beginning of the order that fits, then what fits behind
-    an item that does not: only facts if that one holds facts. So what is kept at a budget is kept at twice
-    that one.
-    """
-    half = budget_tokens // 2
-    start = _take(plan, order, half, least, count) if half >= least else set(plan.weights.protected)
-
-    def fits(kept: Set[int]) -> bool:
-        return count(plan.outline.render(kept)) <= budget_tokens
-
-    kept, items = start, list(order)
-    for _ in range(_MOST_SKIPS):
-        low, high = 0, _furthest(items, 2 * budget_tokens)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if fits(_with(kept, items[:middle])):
-                low = middle
-            else:
-                high = middle - 1
-        kept = _with(kept, items[:low])
-        missed, items = items[low : low + 1], items[low + 1 :]
-        if (
-            missed
-            and missed[0].is_fact
-            and (len(kept) > len(plan.weights.protected) or budget_tokens < _TINY)
-        ):
-            items = [item for item in items if item.is_fact]  # others would take its room at the next budget
-        if not items or budget_tokens > _ROUGH_BUDGET:
-            break
-        if count(plan.outline.render(kept)) > _FULL * budget_tokens:
-            break
-    return kept
-
-
-def _furthest(items: Sequence[Item], tokens: int) -> int:
-    """Where so many tokens of items end; the search need not look further."""
-    place = 0
-    while place < len(items) and tokens >= 0:
-        tokens -= max(1, items[place].tokens)
-        place += 1
-    return place
-
-
-def _with(kept: Set[int], items: Sequence[Item]) -> set[int]:
-    return {*kept, *(i for item in items for i in item.pieces)}
-
-
-def _over(least: int, budget_tokens: int, plan: Plan) -> LimitError:
-    reasons = Counter(plan.weights.reasons.values())
-    what = ", ".join(f"{number} × {reason}" for reason, number in reasons.most_common()) or "the marks alone"
-    return LimitError(
-        f"what must be kept needs {least} tokens, {least - budget_tokens} more than the budget of "
-        f"{budget_tokens} tokens ({what})",
-        where=f"budget {budget_tokens}",
-        fix=f"give a budget of at least {least} tokens",
-    )
 
 
 Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
@@ -193,6 +83,44 @@ class Compression:
         return round(self.after_tokens / self.before_tokens, 4) if self.before_tokens else 1.0
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """What is known of a document whatever the budget."""
+
+    source: str
+    """The document."""
+    outline: Outline
+    """Its pieces."""
+    weights: Weights
+    """What is protected."""
+    order: tuple[Item, ...]
+    """What is kept next."""
+    by_model: bool
+    """Whether the model had a say in the order."""
+    count: Callable[[str], int]
+    """Maps a text to budget tokens."""
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """Texts that must stay."""
+        return tuple(self.outline.pieces[i].text for i in sorted(self.weights.protected))
+
+    def size(self, kept: Set[int]) -> int:
+        """Budget tokens of the document with these pieces."""
+        return self.count(self.outline.render(kept))
+
+    def faults(self, output: str, budget_tokens: int) -> list[str]:
+        """What is wrong with what was made of the document."""
+        return verify(
+            output,
+            self.source,
+            protected=self.protected,
+            budget_tokens=budget_tokens,
+            count=self.count,
+            is_json=isinstance(self.outline, JsonOutline),
+        )
+
+
 def compress(
     source: str,
     *,
@@ -226,29 +154,24 @@ def compress(
     if before <= budget_tokens:
         return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
     plan = _plan(source, kind, count, query, keep, surprise, budget_tokens)
-    output, kept = fill(plan, source, budget_tokens=budget_tokens, count=count)
+    output, kept = _fill(plan, budget_tokens)
     full = with_heads(plan.outline.pieces, kept)
-    dropped = _dropped(plan, full)
+    why = {i: item for item in plan.order for i in item.pieces}
+    dropped = tuple(
+        Dropped(piece.text, why[i].reason, why[i].rung)
+        for i, piece in enumerate(plan.outline.pieces)
+        if i not in full
+    )
     rung = max((one.rung for one in dropped), default=1)
     method = ("model" if plan.by_model else "lexical") if rung == 3 else "whole pieces"
     note = None
     if rung == 3 and rewrite is not None and isinstance(plan.outline, TextOutline):
-        worded, note = _reword(plan, plan.outline, full, rewrite, budget_tokens, count)
+        worded, note = _reword(plan, plan.outline, full, rewrite, budget_tokens)
         if worded is not None:
             output, rung, method = worded, 4, REWRITE
-    protected = tuple(plan.outline.pieces[i].text for i in sorted(plan.weights.protected))
+    after, seconds = count(output), time.monotonic() - started
     return Compression(
-        output,
-        kind,
-        before,
-        count(output),
-        rung,
-        method,
-        len(full),
-        dropped,
-        protected,
-        time.monotonic() - started,
-        note,
+        output, kind, before, after, rung, method, len(full), dropped, plan.protected, seconds, note
     )
 
 
@@ -266,27 +189,6 @@ def least_tokens(
     return min(count(source), count(outline.render(protected)))
 
 
-def _reword(
-    plan: Plan,
-    outline: TextOutline,
-    full: Set[int],
-    rewrite: Rewrite,
-    budget_tokens: int,
-    count: Callable[[str], int],
-) -> tuple[str | None, str | None]:
-    """The text with accepted wordings, None if there is none or it fails; and what was refused."""
-    made = rewrite_passages(outline, full, plan.weights.protected, rewrite=rewrite, count=count)
-    note = "; ".join(dict.fromkeys(made.notes)) or None
-    if not made.texts:
-        return None, note
-    output = apply_rewrite(outline, full, made)
-    protected = [outline.pieces[i].text for i in sorted(plan.weights.protected)]
-    problems = verify(
-        output, outline.source, protected=protected, budget_tokens=budget_tokens, count=count, is_json=False
-    )
-    return (None, problems[0]) if problems else (output, note)
-
-
 def _plan(
     source: str,
     kind: ContentType,
@@ -295,21 +197,21 @@ def _plan(
     keep: Sequence[re.Pattern[str]],
     surprise: Surprise | None,
     budget_tokens: int,
-) -> Plan:
+) -> _Plan:
     outline, said = _parse(source, kind)
     pieces = outline.pieces
     weights = weigh(pieces, kind, said, keep=keep)
     tokens = [count(piece.text) for piece in pieces]
     units = find_units(pieces, tokens)
     texts = [_unit_text(outline, unit) for unit in units]
-    signals = measure(texts, query)
     found = None
     asked = bool(query and query.strip())
-    if surprise is not None and not asked and _needs_model(units, weights, budget_tokens):
-        found = surprise(texts)
-    scores = score_units(pieces, units, signals, found, kind)
+    good = {i for unit in units for i in unit.pieces if i not in weights.low}
+    if surprise is not None and not asked and sum(tokens[i] for i in good) > budget_tokens:
+        found = surprise(texts)  # dropping whole pieces of low priority does not suffice
+    scores = score_units(pieces, units, measure(texts, query), found, kind)
     order = rank(pieces, units, scores, weights, kind, tokens=tokens, has_query=asked)
-    return Plan(outline, weights, tuple(order), found is not None)
+    return _Plan(source, outline, weights, tuple(order), found is not None, count)
 
 
 def _parse(source: str, kind: ContentType) -> tuple[Outline, str]:
@@ -318,17 +220,6 @@ def _parse(source: str, kind: ContentType) -> tuple[Outline, str]:
     if parsed is not None:
         return parsed, "\n".join(piece.text for piece in parsed.pieces)
     return parse_text(source, lines_alone=kind == "tool_result"), source
-
-
-def _needs_model(units: Sequence[Unit], weights: Weights, budget_tokens: int) -> bool:
-    """Whether dropping whole low-priority pieces does not suffice."""
-    good = sum(
-        size
-        for unit in units
-        for i, size in zip(unit.pieces, unit.tokens, strict=True)
-        if i not in weights.low
-    )
-    return good > budget_tokens
 
 
 def _unit_text(outline: Outline, unit: Unit) -> UnitText:
@@ -340,13 +231,89 @@ def _unit_text(outline: Outline, unit: Unit) -> UnitText:
     )
 
 
-def _dropped(plan: Plan, kept: Set[int]) -> tuple[Dropped, ...]:
-    why = {i: item for item in plan.order for i in item.pieces}
-    return tuple(
-        Dropped(piece.text, why[i].reason, why[i].rung)
-        for i, piece in enumerate(plan.outline.pieces)
-        if i not in kept
+def _fill(plan: _Plan, budget_tokens: int) -> tuple[str, set[int]]:
+    """The document with as much of the order as fits, verified; and the pieces kept, heads left out."""
+    least = plan.size(plan.weights.protected)
+    if least > budget_tokens:
+        raise _over(least, budget_tokens, plan)
+    order = list(plan.order)
+    step = 1
+    while True:
+        kept = _take(plan, order, budget_tokens, max(least, 1))
+        output = plan.outline.render(kept)
+        faults = plan.faults(output, budget_tokens)
+        if not faults:
+            return output, kept
+        there = [n for n, item in enumerate(order) if kept.issuperset(item.pieces)]
+        if not there:
+            raise LimitError(f"what was kept is not true to the source: {faults[0]}", fix="raise the budget")
+        for n in reversed(there[-step:]):
+            del order[n]
+        step *= 2  # a document that fails again and again is not worth a check an item
+
+
+def _take(plan: _Plan, order: Sequence[Item], budget_tokens: int, least: int) -> set[int]:
+    """
+    What is kept at half the budget, then the longest beginning of the order that fits, then what fits behind
+    an item that does not: only facts if that one holds facts. So what is kept at a budget is kept at twice
+    that one.
+    """
+    half = budget_tokens // 2
+    kept = _take(plan, order, half, least) if half >= least else set(plan.weights.protected)
+    items = list(order)
+    for _ in range(_MOST_SKIPS):
+        low, high = 0, _furthest(items, 2 * budget_tokens)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if plan.size(_with(kept, items[:middle])) <= budget_tokens:
+                low = middle
+            else:
+                high = middle - 1
+        kept = _with(kept, items[:low])
+        missed, items = items[low : low + 1], items[low + 1 :]
+        has_room = len(kept) > len(plan.weights.protected) or budget_tokens < _TINY
+        if missed and missed[0].is_fact and has_room:
+            items = [item for item in items if item.is_fact]  # others would take its room at the next budget
+        if not items or budget_tokens > _ROUGH_BUDGET or plan.size(kept) > _FULL * budget_tokens:
+            break
+    return kept
+
+
+def _furthest(items: Sequence[Item], tokens: int) -> int:
+    """Where so many tokens of items end; the search need not look further."""
+    place = 0
+    while place < len(items) and tokens >= 0:
+        tokens -= max(1, items[place].tokens)
+        place += 1
+    return place
+
+
+def _with(kept: Set[int], items: Sequence[Item]) -> set[int]:
+    return {*kept, *(i for item in items for i in item.pieces)}
+
+
+def _over(least: int, budget_tokens: int, plan: _Plan) -> LimitError:
+    reasons = Counter(plan.weights.reasons.values())
+    what = ", ".join(f"{number} × {reason}" for reason, number in reasons.most_common()) or "the marks alone"
+    return LimitError(
+        f"what must be kept needs {least} tokens, {least - budget_tokens} more than the budget of "
+        f"{budget_tokens} tokens ({what})",
+        where=f"budget {budget_tokens}",
+        fix=f"give a budget of at least {least} tokens",
     )
+
+
+def _reword(
+    plan: _Plan, outline: TextOutline, full: Set[int], rewrite: Rewrite, budget_tokens: int
+) -> tuple[str | None, str | None]:
+    """The text with accepted wordings, None if there is none or it fails; and what was refused."""
+    made = rewrite_passages(outline, full, plan.weights.protected, rewrite=rewrite, count=plan.count)
+    note = "; ".join(dict.fromkeys(made.notes)) or None
+    if not made.texts:
+        return None, note
+    output = apply_rewrite(outline, full, made)
+    faults = plan.faults(output, budget_tokens)
+    return (None, faults[0]) if faults else (output, note)
 
 
 _VERSION = 4
@@ -387,13 +354,13 @@ class CompressionCache:
         if not path.is_file() or (most is not None and time.time() - path.stat().st_mtime >= most):
             return None
         try:
-            return _stored(json.loads(read_text(path)))
-        except (ValueError, KeyError, TypeError, PandaError):
+            return decode(Compression, read_json(path), where=str(path))
+        except PandaError:
             return None
 
     def keep(self, key: str, result: Compression) -> None:
         """Keep a result; of more than 1,000 the oldest go."""
-        write_json(self._path(key), asdict(result))
+        write_json(self._path(key), encode(result))
         with store_errors(self._directory, "clear"):
             files = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in files[:-_MOST_FILES]:
@@ -401,8 +368,3 @@ class CompressionCache:
 
     def _path(self, key: str) -> Path:
         return self._directory / f"{key}.json"
-
-
-def _stored(values: Mapping[str, Any]) -> Compression:
-    dropped = tuple(Dropped(**one) for one in values["dropped"])
-    return Compression(**{**values, "dropped": dropped, "protected": tuple(values["protected"])})

@@ -1,7 +1,7 @@
 """Compressions as lines of logs/executions.jsonl, and what they add up to (S3 §27)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from panda.compression.documents import REWRITE, Cut
@@ -111,7 +111,9 @@ def sum_compressions(lines: Iterable[Mapping[str, Any]]) -> dict[str | None, Com
         if more is not None:
             kind = line.get("content_type")
             for key in {None, kind if isinstance(kind, str) else None}:
-                found[key] = _add(found.get(key, CompressionMetrics()), more)
+                before = found.get(key, CompressionMetrics())
+                sums = [round(one + two, 6) for one, two in zip(astuple(before), astuple(more), strict=True)]
+                found[key] = CompressionMetrics(*sums)
     return found
 
 
@@ -125,13 +127,3 @@ def _metrics(line: Mapping[str, Any]) -> CompressionMetrics | None:
         return None
     seconds = milliseconds / 1000 if isinstance(milliseconds, int | float) else 0.0
     return CompressionMetrics(1, before, after, 0, seconds)
-
-
-def _add(one: CompressionMetrics, two: CompressionMetrics) -> CompressionMetrics:
-    return CompressionMetrics(
-        one.calls + two.calls,
-        one.original_tokens + two.original_tokens,
-        one.compressed_tokens + two.compressed_tokens,
-        one.overflow_warnings + two.overflow_warnings,
-        round(one.seconds + two.seconds, 6),
-    )

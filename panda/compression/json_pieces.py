@@ -58,7 +58,7 @@ class JsonOutline:
     """The value itself."""
 
     def render(self, kept: Set[int]) -> str:
-        """See Outline: values kept whole stand as they are written, `"[…]"` marks what was left out."""
+        """The document with these pieces, whole ones as they are written, `"[…]"` for what was left out."""
         kept = with_heads(self.pieces, kept)
         if len(kept) == len(self.pieces):
             return self.source
@@ -89,12 +89,8 @@ class JsonOutline:
             parts.append(f"{child.key}: {value}" if child.key else value)
         if missing:
             parts.append(f'"{MARK}"' if node.kind == "list" else f'"{MARK}": null')
-        glue = ",\n" if lines and len(parts) > 1 else ", "
-        return (
-            ("{" if node.kind == "object" else "[")
-            + glue.join(parts)
-            + ("}" if node.kind == "object" else "]")
-        )
+        body = (",\n" if lines and len(parts) > 1 else ", ").join(parts)
+        return f"{{{body}}}" if node.kind == "object" else f"[{body}]"
 
     def _render_text(self, node: _Node, kept: Set[int]) -> str:
         parts: list[str] = []
@@ -215,16 +211,14 @@ class _Reader:
         for sentence in prose_spans(text, 0, len(text)):
             for one, other in sentence:
                 node.spans.append((one, other))
-                self.pieces.append(
-                    Piece(
-                        node.start, node.end, "field", text[one:other], self.line, len(self.pieces), path=path
-                    )
-                )
+                self._add(node, path, text[one:other])
 
     def _piece(self, node: _Node, path: tuple[str, ...], text: str) -> None:
         self.line += 1
-        said = f"{path[-1]}: {text}" if path else text
-        self.pieces.append(Piece(node.start, node.end, "field", said, self.line, len(self.pieces), path=path))
+        self._add(node, path, f"{path[-1]}: {text}" if path else text)
+
+    def _add(self, node: _Node, path: tuple[str, ...], text: str) -> None:
+        self.pieces.append(Piece(node.start, node.end, "field", text, self.line, len(self.pieces), path=path))
 
     def _skip(self, at: int) -> int:
         match = _BLANK.match(self.source, at)

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, Protocol
+from typing import Literal
 
 from panda.compression.documents import MARK
 from panda.documents.context import SECTIONS, heading
@@ -52,17 +52,6 @@ class Piece:
     """Headings, or keys of a JSON document, that it stands under."""
 
 
-class Outline(Protocol):
-    """A parsed document."""
-
-    @property
-    def pieces(self) -> Sequence[Piece]: ...
-
-    def render(self, kept: Set[int]) -> str:
-        """The document with only these pieces and the heads they need, `[…]` for each stretch left out."""
-        ...
-
-
 def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
     """The pieces kept and all the heads that they need."""
     full = set(kept)
@@ -85,7 +74,7 @@ class TextOutline:
     """Its pieces in order; between them there is only white space."""
 
     def render(self, kept: Set[int]) -> str:
-        """See Outline."""
+        """The document with only these pieces and the heads they need, `[…]` for each stretch left out."""
         full = self._with_small_gaps(with_heads(self.pieces, kept))
         pieces, source = self.pieces, self.source
         if len(full) == len(pieces):
@@ -311,16 +300,17 @@ def _skip_blanks_back(source: str, at: int) -> int:
     return at
 
 
-_HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
+HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-_FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
+FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
 _SPEAKER = re.compile(
     r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
 )
+_LINE = re.compile(r"(?m)^.*$")
 _PIPE = re.compile(r"(?<!\\)\|")
 _LONG_CELL_CHARS = 48
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$|\s*\|\s*:?-+:?\s*\|\s*$")
+TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$|\s*\|\s*:?-+:?\s*\|\s*$")
 _RULE = re.compile(r"\s*([-*_=])(?:\s*\1){2,}\s*$")
 _SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 
@@ -349,7 +339,7 @@ class _Parser:
     def __init__(self, source: str, lines_alone: bool) -> None:
         self.source = source
         self.lines_alone = lines_alone
-        self.lines = list(_line_spans(source))
+        self.lines = [match.span() for match in _LINE.finditer(source)]
         self.pieces: list[Piece] = []
         self.heading: int | None = None
         self.section: int | None = None
@@ -363,9 +353,9 @@ class _Parser:
             text = self._text(i)
             if not text.strip():
                 i += 1
-            elif _FENCE.match(text):
+            elif FENCE.match(text):
                 i = self._fence(i)
-            elif _HEADING.match(text):
+            elif HEADING.match(text):
                 i = self._heading(i, 1, len(text) - len(text.lstrip(" #")))
             elif self._is_table(i):
                 i = self._table(i)
@@ -410,18 +400,15 @@ class _Parser:
         return i + lines
 
     def _fence(self, i: int) -> int:
-        match = _FENCE.match(self._text(i))
+        match = FENCE.match(self._text(i))
         assert match is not None
         mark = match.group(1)
         end = next(
-            (k for k in range(i + 1, len(self.lines)) if _closes(mark, self._text(k))), len(self.lines)
+            (k for k in range(i + 1, len(self.lines)) if closes_fence(mark, self._text(k))), len(self.lines)
         )
         self.line += 1
-        if (
-            end < len(self.lines)
-            and self._text(i).strip() == "```yaml"
-            and self._text(i + 1).startswith("_meta:")
-        ):
+        closed = end < len(self.lines)
+        if closed and self._text(i).strip() == "```yaml" and self._text(i + 1).startswith("_meta:"):
             self._add(self.lines[i][0], self.lines[end][1], "meta")
             return end + 1
         opener = self._add(self.lines[i][0], self.lines[i][1], "fence")
@@ -431,22 +418,21 @@ class _Parser:
             if self._text(k).strip():
                 self.line += 1
                 self._long_line(self.lines[k][0], self.lines[k][1], "code", heads)
-        if end < len(self.lines):
+        if closed:
             closer = self._add(self.lines[end][0], self.lines[end][1], "fence", heads=heads)
             for k in (opener, *range(first, closer)):
                 self.pieces[k] = replace(self.pieces[k], heads=(*self.pieces[k].heads, closer))
         return end + 1
 
     def _is_table(self, i: int) -> bool:
-        if i + 1 >= len(self.lines) or not _TABLE_RULE.match(self._text(i + 1)):
-            return False
-        return "|" in self._text(i)
+        is_ruled = i + 1 < len(self.lines) and TABLE_RULE.match(self._text(i + 1))
+        return bool(is_ruled) and "|" in self._text(i)
 
     def _table(self, i: int) -> int:
         self.line += 1
         head = self._add(self.lines[i][0], self.lines[i + 1][1], "table_head")
         k = i + 2
-        while k < len(self.lines) and "|" in self._text(k) and not _FENCE.match(self._text(k)):
+        while k < len(self.lines) and "|" in self._text(k) and not FENCE.match(self._text(k)):
             self.line += 1
             self._row(*self.lines[k], head)
             k += 1
@@ -494,7 +480,7 @@ class _Parser:
 
     def _begins_structure(self, i: int) -> bool:
         text = self._text(i)
-        return not text.strip() or bool(_FENCE.match(text) or _HEADING.match(text)) or self._is_table(i)
+        return not text.strip() or bool(FENCE.match(text) or HEADING.match(text)) or self._is_table(i)
 
     def _begins_part(self, i: int, width: int) -> bool:
         text, before = self._text(i), self.lines[i - 1]
@@ -526,15 +512,7 @@ class _Parser:
             self._add(one, other, kind, heads=heads, unit=n == 0)
 
 
-def _line_spans(source: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    while start < len(source):
-        end = source.find("\n", start)
-        end = len(source) if end < 0 else end
-        yield start, end
-        start = end + 1
-
-
-def _closes(mark: str, line: str) -> bool:
+def closes_fence(mark: str, line: str) -> bool:
+    """Whether a line closes the fence that a mark has opened."""
     text = line.strip()
     return len(text) >= len(mark) and text == mark[0] * len(text)

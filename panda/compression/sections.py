@@ -1,7 +1,7 @@
 """Sections of context.md within their budgets, and the document within its own (S3 §25, §26)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from panda.compression.budgets import DOCUMENT_TARGET_TOKENS, DOCUMENT_TOKENS, Limits
 from panda.compression.documents import MARK, REWRITE, ContentType, Cut, InputDocument, Rewrite, fit_documents
@@ -26,18 +26,6 @@ _NAMES = {_TOOLS: "tool_result"}
 _MOST_TRIES = 3
 _SHORT_META = ("step", "steps", "tool", "status")
 """What stays of the `_meta` of an older result that has no room; the rest stands in steps/."""
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """A section within a budget."""
-
-    section: Section
-    """The section."""
-    method: str
-    """lexical, or rewrite."""
-    seconds: float
-    """What compressing it took."""
 
 
 def fit_context(
@@ -85,7 +73,13 @@ def fit_context(
             if total <= DOCUMENT_TARGET_TOKENS:
                 break
     if cuts and not limits.enabled:
-        raise _off(cuts)
+        first = cuts[0]
+        raise BudgetExceededError(
+            f"{first.name} has {first.before_tokens} tokens, too many for its budget or for context.md, and "
+            "compression is off",
+            where="setting compression_enabled",
+            fix="set compression_enabled = true",
+        )
     return made, cuts
 
 
@@ -142,10 +136,9 @@ def _shrink(
         kind: ContentType = "tool_result" if is_tools else "context.md"
         rewrite = rewriter(kind) if section.number in _WORDED_ANEW else None
         worded = _fit(given, budget, newest_whole, query, count, rewrite) if rewrite else None
-        best = worded or made
-        after = count(render_section(best.section))
-        cut = Cut(f"§{section.number}", before, after, best.method, kind, "section", best.seconds)
-        return best.section, cut
+        best, method, seconds = worded or made
+        after = count(render_section(best))
+        return best, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
     return section, None
 
 
@@ -156,17 +149,17 @@ def _fit(
     query: str,
     count: Callable[[str], int],
     rewrite: Rewrite | None = None,
-) -> _Fitted | None:
-    """The section with its texts compressed into the budget; None if they cannot be."""
-    places = [place for place, block in enumerate(section.blocks) if isinstance(block, Text)]
-    order = places
+) -> tuple[Section, str, float] | None:
+    """The section with its texts compressed into the budget, how, and in what time; None if it cannot be."""
+    texts = {place: block.text for place, block in enumerate(section.blocks) if isinstance(block, Text)}
+    order = places = list(texts)
     if section.number == _TOOLS:
         order = places[::-1]
     elif section.number == _GATHERED:
         order = [*places[-1:], *places[:-1]]  # the constraints, which stand last, are cut last
     name = _NAMES.get(section.number, SECTIONS[section.number].title)
     whole = newest_result(section) if newest_whole else len(section.blocks)
-    given = [InputDocument(name, _text(section, place), protected=place >= whole) for place in order]
+    given = [InputDocument(name, texts[place], protected=place >= whole) for place in order]
     size = count(render_section(section))
     room = budget - (size - sum(count(document.text) for document in given))
     for _ in range(_MOST_TRIES):
@@ -183,7 +176,7 @@ def _fit(
         over = count(render_section(made)) - budget  # texts beside each other may take a token more
         if over <= 0:
             worded = any(cut.method == REWRITE for cut in cuts)
-            return _Fitted(made, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts))
+            return made, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts)
         room -= over
     return None
 
@@ -230,19 +223,3 @@ def _shares(sections: list[Section], over: int, count: Callable[[str], int]) -> 
         if cap >= below:
             break
     return [(one, max(0, cap)) for size, _, one in sizes if size > cap]
-
-
-def _text(section: Section, place: int) -> str:
-    block = section.blocks[place]
-    assert isinstance(block, Text)
-    return block.text
-
-
-def _off(cuts: list[Cut]) -> BudgetExceededError:
-    first = cuts[0]
-    return BudgetExceededError(
-        f"{first.name} has {first.before_tokens} tokens, too many for its budget or for context.md, and "
-        "compression is off",
-        where="setting compression_enabled",
-        fix="set compression_enabled = true",
-    )

@@ -7,13 +7,10 @@ from typing import Any
 
 from panda.compression.documents import MARK
 from panda.compression.json_pieces import load_json
-from panda.compression.pieces import count_cells
+from panda.compression.pieces import FENCE, HEADING, TABLE_RULE, closes_fence, count_cells
 from panda.documents.evidence import check_evidence
 from panda.documents.yaml_text import parse_yaml
 
-_FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
-_HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$")
 _QUOTED = re.compile(r"[\"“«„]([^\"”»“\n]{2,80})[\"”»“]")
 
 
@@ -67,50 +64,35 @@ def verify(
 
 def _form_problems(output: str, source: str) -> list[str]:
     problems = []
-    if _open_fence(output) and not _open_fence(source):
+    (headings, is_open), (known, was_open) = _headings(output), _headings(source)
+    if is_open and not was_open:
         problems.append("a fence is left open")
-    headings, known = _headings(output), iter(_headings(source))
-    missing = next((line for line in headings if line not in known), None)
+    left = iter(known)
+    missing = next((line for line in headings if line not in left), None)
     if missing is not None:
         problems.append(f"the heading {missing.strip()!r} is new or out of order")
     return [*problems, *_table_problems(output, source), *_meta_problems(output, source)]
 
 
-def _open_fence(text: str) -> bool:
-    mark: str | None = None
-    for line in text.split("\n"):
-        match = _FENCE.match(line)
-        if mark is None:
-            mark = match.group(1) if match else None
-        elif match and match.group(1)[0] == mark[0] and _closes(mark, line):
-            mark = None
-    return mark is not None
-
-
-def _closes(mark: str, line: str) -> bool:
-    text = line.strip()
-    return len(text) >= len(mark) and text == mark[0] * len(text)
-
-
-def _headings(text: str) -> list[str]:
+def _headings(text: str) -> tuple[list[str], bool]:
+    """The headings of a text, and whether a fence is left open at its end."""
     found = []
     mark: str | None = None
     for line in text.split("\n"):
-        match = _FENCE.match(line)
         if mark is not None:
-            mark = None if _closes(mark, line) else mark
-        elif match:
+            mark = None if closes_fence(mark, line) else mark
+        elif match := FENCE.match(line):
             mark = match.group(1)
-        elif _HEADING.match(line):
+        elif HEADING.match(line):
             found.append(line.rstrip())
-    return found
+    return found, mark is not None
 
 
 def _table_problems(output: str, source: str) -> list[str]:
     known = {line.strip() for line in source.split("\n")}
     lines = output.split("\n")
     for i, line in enumerate(lines[1:], 1):
-        if _TABLE_RULE.match(line) and "|" in lines[i - 1]:
+        if TABLE_RULE.match(line) and "|" in lines[i - 1]:
             cells = count_cells(lines[i - 1])
             for row in lines[i + 1 :]:
                 if "|" not in row:

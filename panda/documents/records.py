@@ -61,7 +61,7 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
         FileFormatError: A key is unknown, missing or of the wrong type; names it.
     """
     try:
-        found = msgspec.convert(value, cls)
+        found = msgspec.convert(value, cls, str_keys=True)
     except msgspec.ValidationError as exc:
         message, _, place = str(exc).partition(_PLACE)
         place = place.removesuffix("`")
@@ -70,7 +70,9 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
                 name = message.removeprefix(start).removesuffix("`")
                 message, place = shown.format(name), f"{place}.{name:.60}"
         raise _error(message, where, key + place) from None
-    if dataclasses.is_dataclass(cls) and (unknown := _unknown(value, msgspec.to_builtins(found))) is not None:
+    if not dataclasses.is_dataclass(cls):
+        return found
+    if (unknown := _unknown(value, msgspec.to_builtins(found, str_keys=True))) is not None:
         raise _error(f"unknown key {unknown.rpartition('.')[2]!r:.60}", where, key + unknown)
     return found
 

@@ -2,21 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from panda.documents.problems import Verdict
 from panda.errors import PandaError, UsageError
-from panda.replays.runs import Decision, Outcome, PhaseCost, RunFolder, open_run, read_outcome
+from panda.replays.runs import Decision, Outcome, PhaseCost, RunFolder, TurnKey, open_run, read_outcome
 from panda.replays.selection import TurnPlace, place_of
 from panda.storage.layout import Layout
 
 SAVED = "saved"
-
-TurnKey = tuple[str, int]
-"""User and number of a turn."""
+_NAMED_TURNS = 10
+_N = TypeVar("_N", int, float)
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
 
 def _of_run(run: RunFolder) -> Side:
     plan = run.plan()
-    lines = {(line.user, line.turn): line for line in run.lines()}
-    planned = [(one["user"], one["turn"]) for one in plan["turns"]]
+    lines = {line.key: line for line in run.lines()}
+    planned = [(one.user, one.turn) for one in plan.turns]
     directories, unfinished = {}, {}
     for key in sorted({*planned, *lines}):
         line = lines.get(key)
@@ -72,34 +71,24 @@ def _of_run(run: RunFolder) -> Side:
         if line.unfinished is not None:
             unfinished[key] = line.unfinished
     fault = None
-    if plan["finished_at"] is None:
+    if plan.finished_at is None:
         fault = f"run {run.id} is not finished: {len(lines)} of its {len(planned)} turns have come to an end"
-    outcomes = [lines[key].outcome for key in sorted(lines)]
-    return Side(run.id, [one for one in outcomes if one is not None], directories, unfinished, fault)
+    outcomes = [outcome for key in sorted(lines) if (outcome := lines[key].outcome) is not None]
+    return Side(run.id, outcomes, directories, unfinished, fault)
 
 
 def _saved(run: RunFolder, layout: Layout) -> Side:
     """The saved turns that a run is of."""
     outcomes, directories, unfinished = [], {}, {}
-    for place in sorted(_places(run, layout), key=lambda place: (place.user, place.number)):
-        key = (place.user, place.number)
+    where = {line.key: place_of(Path(line.directory)) for line in run.lines()}
+    for key in sorted((one.user, one.turn) for one in run.plan().turns):
+        place = where.get(key) or TurnPlace(layout, *key)  # of those that were run it is said
         directories[key] = place.directory
         try:
             outcomes.append(read_outcome(place.folder()))
         except PandaError as exc:
             unfinished[key] = exc.message
     return Side(SAVED, outcomes, directories, unfinished)
-
-
-def _places(run: RunFolder, layout: Layout) -> Iterator[TurnPlace]:
-    """Where the turns of a run are saved: said of those that were run, else in the store of the run."""
-    where = {(line.user, line.turn): place_of(Path(line.directory)) for line in run.lines()}
-    for one in run.plan()["turns"]:
-        key = (one["user"], one["turn"])
-        yield where.get(key) or TurnPlace(layout, *key)
-
-
-_NAMED_TURNS = 10
 
 
 @dataclass(frozen=True)
@@ -202,10 +191,6 @@ class RunDiff:
             return Verdict.UNSOUND
         return Verdict.NOT_JUDGED if self.not_judged or self.faults or not self.turns else Verdict.SOUND
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Thresholds:
@@ -230,8 +215,8 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
     Returns:
         The differences; costs count the turns that both hold.
     """
-    one = {(outcome.user, outcome.turn): outcome for outcome in before.outcomes}
-    two = {(outcome.user, outcome.turn): outcome for outcome in after.outcomes}
+    one = {outcome.key: outcome for outcome in before.outcomes}
+    two = {outcome.key: outcome for outcome in after.outcomes}
     shared = [(one[key], two[key]) for key in one if key in two]
     flips = [flip for pair in shared for flip in _flips(*pair)]
     return RunDiff(
@@ -248,7 +233,7 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
 
 
 def _unjudged(before: Side, after: Side) -> Iterator[Unjudged]:
-    held = [{(one.user, one.turn) for one in side.outcomes} for side in (before, after)]
+    held = [{one.key for one in side.outcomes} for side in (before, after)]
     for key in sorted(held[0] | held[1] | before.unfinished.keys() | after.unfinished.keys()):
         for side, there in zip((before, after), held, strict=True):
             if key in side.unfinished:
@@ -356,25 +341,28 @@ def _changed(pairs: Sequence[tuple[Outcome, Outcome]], part: str) -> dict[str, t
     return dict(sorted(found.items()))
 
 
-def _costs(pairs: Sequence[tuple[Outcome, Outcome]], names: Any) -> tuple[Cost, ...]:
-    sums: dict[str, list[list[Any]]] = {}
+def _costs(
+    pairs: Sequence[tuple[Outcome, Outcome]], names: Callable[[PhaseCost], Sequence[str]]
+) -> tuple[Cost, ...]:
+    """The costs of both sides by name, of the names that each phase's has."""
+    spent: dict[str, tuple[list[PhaseCost], list[PhaseCost]]] = {}
     for pair in pairs:
         for side, outcome in enumerate(pair):
             for cost in outcome.phases:
                 for name in names(cost):
-                    held = sums.setdefault(name, [[0, 0], [0.0, 0.0]])
-                    _add(held, side, cost)
+                    spent.setdefault(name, ([], []))[side].append(cost)
     return tuple(
-        Cost(name, tokens[0], tokens[1], _rounded(seconds[0]), _rounded(seconds[1]))
-        for name, (tokens, seconds) in sorted(sums.items())
+        Cost(name, *(_sum([one.tokens for one in side]) for side in both), *map(_seconds, both))
+        for name, both in sorted(spent.items())
     )
 
 
-def _add(held: list[list[Any]], side: int, cost: PhaseCost) -> None:
-    for kind, value in enumerate((cost.tokens, cost.seconds)):
-        so_far = held[kind][side]
-        held[kind][side] = None if so_far is None or value is None else so_far + value
+def _seconds(costs: Sequence[PhaseCost]) -> float | None:
+    total = _sum([cost.seconds for cost in costs])
+    return None if total is None else round(total, 3)
 
 
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
+def _sum(values: Sequence[_N | None]) -> _N | None:
+    """The sum; None if one is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from panda.documents.context import PHASES, parse_context, render_section
 from panda.errors import PandaError
-from panda.replays.comparison import Cost, RunDiff, Side, Thresholds, TurnKey, find_faults, find_growth
-from panda.replays.runs import Outcome
+from panda.replays.comparison import Cost, RunDiff, Side, Thresholds, find_faults, find_growth
+from panda.replays.runs import Outcome, TurnKey
 from panda.storage.files import read_text, write_atomic
 from panda.storage.layout import CONTEXT_MD
 
@@ -86,17 +86,16 @@ def _scaled(rows: Sequence[tuple[str, float | None, float | None]]) -> list[Bar]
 
 def _turns(diff: RunDiff, before: Side, after: Side) -> list[dict[str, Any]]:
     """What the page shows of each turn that both sides hold; those that differ first."""
-    one = {(outcome.user, outcome.turn): outcome for outcome in before.outcomes}
+    one = {outcome.key: outcome for outcome in before.outcomes}
     shown = []
     for outcome in after.outcomes:
-        key = (outcome.user, outcome.turn)
-        if key in one:
+        if (key := outcome.key) in one:
             shown.append(_turn(diff, one[key], outcome, before.directories[key], after.directories[key]))
     return sorted(shown, key=lambda turn: not turn["differs"])
 
 
 def _turn(diff: RunDiff, old: Outcome, new: Outcome, before: Path, after: Path) -> dict[str, Any]:
-    flips = [flip for flip in diff.flips if (flip.user, flip.turn) == (new.user, new.turn)]
+    flips = [flip for flip in diff.flips if (flip.user, flip.turn) == new.key]
     changed = [
         n for n in old.sections.keys() | new.sections.keys() if old.sections.get(n) != new.sections.get(n)
     ]
@@ -152,7 +151,7 @@ def write_junit(
     for one in diff.not_judged:
         lacking[one.user, one.turn].append(f"{one.side}: {one.reason}")
     seconds = {
-        (outcome.user, outcome.turn): sum(cost.seconds or 0 for cost in outcome.phases)
+        outcome.key: sum(cost.seconds or 0 for cost in outcome.phases)
         for side in (before, after)
         for outcome in side.outcomes
     }

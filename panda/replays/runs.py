@@ -1,56 +1,48 @@
 """The directory of a run: what was to be judged, and what each turn came to, one line as it finishes."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from panda import __version__
 from panda.documents.context import render_section
 from panda.documents.problems import Verdict
+from panda.documents.records import decode, encode
 from panda.documents.times import Clock, render_time
 from panda.errors import ModelFileError, NotFoundError, PandaError, UsageError
 from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
-from panda.recipes.calls import text_digest
+from panda.recipes.calls import Miss, text_digest
 from panda.recipes.executor import Layers
 from panda.recipes.versions import version_in_force
 from panda.replays.selection import TurnPlace
+from panda.storage import layout as files
 from panda.storage.files import append_json_line, read_json, read_json_lines, store_errors, write_json
-from panda.storage.formats import check_json
-from panda.storage.layout import (
-    GATHERED_CONTEXT_JSON,
-    METRICS_JSON,
-    PLAN_JSON,
-    QUERY_ANALYSIS_JSON,
-    REFLECTION_JSON,
-    RESPONSE_MD,
-    RETRIEVAL_PLAN_JSON,
-    RUN_JSON,
-    RUN_TURNS_JSONL,
-    SUMMARY_JSON,
-    Layout,
-    turn_name,
-)
+from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.storage.turns import TurnFolder
 
-_DECIDED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("query_type",)),
-    ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("intent",)),
-    ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("reference_resolution", "status")),
-    ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("content_reference", "node_id")),
-    ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("data_requirements", "needs_current_prices")),
-    ("phase0_query_analyzer", QUERY_ANALYSIS_JSON, ("data_requirements", "needs_live_data")),
-    ("phase1_reflection", REFLECTION_JSON, ("decision",)),
-    ("phase2_1_retrieval", RETRIEVAL_PLAN_JSON, ("candidates", "chosen")),
-    ("phase2_2_synthesis", GATHERED_CONTEXT_JSON, ("sections", "node_ids")),
-    ("phase2_5_context_validator", GATHERED_CONTEXT_JSON, ("verdict", "status")),
-    ("phase3_planner", PLAN_JSON, ("next_step",)),
-    ("phase3_planner", PLAN_JSON, ("tools",)),
-    ("phase5_synthesizer", SUMMARY_JSON, ("sources",)),
+TurnKey = tuple[str, int]
+"""User and number of a turn."""
+Mode = Literal["verify", "simulate", "rerun"]
+Result = Literal["same", "differs", "halted", "sound", "unsound", "not judged", "error"]
+
+_DECIDED = (
+    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "query_type"),
+    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "intent"),
+    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "reference_resolution.status"),
+    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "content_reference.node_id"),
+    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "data_requirements.needs_current_prices"),
+    ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "data_requirements.needs_live_data"),
+    ("phase1_reflection", files.REFLECTION_JSON, "decision"),
+    ("phase2_1_retrieval", files.RETRIEVAL_PLAN_JSON, "candidates.chosen"),
+    ("phase2_2_synthesis", files.GATHERED_CONTEXT_JSON, "sections.node_ids"),
+    ("phase2_5_context_validator", files.GATHERED_CONTEXT_JSON, "verdict.status"),
+    ("phase3_planner", files.PLAN_JSON, "next_step"),
+    ("phase3_planner", files.PLAN_JSON, "tools"),
+    ("phase5_synthesizer", files.SUMMARY_JSON, "sources"),
 )
 """Step of the pipeline, file and keys of each decision that is written down."""
 
@@ -65,7 +57,7 @@ class Decision:
     """Recipe that was asked, or the step of the pipeline if none was."""
     name: str
     """What was decided."""
-    value: object
+    value: Any
     """A plain JSON value."""
 
 
@@ -87,7 +79,7 @@ class PhaseCost:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one turn came to."""
+    """What one turn came to, for comparing runs."""
 
     turn: int
     """Its number."""
@@ -107,120 +99,18 @@ class Outcome:
     """Digest of each section of context.md."""
     phases: tuple[PhaseCost, ...] = ()
     """What each phase took."""
-    recipes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    recipes: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Recipe key to the hashes of what was asked: recipe, prompts, schema, model."""
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in the file of a run."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Outcome":
-        """The outcome that a checked line of a run holds."""
-        return cls(
-            **{
-                **value,
-                "decisions": tuple(Decision(**one) for one in value["decisions"]),
-                "sections": {int(number): digest for number, digest in value["sections"].items()},
-                "phases": tuple(
-                    PhaseCost(**{**one, "recipes": tuple(one["recipes"])}) for one in value["phases"]
-                ),
-            }
-        )
-
-
-def read_outcome(folder: TurnFolder) -> Outcome:
-    """
-    What a turn on disk came to.
-
-    Args:
-        folder: Its directory; files that a turn of its kind lacks are left out.
-    """
-    metadata, calls = folder.read_metadata(), folder.calls()
-    asked: dict[str, dict[str, str]] = {}
-    for call in calls:
-        asked[call["recipe"]] = dict(call["hashes"])
-    try:
-        sections = folder.read_context().sections
-    except PandaError:
-        if metadata.status != "halted":
-            raise
-        sections = ()
-    return Outcome(
-        turn=folder.number,
-        user=metadata.user_id,
-        query=metadata.query,
-        status=metadata.status,
-        answered=metadata.answered,
-        answer=folder.read_text(RESPONSE_MD) if folder.has(RESPONSE_MD) else None,
-        decisions=(*_decisions(folder, list(asked)), *_endings(folder, list(asked), metadata.status)),
-        sections={section.number: text_digest(render_section(section)) for section in sections},
-        phases=tuple(_costs(folder)),
-        recipes=asked,
-    )
-
-
-def _decisions(folder: TurnFolder, asked: Sequence[str]) -> list[Decision]:
-    found = []
-    for step, name, keys in _DECIDED:
-        if not folder.has(name):
-            continue
-        value: Any = folder.read_json(name)
-        if keys == ("candidates", "chosen"):
-            value = sorted(one["node_id"] for one in value["candidates"] if one["chosen"])
-        elif keys == ("sections", "node_ids"):
-            value = sorted({node_id for section in value["sections"] for node_id in section["node_ids"]})
-        else:
-            for key in keys:
-                value = value.get(key) if isinstance(value, Mapping) else None
-        found.append(Decision(int(step[5]), recipe_of(step, asked), ".".join(keys), value))
-    return found
-
-
-def _endings(folder: TurnFolder, asked: Sequence[str], status: str) -> list[Decision]:
-    """What phases 4 and 6 decided: the tools that ran, and how the turn ended."""
-    found, recipe = [], recipe_of("phase4_coordinator", asked)
-    for step in folder.steps():
-        call = {"tool": step["tool"], "arguments": step["arguments"], "status": step["status"]}
-        found.append(Decision(4, recipe, f"step {step['step']}", call))
-    return [*found, Decision(6, recipe_of("phase6_validator", asked), "status", status)]
-
-
-def recipe_of(step: str, asked: Sequence[str]) -> str:
-    """
-    The recipe that served a step of the pipeline.
-
-    >>> recipe_of("phase3_planner", ["pipeline/phase1_reflection", "pipeline/phase3_planner_chat"])
-    'pipeline/phase3_planner_chat'
-    """
-    return next((key for key in asked if PurePosixPath(key).name.startswith(step)), step)
-
-
-def _costs(folder: TurnFolder) -> list[PhaseCost]:
-    if not folder.has(METRICS_JSON):
-        return []
-    return [
-        PhaseCost(
-            one["phase"],
-            tuple(one["recipes"]),
-            one["calls"],
-            _sum(one["prompt_tokens"], one["output_tokens"]),
-            one["seconds"],
-        )
-        for one in folder.read_json(METRICS_JSON)["phases"]
-    ]
-
-
-def _sum(one: int | None, two: int | None) -> int | None:
-    return None if one is None or two is None else one + two
-
-
-RUN_SCHEMA = "panda.run/1"
+    @property
+    def key(self) -> TurnKey:
+        """User and number."""
+        return self.user, self.turn
 
 
 @dataclass(frozen=True)
 class TurnLine:
-    """What came of one turn of a run."""
+    """What came of one turn of a run, a line of its turns.jsonl."""
 
     turn: int
     """Its number."""
@@ -228,16 +118,21 @@ class TurnLine:
     """Whose turn it is."""
     directory: str
     """The saved turn."""
-    result: str
-    """same, differs, halted, sound, unsound, not judged or error."""
+    result: Result
+    """What came of it."""
     findings: tuple[str, ...] = ()
     """What is wrong, a line each."""
     different: Mapping[str, str] = field(default_factory=dict)
     """Documents that differ from the saved ones, with the difference."""
-    misses: tuple[Mapping[str, str], ...] = ()
+    misses: tuple[Miss, ...] = ()
     """Calls that no recording answers."""
     outcome: Outcome | None = None
     """What the turn came to; None if that does not read."""
+
+    @property
+    def key(self) -> TurnKey:
+        """User and number."""
+        return self.user, self.turn
 
     @property
     def verdict(self) -> Verdict:
@@ -253,48 +148,139 @@ class TurnLine:
             return f"{self.result}: {self.findings[0]}" if self.findings else self.result
         return None
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in turns.jsonl."""
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "TurnLine":
-        """The line that a checked value holds."""
-        outcome = Outcome.from_json(value["outcome"]) if value["outcome"] else None
-        return cls(
-            **{
-                **value,
-                "findings": tuple(value["findings"]),
-                "misses": tuple(value["misses"]),
-                "outcome": outcome,
-            }
-        )
+@dataclass(frozen=True)
+class PlannedTurn:
+    """A turn that a run is to judge."""
+
+    turn: int
+    """Its number."""
+    user: str
+    """Whose turn it is."""
 
 
-def fingerprint(book: RecipeBook, layers: Layers) -> dict[str, object]:
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a run depends on."""
+
+    panda: str
+    """The version of the code."""
+    recipes: Mapping[str, str]
+    """Each recipe with the version in force, its prompts included."""
+    models: Mapping[str, Mapping[str, str]]
+    """Layer to name and digest of its model."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run was to do, and what came of it: its run.json."""
+
+    schema: Literal["panda.run/1"]
+    """Version of the format."""
+    id: str
+    """Its id."""
+    mode: Mode
+    """What is done with each turn."""
+    started_at: str
+    """When it began."""
+    finished_at: str | None
+    """When it ended; None if it was killed, or still runs."""
+    turns: tuple[PlannedTurn, ...]
+    """The turns."""
+    fingerprint: Fingerprint
+    """What it depends on."""
+    options: Mapping[str, Any]
+    """Options of the command."""
+    results: Mapping[str, int] | None
+    """How many turns came to each result; None as long as it runs."""
+
+
+def read_outcome(folder: TurnFolder) -> Outcome:
+    """What a turn on disk came to; files that a turn of its kind lacks are left out."""
+    metadata = folder.read_metadata()
+    recipes = {call["recipe"]: dict(call["hashes"]) for call in folder.calls()}
+    try:
+        sections = folder.read_context().sections
+    except PandaError:
+        if metadata.status != "halted":
+            raise
+        sections = ()
+    decisions = [*_decisions(folder, list(recipes)), *_calls_of_tools(folder, list(recipes))]
+    ending = Decision(6, recipe_of("phase6_validator", list(recipes)), "status", metadata.status)
+    return Outcome(
+        turn=folder.number,
+        user=metadata.user_id,
+        query=metadata.query,
+        status=metadata.status,
+        answered=metadata.answered,
+        answer=folder.read_text(files.RESPONSE_MD) if folder.has(files.RESPONSE_MD) else None,
+        decisions=(*decisions, ending),
+        sections={section.number: text_digest(render_section(section)) for section in sections},
+        phases=tuple(_costs(folder)),
+        recipes=recipes,
+    )
+
+
+def _decisions(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
+    for step, name, keys in _DECIDED:
+        if not folder.has(name):
+            continue
+        value: Any = folder.read_json(name)
+        if keys == "candidates.chosen":
+            value = sorted(one["node_id"] for one in value["candidates"] if one["chosen"])
+        elif keys == "sections.node_ids":
+            value = sorted({node_id for section in value["sections"] for node_id in section["node_ids"]})
+        else:
+            for key in keys.split("."):
+                value = value.get(key) if isinstance(value, Mapping) else None
+        yield Decision(int(step[5]), recipe_of(step, asked), keys, value)
+
+
+def _calls_of_tools(folder: TurnFolder, asked: Sequence[str]) -> Iterator[Decision]:
+    recipe = recipe_of("phase4_coordinator", asked)
+    for step in folder.steps():
+        call = {"tool": step["tool"], "arguments": step["arguments"], "status": step["status"]}
+        yield Decision(4, recipe, f"step {step['step']}", call)
+
+
+def recipe_of(step: str, asked: Sequence[str]) -> str:
     """
-    What a run depends on: the version of the code, each recipe with its prompts, each layer's model.
+    The recipe that served a step of the pipeline.
 
-    Args:
-        layers: Models by layer; each is loaded as far as its digest needs.
+    >>> recipe_of("phase3_planner", ["pipeline/phase1_reflection", "pipeline/phase3_planner_chat"])
+    'pipeline/phase3_planner_chat'
     """
+    return next((key for key in asked if PurePosixPath(key).name.startswith(step)), step)
+
+
+def _costs(folder: TurnFolder) -> Iterator[PhaseCost]:
+    metrics = folder.read_json(files.METRICS_JSON) if folder.has(files.METRICS_JSON) else {"phases": ()}
+    for one in metrics["phases"]:
+        prompt, output = one["prompt_tokens"], one["output_tokens"]
+        tokens = None if prompt is None or output is None else prompt + output
+        yield PhaseCost(one["phase"], tuple(one["recipes"]), one["calls"], tokens, one["seconds"])
+
+
+def fingerprint(book: RecipeBook, layers: Layers) -> Fingerprint:
+    """What a run depends on; each model is loaded as far as its digest needs."""
     recipes, used = {}, set()
     for key in book.recipe_keys():
         recipes[key] = version_in_force(book, key).digest
         used.add(book.load_recipe(key).model_layer)
-    models = {}
+    models: dict[str, dict[str, str]] = {}
     for layer in sorted(used):
         with suppress(*([ModelFileError] if layer == EYES else [])):  # the only layer that may be unset
             info = layers.model(layer).info
             models[layer] = {"name": info.name, "digest": info.digest}
-    return {"panda": __version__, "recipes": recipes, "models": models}
+    return Fingerprint(__version__, recipes, models)
 
 
 class RunFolder:
-    """The files of one run."""
+    """The files of one run, in `runs/{id}`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._plan, self._turns = directory / RUN_JSON, directory / RUN_TURNS_JSONL
 
     @property
     def id(self) -> str:
@@ -306,10 +292,10 @@ class RunFolder:
         cls,
         layout: Layout,
         clock: Clock,
-        mode: str,
+        mode: Mode,
         places: Sequence[TurnPlace],
         *,
-        fingerprint: Mapping[str, object],
+        fingerprint: Fingerprint,
         options: Mapping[str, object],
     ) -> "RunFolder":
         """
@@ -337,19 +323,11 @@ class RunFolder:
                 except FileExistsError:
                     number += 1
                     directory = layout.runs / f"{name}-{number}"
-        plan = {
-            "schema": RUN_SCHEMA,
-            "id": directory.name,
-            "mode": mode,
-            "started_at": render_time(started),
-            "finished_at": None,
-            "turns": [{"turn": place.number, "user": place.user} for place in places],
-            "fingerprint": dict(fingerprint),
-            "options": dict(options),
-            "results": None,
-        }
+        turns = tuple(PlannedTurn(place.number, place.user) for place in places)
+        began = render_time(started)
+        plan = RunPlan("panda.run/1", directory.name, mode, began, None, turns, fingerprint, options, None)
         folder = cls(directory)
-        folder._write(plan)
+        write_json(folder._plan, encode(plan))
         return folder
 
     def kept_turn(self, user: str, number: int) -> Path:
@@ -358,39 +336,33 @@ class RunFolder:
 
     def add(self, line: TurnLine) -> None:
         """Add the line of a turn that has finished."""
-        value = json.loads(json.dumps(line.to_json()))
-        check_json(RUN_TURNS_JSONL, value, str(self.directory / RUN_TURNS_JSONL))
-        append_json_line(self.directory / RUN_TURNS_JSONL, value)
+        append_json_line(self._turns, encode(line))
 
     def finish(self, clock: Clock) -> None:
         """Write down what came of the run."""
-        results = dict(Counter(line.result for line in self.lines()))
-        self._write({**self.plan(), "finished_at": render_time(clock()), "results": results})
+        results = dict(Counter(str(line.result) for line in self.lines()))
+        plan = replace(self.plan(), finished_at=render_time(clock()), results=results)
+        write_json(self._plan, encode(plan))
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> RunPlan:
         """What the run was to do, and what came of it."""
-        path = self.directory / RUN_JSON
-        value = read_json(path)
-        check_json(RUN_JSON, value, str(path))
-        assert isinstance(value, dict)
-        return value
+        return decode(RunPlan, read_json(self._plan), where=str(self._plan))
 
     def lines(self) -> Iterator[TurnLine]:
-        """The turns that have finished, by number; a last line that a crash cut short is left out."""
-        path = self.directory / RUN_TURNS_JSONL
-        for number, value in enumerate(read_json_lines(path) if path.exists() else [], 1):
-            check_json(RUN_TURNS_JSONL, value, f"{path}:{number}")
-            yield TurnLine.from_json(value)
-
-    def _write(self, value: Mapping[str, object]) -> None:
-        check_json(RUN_JSON, value, str(self.directory / RUN_JSON))
-        write_json(self.directory / RUN_JSON, value)
+        """The turns that have finished, as they did; a last line that a crash cut short is left out."""
+        for number, value in enumerate(read_json_lines(self._turns) if self._turns.exists() else [], 1):
+            yield decode(TurnLine, value, where=f"{self._turns}:{number}")
 
 
 def open_run(layout: Layout, name: str) -> RunFolder:
-    """A run by its id or its directory; "last" is the newest."""
-    files = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
-    runs = [path.parent for path in files]
+    """
+    A run by its id or its directory; "last" is the newest.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    plans = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
+    runs = [path.parent for path in plans]
     directory = runs[-1] if name == "last" and runs else layout.runs / name
     for path in (directory, Path(name)):
         if (path / RUN_JSON).is_file():

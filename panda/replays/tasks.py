@@ -6,12 +6,12 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
+from typing import cast
 
 from panda.documents.problems import verdict_of
 from panda.errors import PandaError
 from panda.models.layers import Layers
-from panda.replays.runs import TurnLine, read_outcome
+from panda.replays.runs import Mode, Result, TurnLine, read_outcome
 from panda.replays.selection import TurnPlace
 from panda.replays.simulation import Answers, Simulation, simulate
 from panda.replays.verification import verify_turn
@@ -20,8 +20,6 @@ from panda.trust import guard_links, open_layers
 
 _MOST_CHANGED = 8
 """Files named that have changed since a turn."""
-
-Mode = Literal["verify", "simulate", "rerun"]
 
 
 @dataclass(frozen=True)
@@ -95,12 +93,12 @@ def _verified(place: TurnPlace) -> TurnLine:
     problems = verify_turn(place)
     findings = tuple(f"{problem.where}: {problem.message}" for problem in problems)
     outcome = None if findings else read_outcome(place.folder())
-    result = str(verdict_of(problems))
+    result = cast("Result", str(verdict_of(problems)))
     return TurnLine(place.number, place.user, str(place.directory), result, findings, outcome=outcome)
 
 
 def _played(found: Simulation, task: Task) -> TurnLine:
-    result = "halted" if found.halted else "same" if found.ok else "differs"
+    result: Result = "halted" if found.halted else "same" if found.ok else "differs"
     return TurnLine(
         task.place.number,
         task.place.user,
@@ -108,9 +106,7 @@ def _played(found: Simulation, task: Task) -> TurnLine:
         result,
         _findings(found),
         found.different,
-        tuple(
-            {"recipe": miss.recipe, "kind": miss.kind, "difference": miss.difference} for miss in found.misses
-        ),
+        found.misses,
         found.outcome,
     )
 

@@ -864,83 +864,6 @@ class RecipeVersion(Record, frozen=True):
     prompts: dict[str, str]
 
 
-class TurnOfUser(Record, frozen=True):
-    turn: int
-    user: str
-
-
-class ModelDigest(Record, frozen=True):
-    name: str
-    digest: str
-
-
-class Fingerprint(Record, frozen=True):
-    panda: str
-    recipes: dict[str, str]
-    models: dict[str, ModelDigest]
-
-
-class Run(Record, frozen=True):
-    """run.json."""
-
-    schema: Literal["panda.run/1"]
-    id: str
-    mode: Literal["verify", "simulate", "rerun"]
-    started_at: str
-    finished_at: str | None
-    turns: tuple[TurnOfUser, ...]
-    fingerprint: Fingerprint
-    options: dict[str, Any]
-    results: dict[str, Count] | None
-
-
-class Miss(Record, frozen=True):
-    recipe: str
-    kind: str
-    difference: str
-
-
-class Decision(Record, frozen=True):
-    phase: int
-    recipe: str
-    name: str
-    value: Any
-
-
-class PhaseCost(Record, frozen=True):
-    phase: int
-    recipes: Texts
-    calls: int
-    tokens: int | None
-    seconds: float | None
-
-
-class Outcome(Record, frozen=True):
-    turn: int
-    user: str
-    query: str
-    status: str
-    answered: bool | None
-    answer: str | None
-    decisions: tuple[Decision, ...]
-    sections: dict[str, str]
-    phases: tuple[PhaseCost, ...]
-    recipes: dict[str, dict[str, str | None]]
-
-
-class RunTurn(Record, frozen=True):
-    """A line of turns.jsonl of a run."""
-
-    turn: int
-    user: str
-    directory: str
-    result: Literal["same", "differs", "halted", "sound", "unsound", "not judged", "error"]
-    findings: Texts
-    different: dict[str, str]
-    misses: tuple[Miss, ...]
-    outcome: Outcome | None
-
-
 class ImportLine(Record, frozen=True):
     """A line that `panda import` reads."""
 
@@ -1010,8 +933,6 @@ BY_NAME: Mapping[str, Any] = {
     layout.SESSION_JSON: SealedSession,
     layout.CLOSED_JSON: ClosedSession,
     "recipe_version.json": RecipeVersion,
-    layout.RUN_JSON: Run,
-    layout.RUN_TURNS_JSONL: RunTurn,
     "import.jsonl": ImportLine,
 }
 BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}
