@@ -89,18 +89,13 @@ def fit_nodes(
     The lines of nodes that may be shown, within budget, the least important left out.
 
     Args:
-        nodes: Loaded nodes, the most relevant first.
-        count: Maps a text to budget tokens.
+        nodes: The most relevant first.
         fit: How well a line fits the query; where a document is cut, lines that fit better stay.
-        budget_tokens: Room of all documents together.
 
     Returns:
-        One document a node, memory before research, visits, newer turns and older turns. A turn keeps at
+        One document a node: memory before research, visits, newer turns and older turns. A turn keeps at
         most TURN_TOKENS; if all together do not fit, research keeps its summary and its best claims, and
-        then each document, in that order, what is left of the room.
-
-    Source:
-        S1 §4.2, §7.3.
+        then each document, in that order, what is left of the room (S1 §4.2, §7.3).
 
     >>> fit_nodes([], count=len, fit=len)
     []
@@ -180,8 +175,6 @@ def group_documents(
     The documents by heading; headings without documents are left out.
 
     Args:
-        documents: Loaded and fitted.
-        now: From when ages count.
         session_turns: Turns of the running session: what they said is session memory.
     """
     groups: dict[str, list[str]] = {}

@@ -65,19 +65,12 @@ def age_days(at: datetime, now: datetime) -> float:
 
 def decayed(start: float, content_type: str, days: float) -> float:
     """
-    Confidence after some days.
+    Confidence after some days: floor + (start - floor) * e^(-rate * days), never above *start*: what begins
+    below its floor does not become better with age (design §4).
 
     Args:
-        start: Confidence at the beginning, 0 to 1.
         content_type: A key of DECAYS; any other counts as "default".
         days: Age in days; negative counts as 0.
-
-    Returns:
-        floor + (start - floor) * e^(-rate * days), never above *start*: what begins below its floor
-        does not become better with age.
-
-    Source:
-        Design §4.
 
     >>> round(decayed(0.90, "price", 20), 2)
     0.29
@@ -117,20 +110,13 @@ def level(confidence: float) -> Level:
 
 def mean_by_recency(nodes: Sequence[tuple[float, datetime | None]], now: datetime) -> float:
     """
-    The mean confidence of some nodes, newer ones weighing more.
+    The mean confidence of some nodes, newer ones weighing more (S0 §4.3, design §4 "confidence_avg").
 
     Args:
-        nodes: (confidence, time) of each node; at least one.
-        now: The instant that ages are counted to.
+        nodes: (confidence, time) of each node; ValueError if there are none.
 
     Returns:
         Mean weighted by 0.5^(age_days / 30), to two decimals; the simple mean if any node has no time.
-
-    Raises:
-        ValueError: No nodes.
-
-    Source:
-        S0 §4.3, design §4 "confidence_avg".
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 1, 31, tzinfo=UTC)

@@ -28,12 +28,7 @@ class Contradiction:
 
 
 def find_contradictions(log: MemoryLog, now: datetime) -> list[Contradiction]:
-    """
-    All contradictions that stand, those of one subject together, the strongest rival first.
-
-    Args:
-        now: The instant that expiry is judged by.
-    """
+    """All contradictions that stand *now*, those of one subject together, the strongest rival first."""
     return [one for subject in log.subjects() for one in _of_subject(log, subject, now)]
 
 
@@ -73,9 +68,7 @@ def resolve(
     Settle a contradiction, or all of one key.
 
     Args:
-        memory: Where to write; waits for the user's memory lock.
         name: Id of a contradiction or its beginning, or a key, which means all contradictions of that key.
-        now: The instant that expiry is judged by.
         winner: Id, or its beginning, of one of the facts: its value holds.
         value: Gives another value to hold; exactly one of this and *winner*.
 
@@ -86,9 +79,6 @@ def resolve(
         NotFoundError: No such contradiction.
         UsageError: The name or the winner is none of the facts, or not one alone.
         LockHeldError, FileFormatError, StoreError: As Memory says.
-
-    Source:
-        Scope synthesis, "Resolved".
     """
     with memory.held() as log:
         found, is_key = _named(find_contradictions(log, now), name, memory.user)
@@ -178,9 +168,6 @@ def lint_memory(log: MemoryLog, user: str, now: datetime, *, within_days: float)
 
     Args:
         within_days: What expires within so many days from now is soon expiring.
-
-    Returns:
-        The findings, kind by kind.
     """
 
     def finding(rule: Rule, subject: Subject, message: str, *facts: Assertion) -> Finding:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from sys import intern
@@ -49,10 +49,7 @@ class Subject(NamedTuple):
 def parse_hlc(text: str | None) -> tuple[int, int]:
     """
     Milliseconds and counter of a hybrid logical clock (S2), to be compared as two integers; a missing one
-    sorts lowest.
-
-    Raises:
-        ValueError: Not `milliseconds.counter`.
+    sorts lowest. Raises ValueError: not `milliseconds.counter`.
 
     >>> parse_hlc("1767470561000.3") == parse_hlc("1767470561000.003")
     True
@@ -69,15 +66,8 @@ def parse_hlc(text: str | None) -> tuple[int, int]:
 
 def tick(last: str | None, now_ms: int) -> str:
     """
-    The next reading of the clock.
-
-    Args:
-        last: The highest reading so far; None if there is none.
-        now_ms: The wall clock in milliseconds since 1970.
-
-    Returns:
-        The wall clock with counter 0 if it moved on, else the last reading with its counter one higher;
-        past 999 the millisecond moves on.
+    The clock reading after *last*: the wall clock with counter 0 if it moved on, else the last reading with
+    its counter one higher; past 999 the millisecond moves on.
 
     >>> tick(None, 1000), tick("999.004", 1000), tick("1000.004", 1000), tick("2000.999", 1000)
     ('1000.000', '1000.000', '1000.005', '2001.000')
@@ -101,8 +91,7 @@ class Fact:
     scope: str  # one of SCOPES
     hlc: str | None  # hybrid clock reading as written; None sorts lowest
     valid_until: datetime | None  # the last instant at which it holds; None for ever
-    reading: tuple[int, int] = field(init=False, compare=False, repr=False)
-    """The clock reading as two integers."""
+    reading: tuple[int, int] = field(init=False, compare=False, repr=False)  # *hlc* as two integers
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reading", parse_hlc(self.hlc))
@@ -150,13 +139,10 @@ class Assertion:
 
     def to_json(self) -> dict[str, object]:
         """As a line of memory.jsonl."""
-        fact = self.fact
-        said = {name: getattr(fact, name) for name in _FACT}
-        noted = {"kind": self.kind, "source_turn": self.source_turn}
-        times = {"valid_until": _render(fact.valid_until), "asserted_at": _render(self.asserted_at)}
-        value = {"value": fact.value.to_json(), "content_type": self.content_type}
-        line = said | noted | times | value
-        return {name: line[name] for name in (*_FACT, *_NOTED)}
+        line = {name: getattr(self.fact, name) for name in _FACT}
+        line |= {name: getattr(self, name) for name in _NOTED}
+        times = {name: _render(line[name]) for name in ("valid_until", "asserted_at")}
+        return {**line, "value": self.fact.value.to_json(), **times}
 
 
 def _render(moment: datetime | None) -> str | None:
@@ -189,13 +175,7 @@ class Statement:
         return Subject(self.scope, self.entity, self.relation)
 
     def asserted(self, hlc: str, now: datetime) -> Assertion:
-        """
-        The assertion that it becomes.
-
-        Args:
-            hlc: Its clock reading; no other assertion of this log has it.
-            now: The instant of writing.
-        """
+        """The assertion that it becomes, written *now* under a clock reading that no other one has."""
         said = (self.entity, self.relation, self.value, self.source, self.confidence, self.scope)
         fact = Fact("", *said, hlc, self.valid_until)
         ages = self.content_type or ("preference" if self.kind == "preference" else "general_fact")
@@ -210,34 +190,14 @@ def id_of(fact: Fact) -> str:
 
 
 def read_scope(value: object) -> str:
-    """
-    A scope.
-
-    Raises:
-        ValueError: Not one of SCOPES.
-
-    >>> read_scope("team")
-    'team'
-    """
+    """A scope; ValueError for what is none of SCOPES."""
     if not isinstance(value, str) or value not in SCOPES:
         raise ValueError(f"{str(value)[:60]!r} is no scope: {', '.join(SCOPES)}")
     return SCOPES[SCOPES.index(value)]
 
 
 def read_share(value: object, what: str) -> float:
-    """
-    A number from 0 to 1.
-
-    Args:
-        value: From JSON.
-        what: Its name, for the error.
-
-    Raises:
-        ValueError: No number, not finite, or outside.
-
-    >>> read_share(1, "the confidence")
-    1.0
-    """
+    """A number from 0 to 1; ValueError, with the name *what*, for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{what} is no number: {str(value)[:60]!r}")
     if not 0 <= value <= 1:
@@ -259,14 +219,16 @@ def _text(what: str, *, blank: bool = False, none: bool = False) -> Callable[[An
     return read
 
 
+def _time(what: str, read: Callable[[str], datetime]) -> Callable[[Any], datetime | None]:
+    """Reads an instant, or null."""
+    text = _text(what, blank=True)
+    return lambda value: None if value is None else read(text(value))
+
+
 def _read_entity(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"the entity is no text: {str(value)[:60]}")
     return intern(entity_name(value))
-
-
-def _read_end(value: object) -> datetime | None:
-    return None if value is None else read_time(_END(value))
 
 
 def _read_kind(value: object) -> object:
@@ -281,18 +243,15 @@ def _read_turn(value: object) -> object:
     return value
 
 
-def _read_instant(value: object) -> datetime | None:
-    return None if value is None else parse_time(_DATE(value))
-
-
 def _read_hlc(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise ValueError(f"the hybrid clock reading is no text: {str(value)[:60]}")
+    parse_hlc(value)
     return value
 
 
-_END, _DATE = _text("the end of validity", blank=True), _text("the date", blank=True)
-_FACT: Mapping[str, Callable[[Any], Any]] = {
+_Readers = Mapping[str, Callable[[Any], Any]]
+_FACT: _Readers = {
     "id": _text("the id"),
     "entity": _read_entity,
     "relation": _text("the relation"),
@@ -301,20 +260,21 @@ _FACT: Mapping[str, Callable[[Any], Any]] = {
     "confidence": lambda value: read_share(value, "the confidence"),
     "scope": read_scope,
     "hlc": _read_hlc,
-    "valid_until": _read_end,
+    "valid_until": _time("the end of validity", read_time),
 }
 """How the fields of a fact are read, in the order of a line of memory.jsonl."""
-_NOTED: Mapping[str, Callable[[Any], Any]] = {
+_NOTED: _Readers = {
     "kind": _read_kind,
     "source_turn": _read_turn,
-    "asserted_at": _read_instant,
+    "asserted_at": _time("the date", parse_time),
     "content_type": _text("the content type", blank=True, none=True),
 }
 _ASSERTION = {**_FACT, **_NOTED}
 _CONFLICT = {name: _text(name) for name in ("conflict_id", "fact_a", "fact_b", "status")}
+_RESOLUTION = {"resolution_fact": _text("the resolution fact of a resolved conflict")}
 
 
-def _read(raw: Any, readers: Mapping[str, Callable[[Any], Any]], what: str, where: str, key: str) -> Any:
+def _read(raw: Any, readers: _Readers, what: str, where: str, key: str = "") -> Any:
     """The fields of an object; an error names the first that is missing or wrong."""
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise _error(f"a {what} is an object, not {type(raw).__name__}", where, key.removesuffix("."))
@@ -338,22 +298,13 @@ def parse_fact(raw: object, *, where: str, key: str = "") -> Fact:
     A fact of JSON.
 
     Args:
-        raw: An object with the fields of Fact; `hlc` and `valid_until` may be missing, other keys
-            are ignored.
-        where: File, with line, for errors.
+        raw: With the fields of Fact; `hlc` and `valid_until` may be missing, other keys are ignored.
         key: Where in the file the fact stands, as "facts[3].", for errors.
 
     Raises:
         FileFormatError: Not a fact; names the key.
     """
-    return _fact(_read(raw, _FACT, "fact", where, key), where, key)
-
-
-def _fact(fields: dict[str, Any], where: str, key: str) -> Fact:
-    try:
-        return Fact(**fields)
-    except ValueError as exc:  # the clock reading is parsed there
-        raise _error(str(exc), where, f"{key}hlc") from exc
+    return Fact(**_read(raw, _FACT, "fact", where, key))
 
 
 def parse_assertion(raw: object, *, where: str) -> Assertion:
@@ -367,9 +318,9 @@ def parse_assertion(raw: object, *, where: str) -> Assertion:
     Raises:
         FileFormatError: It is no assertion; names the key.
     """
-    fields = _read(raw, _ASSERTION, "fact", where, "")
+    fields = _read(raw, _ASSERTION, "fact", where)
     noted = {name: fields.pop(name) for name in _NOTED}
-    fact = _fact(fields, where, "")
+    fact = Fact(**fields)
     try:
         if noted["asserted_at"] is None:
             seconds = max(0, fact.reading[0]) / 1000
@@ -394,10 +345,8 @@ def parse_conflict(raw: object, *, where: str, key: str = "") -> Conflict:
     assert isinstance(raw, Mapping)  # _read looks
     settled = raw.get("resolution_fact")
     if settled is not None or found["status"] == "resolved":
-        read = _text("the resolution fact of a resolved conflict")
-        settled = _read({"resolution_fact": settled}, {"resolution_fact": read}, "", where, key)
-        return Conflict(**found, **settled)
-    return Conflict(**found, resolution_fact=None)
+        settled = _read({"resolution_fact": settled}, _RESOLUTION, "", where, key)["resolution_fact"]
+    return Conflict(**found, resolution_fact=settled)
 
 
 def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conflict]]:
@@ -407,7 +356,6 @@ def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conf
     Args:
         raw: The document; `conflicts` may be missing, other keys are ignored. Its list of facts is emptied
             while it is read, so that a large one is not held twice.
-        where: File, for errors.
 
     Raises:
         FileFormatError: Not such a document; names the element and its key. Or two facts of one id differ;
@@ -423,22 +371,13 @@ def parse_scope_facts(raw: object, *, where: str) -> tuple[list[Fact], list[Conf
     for index, one in enumerate(found):
         facts.append(parse_fact(one, where=where, key=f"facts[{index}]."))
         found[index] = None
-    check_ids(((fact, f"facts[{index}].") for index, fact in enumerate(facts)), where=where)
+    known: dict[str, Fact] = {}
+    for index, fact in enumerate(facts):
+        if known.setdefault(fact.id, fact) != fact:
+            message = f"another fact has the id {fact.id!r} and says something else"
+            raise _error(message, where, f"facts[{index}].id")
     keyed = ((f"conflicts[{index}].", one) for index, one in enumerate(conflicts))
     return facts, [parse_conflict(one, where=where, key=key) for key, one in keyed]
-
-
-def check_ids(facts: Iterable[tuple[Fact, str]], *, where: str) -> None:
-    """
-    Raises FileFormatError if two facts of one id differ; the same fact twice is the same fact.
-
-    Args:
-        facts: Each fact with its place, as "facts[3].".
-    """
-    known: dict[str, Fact] = {}
-    for fact, key in facts:
-        if known.setdefault(fact.id, fact) != fact:
-            raise _error(f"another fact has the id {fact.id!r} and says something else", where, f"{key}id")
 
 
 def _error(message: str, where: str, key: str) -> FileFormatError:

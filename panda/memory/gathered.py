@@ -78,20 +78,12 @@ class GatheredSection:
 
 
 def draft_of_lines(lines: Sequence[tuple[Node, Item]]) -> list[DraftSection]:
-    """
-    The draft that quotes these lines, one part a source type, in the order of TITLES.
-
-    Args:
-        lines: Lines with their nodes, in the order to show them.
-    """
-    draft = []
-    for source_type, title in TITLES.items():
-        mine = [(node, item) for node, item in lines if node.source_type == source_type]
-        if mine:
-            draft.append(
-                DraftSection(title, tuple(GatheredItem(item.text, (node.id,)) for node, item in mine))
-            )
-    return draft
+    """The draft that quotes these lines in their order, one part a source type, in the order of TITLES."""
+    parts = {
+        title: tuple(GatheredItem(item.text, (node.id,)) for node, item in lines if node.source_type == kind)
+        for kind, title in TITLES.items()
+    }
+    return [DraftSection(title, items) for title, items in parts.items() if items]
 
 
 def build_sections(
@@ -107,9 +99,7 @@ def build_sections(
 
     Args:
         draft: Titled lines; parts without lines are left out.
-        nodes: The loaded nodes, by id.
         stated: Constraints that the query states.
-        now: The instant that confidences are computed for.
         by_rule: Nodes that a rule put here and not a choice.
 
     Returns:
@@ -204,19 +194,11 @@ def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], no
 def render_gathered(
     sections: Sequence[GatheredSection], nodes: Mapping[str, Node] | None = None, now: datetime | None = None
 ) -> Section:
-    """
-    §2 as it stands in context.md: a title, a `_meta` block and the lines of each part.
-
-    Args:
-        nodes: The loaded nodes, for the age of what was found on the web; None shows none.
-        now: The instant that ages are counted to.
-    """
+    """§2 as it stands in context.md: title, `_meta` block and lines of each part; ages only with *nodes*."""
     blocks: list[Text | Meta] = []
     for section in sections:
         meta: dict[str, object] = {
-            "source_type": section.source_type
-            if isinstance(section.source_type, str)
-            else list(section.source_type),
+            "source_type": encode(section.source_type),
             "node_ids": list(section.node_ids),
         }
         if section.confidence_avg is not None:
@@ -233,12 +215,8 @@ def render_line(
     item: GatheredItem, section: GatheredSection, nodes: Mapping[str, Node], now: datetime | None
 ) -> str:
     """
-    A line of §2 as it stands in context.md: with the marks of its nodes, the turn's number, the page's age.
-
-    Args:
-        section: Its part; a mark counts in its nodes from 1.
-        nodes: The loaded nodes.
-        now: The instant that ages are counted to; None shows none.
+    A line of §2 as it stands in context.md: with the marks of its nodes, counted from 1 in those of its part,
+    the turn's number, the page's age unless *now* is None.
     """
     marks = "".join(f" [{section.node_ids.index(node_id) + 1}]" for node_id in item.node_ids)
     turns = [node_id.removeprefix("turn:") for node_id in item.node_ids if node_id.startswith("turn:")]
@@ -260,13 +238,7 @@ def freshness(node: Node, now: datetime) -> str:
 
 
 def node_label(node: Node, now: datetime) -> str:
-    """
-    What a model that chooses sources is told of one: its kind, date and age, quality and confidence.
-
-    Args:
-        node: A loaded node.
-        now: The present.
-    """
+    """What a model that chooses sources is told of one: its kind, date and age, quality and confidence."""
     parts = ["note" if node.id.startswith("knowledge:") else node.source_type.replace("_", " ")]
     parts += [f"{node.at:%Y-%m-%d}", _age(node.at, now)] if node.at else []
     parts += ["stale"] if is_stale(node, now) else []
@@ -315,17 +287,8 @@ class _Part:
 
 def read_gathered(section: Section) -> list[ReadSection]:
     """
-    The parts of a §2.
-
-    Args:
-        section: §2 of a context.md.
-
-    Returns:
-        Its titled parts in order; lines before the first title are a part without a title. Parts of the
-        older form that only list sources or judge the whole are left out.
-
-    Source:
-        S0 §4.1; S1 §5.2 for the older form.
+    The titled parts of a §2 in order; lines before the first title are a part without a title. Parts of the
+    older form (S1 §5.2) that only list sources or judge the whole are left out.
     """
     return [_read(part) for part in _parts(section) if part.title not in _WITHOUT_NODES]
 
@@ -418,12 +381,9 @@ def check_sections(
     sections: Sequence[GatheredSection], nodes: Mapping[str, Node], now: datetime, *, query: str
 ) -> list[str]:
     """
-    What is wrong with §2, one sentence each; [] if every line can be believed.
+    What is wrong with §2 as built or read, one sentence each; [] if every line can be believed.
 
     Args:
-        sections: The parts as built or read.
-        nodes: The loaded nodes, by id.
-        now: The instant that confidences are computed for.
         query: The user's query, for constraints that it states.
 
     Source:

@@ -160,20 +160,13 @@ class MemoryLog:
         extent: Extent | None = None,
     ) -> list[Assertion]:
         """
-        What competes for one scope, entity and relation.
+        What competes for one scope, entity and relation, as find_contenders has it: the winner first, then by
+        falling rank; [] if nothing lives.
 
         Args:
-            now: The instant that expiry is judged by.
-            include_expired: Whether what has expired competes too.
             more: Assertions that are about to be added.
             settled: Conflict records that are about to be added.
             extent: Only what was there at that moment; None for all.
-
-        Returns:
-            The winner first, then by falling rank; [] if nothing lives.
-
-        Source:
-            S2 §16.2; the rule itself is find_contenders.
         """
         known = {one.fact.id: one for one in more}
         facts = self._related(subject, [*more], [*settled], extent)

@@ -57,18 +57,7 @@ class StagedValue:
 
 
 def normalise_entity(text: str) -> str:
-    """
-    An entity as it is stored and compared.
-
-    Raises:
-        UsageError: It is blank.
-
-    Source:
-        S2, "Entity".
-
-    >>> normalise_entity("  Acme   Corp ")
-    'acme-corp'
-    """
+    """As entity_name; UsageError if it is blank."""
     try:
         return entity_name(text)
     except ValueError as exc:
@@ -91,8 +80,6 @@ def stage_value(
     A value to be remembered, checked and normalised; writes nothing.
 
     Args:
-        relation: Key; white space around it is dropped.
-        value: What is said, verbatim.
         entity: Whom or what it is about; None for the user.
 
     Raises:
@@ -152,25 +139,14 @@ class Memory:
             yield self._state.log
 
     def take_in(self) -> tuple[Assertion, ...]:
-        """
-        Make assertions of what was edited by hand.
-
-        Returns:
-            What was appended.
-
-        Raises:
-            LockHeldError, FileFormatError, StoreError: As for held.
-        """
+        """The assertions that edits by hand have become, appended; raises as held."""
         with self.held():
             return self.taken_in
 
     def assert_all(self, statements: Sequence[Statement]) -> list[Assertion]:
         """
-        Append assertions, while `held`.
-
-        Args:
-            statements: What is said, in order. One that says something else than the user said before, or
-                that has another end, retracts that first.
+        Append what is said, in order, while `held`. What says something else than the user said before, or
+        has another end, retracts that first (S2 "Contradiction").
 
         Returns:
             What was appended, retractions included.
@@ -178,9 +154,6 @@ class Memory:
         Raises:
             FileFormatError: a memory file cannot be changed; nothing was written.
             StoreError: a file cannot be written.
-
-        Source:
-            Scope synthesis, "Contradiction".
         """
         new: list[Assertion] = []
         for statement in statements:
@@ -233,7 +206,6 @@ class Memory:
         Write assertions and conflict records, then the lines of the memory files that they change; `held`.
 
         Args:
-            new: Assertions, in order.
             also: Keys whose lines must be looked at besides.
 
         Raises:
@@ -340,9 +312,6 @@ def apply_staged(
     Raises:
         LockHeldError: Another process kept the lock.
         FileFormatError: The log or a memory file is corrupt; nothing was written.
-
-    Source:
-        Design §3, S2 "Contradiction".
     """
     if not staged:
         return []
@@ -375,11 +344,7 @@ def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) 
 
 def listed(values: Value | None, staged: Value, action: Action) -> Value:
     """
-    A list with values added to it, or without them.
-
-    Args:
-        values: What holds: a list, one value, or None for nothing.
-        staged: What is added or removed.
+    A list with values added to it, or without them; *values* is what holds: a list, one value, or None.
 
     >>> listed(("nuts",), ("Nuts", "kiwi"), "adds"), listed("nuts", ("nuts",), "removes")
     (('nuts', 'kiwi'), ())
@@ -462,10 +427,7 @@ class Remembered:
 
 def load_remembered(state: Projection, now: datetime) -> list[Remembered]:
     """
-    All that holds, in every scope.
-
-    Args:
-        state: Log and memory files, refreshed.
+    All that holds, in every scope, of log and memory files that are refreshed.
 
     Returns:
         What preferences.md shows, then what facts.md shows, each in the order of its file; then the other

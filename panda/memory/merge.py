@@ -25,12 +25,8 @@ def merge_files(memory: Memory, paths: Sequence[Path]) -> Merge:
     Add the facts and conflict records of files.
 
     Args:
-        memory: Where to write; waits for the user's memory lock.
         paths: Files of JSON lines, each a fact or a conflict record (another machine's memory.jsonl and
             conflicts.jsonl), or documents `{"facts": […], "conflicts": […]}`.
-
-    Returns:
-        What was added; nothing if all is here already.
 
     Raises:
         FileFormatError: a line is neither, or has the id of another fact; names the line; nothing is written.
@@ -94,13 +90,12 @@ def _document(path: Path, text: str) -> dict[str, Any] | None:
 
 def _values(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """The facts and records of a file, each with its place."""
-    lines = text.split("\n")
     document = _document(path, text)
     if document is not None:
         for name in ("facts", "conflicts"):
             for index, raw in enumerate(document.get(name) or ()):
                 yield f"{path}: {name}[{index}]", raw
         return
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield f"{path}:{number}", parse_json(line, where=str(path), line=number)

@@ -85,9 +85,6 @@ def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
     """
     What was said in a turn: the sentences that the user told, and of the answer what no other node says.
 
-    Args:
-        now: The instant that confidence is computed for.
-
     Returns:
         Items without repeats; citation marks, the list of sources and short exclamations ("Thanks!") are left
         out. Of a turn that found no answer only what the user told. What repeats another node, or sums up
@@ -146,9 +143,6 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     """
     The summary and each claim with its source, "Lenovo LOQ 15 @ $697 (bestbuy.com)"; claims that contradict
     each other are one line that names them all.
-
-    Args:
-        now: The instant that confidence is computed for.
     """
     at = research.created_at
     items: list[Item] = []
@@ -181,9 +175,6 @@ def visit_items(visit: Visit, now: datetime) -> tuple[Item, ...]:
     """
     One item a field, the title in front: "Lenovo LOQ 15 Gaming Laptop: gpu NVIDIA RTX 4050"; one a row of a
     table; one a line of the page's zones, but for menus and what is likely about something else.
-
-    Args:
-        now: The instant that confidence is computed for.
     """
     start = MISSING if visit.extraction_quality is None else visit.extraction_quality
     details = visit.details
@@ -267,8 +258,6 @@ def knowledge_items(
     Args:
         passages: Passages of a knowledge document, all or those of a section.
         start: Confidence of the document when it was written.
-        at: When it was written; None if unknown.
-        now: The instant that confidence is computed for.
     """
     items, introduced = [], _introductions(passages)
     for passage in passages:

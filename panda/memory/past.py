@@ -152,14 +152,8 @@ def set_memory_back(
     layout: Layout, past: Layout, user: str, *, turn: int, at: datetime, snapshot: Snapshot | None
 ) -> None:
     """
-    Write a user's log and memory files, as they were when a turn began, to another store.
-
-    Args:
-        layout: The store; nothing is written to it.
-        past: The other one.
-
-    Raises:
-        FileFormatError: The log or a memory file is corrupt.
+    Write a user's log and memory files, as they were when a turn began, to another store, *past*. Raises
+    FileFormatError: the log or a memory file is corrupt.
     """
     state = Projection(layout, user)
     state.refresh()

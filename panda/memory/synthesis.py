@@ -80,10 +80,9 @@ REQUEST_SCHEMA: Mapping[str, Any] = {
 
 def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
     """
-    A request of JSON values, checked the same way from shell, HTTP and MCP.
+    A request of JSON values, checked the same way from shell, HTTP and MCP; null counts as not given.
 
     Args:
-        raw: An object with the fields of SynthesisRequest; null counts as not given.
         where: Put before the name of a field, for errors, as "--" for options.
 
     Raises:
@@ -115,10 +114,9 @@ def parse_request(raw: object, *, where: str = "") -> SynthesisRequest:
 
 def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tuple[Subject, Fact]]:
     """
-    Facts with what they compete for, settled losers left out.
+    Facts of one scope with what they compete for, settled losers left out (design "Resolved").
 
     Args:
-        facts: The facts of one scope by id.
         conflicts: Conflict records, of this and other scopes; only resolved ones whose resolution fact is
             among the facts count, and only if the facts they name have one subject.
 
@@ -126,9 +124,6 @@ def settle(facts: Mapping[str, Fact], conflicts: Iterable[Conflict]) -> list[tup
         Each fact with its own subject, but a resolution fact with those of the facts that it settles (once
         for each, if it settles several). Of the two facts of a resolved conflict, one that says otherwise
         than the resolution is left out; a retraction never is. No order is meant.
-
-    Source:
-        Design "Resolved".
     """
     settled: dict[str, list[tuple[str, ...]]] = {}
     for conflict in set(conflicts):
@@ -187,11 +182,6 @@ class Entry:
     winner: Fact  # the most credible fact
     alternative: Fact | None  # the most credible one that says otherwise; None if nothing does
 
-    @property
-    def contradicted(self) -> bool:
-        """Whether something says otherwise."""
-        return self.alternative is not None
-
     def to_json(self) -> dict[str, object]:
         """As S2's SynthesisEntry."""
         entry: dict[str, object] = {
@@ -201,7 +191,7 @@ class Entry:
             "value": self.winner.value.to_json(),
             "confidence": self.winner.confidence,
             "hlc": self.winner.hlc,
-            "contradicted": self.contradicted,
+            "contradicted": self.alternative is not None,
         }
         if self.alternative is not None:
             entry["alt_value"] = self.alternative.value.to_json()
@@ -222,7 +212,7 @@ class Envelope:
     @property
     def contradiction_count(self) -> int:
         """Entries of the summary that something contradicts."""
-        return sum(entry.contradicted for entry in self.summary)
+        return sum(entry.alternative is not None for entry in self.summary)
 
     def to_json(self) -> dict[str, object]:
         """As S2's response."""
@@ -240,19 +230,15 @@ def synthesize(
     facts: Iterable[Fact], conflicts: Iterable[Conflict], request: SynthesisRequest, *, now: datetime
 ) -> Envelope:
     """
-    The current state of a scope.
+    The current state of a scope (S2 §16.2, design "Scope synthesis").
 
     Args:
-        facts: All facts, of any scope, in any order; a fact that is there twice counts once. Ids are unique.
-        conflicts: All conflict records, in any order.
+        facts: All facts, of any scope; a fact that is there twice counts once. Ids are unique.
         now: The clock; the request's own instant goes before it.
 
     Returns:
         One entry for each entity and relation that a live fact speaks of: the winner's value, and the best of
         what says otherwise. The same for every order of the input.
-
-    Source:
-        S2 §16.2, design "Scope synthesis".
     """
     at = request.as_of or now
     contenders = find_contenders(facts, conflicts, request, now=at)
@@ -277,7 +263,6 @@ def find_contenders(
 
     Args:
         request: What is asked; its `min_confidence` and `as_of` are not looked at.
-        now: The instant that expiry is judged by.
 
     Returns:
         Entity and relation to the facts, the winner first, then by falling rank; no list is empty. A fact
@@ -305,14 +290,8 @@ def find_contenders(
 
 def rank(facts: Sequence[Fact]) -> list[Fact]:
     """
-    Facts of one entity and relation, the most credible first.
-
-    Args:
-        facts: n live facts, in any order.
-
-    Returns:
-        All of them: by confidence, then clock, highest first; then by value and id, so that no order of the
-        input matters.
+    Live facts of one entity and relation, the most credible first: by confidence, then clock, highest first;
+    then by value and id, so that no order of the input matters.
     """
     if len(facts) == 1:
         return list(facts)

@@ -36,16 +36,7 @@ class FactValue:
 
 def entity_name(text: str) -> str:
     """
-    An entity as it is compared.
-
-    Args:
-        text: As somebody wrote it.
-
-    Raises:
-        ValueError: It is blank.
-
-    Source:
-        S2 §16, design "Entity".
+    An entity as it is compared (S2 §16); ValueError if it is blank.
 
     >>> entity_name("  Acme \\t Corp "), entity_name("panda://Acme.example/User/Ada")
     ('acme-corp', 'panda://acme.example/user/ada')
@@ -58,10 +49,7 @@ def entity_name(text: str) -> str:
 
 def read_time(text: str) -> datetime:
     """
-    An instant; without an offset it is UTC.
-
-    Raises:
-        ValueError: No date or time.
+    An instant, in UTC if it has no offset; ValueError for what is no date or time.
 
     >>> read_time("2026-06-01T14:00:00+02:00").hour
     12
@@ -74,10 +62,7 @@ def read_time(text: str) -> datetime:
 
 def parse_value(raw: object) -> FactValue:
     """
-    The value of a tagged object.
-
-    Args:
-        raw: As `{"type": "number", "v": 4}`.
+    The value of a tagged object such as `{"type": "number", "v": 4}` (S2 §16.1).
 
     Returns:
         The value. Two are equal in meaning exactly if their `key` is equal: strings and texts by code points,
@@ -86,9 +71,6 @@ def parse_value(raw: object) -> FactValue:
 
     Raises:
         ValueError: Not a tagged value, or a `v` that its type does not allow.
-
-    Source:
-        S2 §16.1, design "Value".
 
     >>> parse_value({"type": "number", "v": 1}).key == parse_value({"type": "number", "v": 1.0}).key
     True
@@ -158,10 +140,8 @@ def canonical_json(value: FactValue) -> str:
     '{"type":"number","v":2}'
     """
     raw = value.to_json()
-    if isinstance(value.v, tuple):
-        raw["v"] = [_plain(one) for one in value.v]
-    elif "v" in raw:
-        raw["v"] = _plain(value.v)
+    if "v" in raw:
+        raw["v"] = [_plain(v) for v in value.v] if isinstance(value.v, tuple) else _plain(value.v)
     return json.dumps(raw, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
@@ -171,10 +151,7 @@ def _plain(v: Scalar) -> Scalar:
 
 def typed_value(raw: object) -> FactValue:
     """
-    The value that somebody typed into a memory file.
-
-    Args:
-        raw: From YAML. A mapping, which is no value of a fact, counts as the text that it is shown as.
+    The value that somebody typed into a memory file; a mapping counts as the text that it is shown as.
 
     >>> typed_value(900).to_json(), typed_value({"min": 5, "max": 8}).to_json()
     ({'type': 'number', 'v': 900}, {'type': 'string', 'v': 'min 5, max 8'})
