@@ -12,9 +12,9 @@ from pathlib import Path
 from panda.compression.documents import REWRITE, ContentType, Rewrite
 from panda.compression.json_pieces import JsonOutline, parse_json
 from panda.compression.order import Item, Unit, find_units, rank, score_units
-from panda.compression.pieces import TextOutline, parse_text, with_heads
+from panda.compression.pieces import Piece, TextOutline, parse_text, with_heads
 from panda.compression.protection import Weights, weigh
-from panda.compression.rewrite import apply_rewrite, rewrite_passages
+from panda.compression.rewrite import rewrite_passages
 from panda.compression.signals import UnitText, measure
 from panda.compression.verification import verify
 from panda.documents.records import decode, encode
@@ -202,11 +202,11 @@ def _plan(
     pieces = outline.pieces
     weights = weigh(pieces, kind, said, keep=keep)
     tokens = [count(piece.text) for piece in pieces]
-    units = find_units(pieces, tokens)
-    texts = [_unit_text(outline, unit) for unit in units]
+    units = find_units(pieces)
+    texts = [_unit_text(pieces, unit) for unit in units]
     found = None
     asked = bool(query and query.strip())
-    good = {i for unit in units for i in unit.pieces if i not in weights.low}
+    good = {i for unit in units for i in unit if i not in weights.low}
     if surprise is not None and not asked and sum(tokens[i] for i in good) > budget_tokens:
         found = surprise(texts)  # dropping whole pieces of low priority does not suffice
     scores = score_units(pieces, units, measure(texts, query), found, kind)
@@ -222,13 +222,10 @@ def _parse(source: str, kind: ContentType) -> tuple[Outline, str]:
     return parse_text(source, lines_alone=kind == "tool_result"), source
 
 
-def _unit_text(outline: Outline, unit: Unit) -> UnitText:
-    pieces = outline.pieces
-    first = pieces[unit.pieces[0]]
+def _unit_text(pieces: Sequence[Piece], unit: Unit) -> UnitText:
+    first = pieces[unit[0]]
     around = [pieces[i].text for i in first.heads if pieces[i].kind in ("label", "heading", "table_head")]
-    return UnitText(
-        " ".join(pieces[i].text for i in unit.pieces), first.line, " ".join([*first.path[:-1], *around])
-    )
+    return UnitText(" ".join(pieces[i].text for i in unit), first.line, " ".join([*first.path[:-1], *around]))
 
 
 def _fill(plan: _Plan, budget_tokens: int) -> tuple[str, set[int]]:
@@ -307,11 +304,11 @@ def _reword(
     plan: _Plan, outline: TextOutline, full: Set[int], rewrite: Rewrite, budget_tokens: int
 ) -> tuple[str | None, str | None]:
     """The text with accepted wordings, None if there is none or it fails; and what was refused."""
-    made = rewrite_passages(outline, full, plan.weights.protected, rewrite=rewrite, count=plan.count)
-    note = "; ".join(dict.fromkeys(made.notes)) or None
-    if not made.texts:
+    protected = plan.weights.protected
+    output, refused = rewrite_passages(outline, full, protected, rewrite=rewrite, count=plan.count)
+    note = "; ".join(dict.fromkeys(refused)) or None
+    if output is None:
         return None, note
-    output = apply_rewrite(outline, full, made)
     faults = plan.faults(output, budget_tokens)
     return (None, faults[0]) if faults else (output, note)
 
@@ -322,12 +319,7 @@ _MOST_FILES = 1_000
 
 
 class CompressionCache:
-    """
-    Results by content, budget, query, type, patterns, recipe and model.
-
-    Args:
-        max_age_seconds: Older ones are not used; None uses them however old they are.
-    """
+    """Results by all that decides them; none older than the given age is used, any if that is None."""
 
     def __init__(self, directory: Path, *, max_age_seconds: float | None = None) -> None:
         self._directory = directory

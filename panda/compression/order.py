@@ -31,14 +31,8 @@ _FIRST_REASONS = ("boilerplate", "no words", "navigation", "zone with confidence
 _STRUCTURE = ("heading", "label", "fence", "table_head")
 
 
-@dataclass(frozen=True)
-class Unit:
-    """Pieces that are weighed together: a sentence, a row, a value."""
-
-    pieces: tuple[int, ...]
-    """Their indexes, ascending."""
-    tokens: tuple[int, ...]
-    """Budget tokens of each of them."""
+Unit = tuple[int, ...]
+"""Indexes of pieces that are weighed together, ascending: of a sentence, a row, a value."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +51,13 @@ class Item:
     """Budget tokens of its pieces, heads and marks apart."""
 
 
-def find_units(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[Unit]:
+def find_units(pieces: Sequence[Piece]) -> list[Unit]:
     """The units of a document, in order; structure such as headings is in none."""
     found: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         if piece.kind not in _STRUCTURE:
             found.setdefault(piece.unit, []).append(i)
-    return [Unit(tuple(members), tuple(tokens[i] for i in members)) for members in found.values()]
+    return [tuple(members) for members in found.values()]
 
 
 def rank(
@@ -88,13 +82,14 @@ def rank(
     Returns:
         Items that hold every unprotected piece once.
     """
-    sizes = {i: size for unit in units for i, size in zip(unit.pieces, unit.tokens, strict=True)}
+    sizes = {i: tokens[i] for unit in units for i in unit}
     order = sorted(range(len(units)), key=lambda n: (-scores[n], n))
-    worth = {i: scores[n] for n in order for i in units[n].pieces}
+    worth = {i: scores[n] for n in order for i in units[n]}
     facts = _cover_facts(pieces, tokens, weights, worth)
-    around = _around_facts(units, weights, facts)
+    stretch = {i: part for unit in units for part in _parts(unit, weights, tokens) for i in part}
+    around = [replace(item, pieces=stretch.get(item.pieces[0], item.pieces)) for item in facts]
     facts = around if has_query else [*facts, *around]
-    lines = [item for n in order for item in _items(units[n], weights)]
+    lines = [item for n in order for item in _items(units[n], weights, tokens)]
     good = [item for item in lines if item.rung == 3]
     rest = sorted((item for item in lines if item.rung < 3), key=lambda item: -item.rung)
     share = _FACT_SHARE_WITH_QUERY if has_query else _FACT_SHARE
@@ -160,37 +155,29 @@ def _cover_facts(
     return items
 
 
-def _around_facts(units: Sequence[Unit], weights: Weights, facts: Sequence[Item]) -> list[Item]:
-    """For each fact the stretch of its sentence that it was cut out of."""
-    stretch = {i: part for unit in units for part in _parts(unit, weights) for i in part}
-    return [replace(item, pieces=stretch.get(item.pieces[0], item.pieces)) for item in facts]
-
-
-def _parts(unit: Unit, weights: Weights) -> list[tuple[int, ...]]:
+def _parts(unit: Unit, weights: Weights, tokens: Sequence[int]) -> list[tuple[int, ...]]:
     """The pieces of a unit that do not go first: all at once, or of a long one so many as make a clause."""
-    sizes = dict(zip(unit.pieces, unit.tokens, strict=True))
-    most = _WHOLE_TOKENS if sum(unit.tokens) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
+    most = _WHOLE_TOKENS if sum(tokens[i] for i in unit) <= _WHOLE_TOKENS else _CLAUSE_TOKENS
     parts: list[tuple[int, ...]] = []
-    for i in unit.pieces:
+    for i in unit:
         if i in weights.low or i in weights.protected:
             continue
-        if parts and sum(sizes[k] for k in parts[-1]) + sizes[i] <= most:
+        if parts and sum(tokens[k] for k in parts[-1]) + tokens[i] <= most:
             parts[-1] = (*parts[-1], i)
         else:
             parts.append((i,))
     return parts
 
 
-def _items(unit: Unit, weights: Weights) -> list[Item]:
+def _items(unit: Unit, weights: Weights, tokens: Sequence[int]) -> list[Item]:
     """A unit as one item, or a long one as one item a clause; what goes first apart."""
-    sizes = dict(zip(unit.pieces, unit.tokens, strict=True))
     found = []
-    for part in _parts(unit, weights):
-        if sizes[part[0]] > _HUGE_TOKENS:
-            found.append(Item(part, 2, f"one piece of {sizes[part[0]]} tokens that cannot be cut"))
+    for part in _parts(unit, weights, tokens):
+        if tokens[part[0]] > _HUGE_TOKENS:
+            found.append(Item(part, 2, f"one piece of {tokens[part[0]]} tokens that cannot be cut"))
         else:
             found.append(Item(part, 3, "says less than what is kept"))
-    for i in unit.pieces:
+    for i in unit:
         if i in weights.low:
             reason = weights.low[i]
             rung = 1 if "repeats" in reason or reason in _FIRST_REASONS else 2
@@ -235,21 +222,16 @@ def score_units(
     surprise: Sequence[float] | None,
     kind: ContentType,
 ) -> list[float]:
-    """
-    What each unit is worth: its fit to the query first, then how much it says.
-
-    Args:
-        surprise: How much of each unit the model did not expect, 0 to 1; None without a model.
-    """
+    """What each unit is worth: its fit to the query, how much it says, what a model did not expect."""
     newest = max((piece.section or 0 for piece in pieces), default=0)
     sure = page_confidences(pieces) if kind == "page_doc" else {}
     found = []
     for n, unit in enumerate(units):
-        piece = pieces[unit.pieces[0]]
+        piece = pieces[unit[0]]
         says = signals.specific[n] + signals.marks[n]
         if surprise is not None:
             says += surprise[n]
-        if sure.get(unit.pieces[0], 0.0) >= _SURE:
+        if sure.get(unit[0], 0.0) >= _SURE:
             says += 1
         found.append(signals.query[n] + _SAYS * says + _bonus(pieces, piece, n, len(units), kind, newest))
     return found

@@ -185,12 +185,7 @@ def has_value(text: str) -> bool:
 
 
 def prose_spans(source: str, start: int, end: int) -> Iterator[list[tuple[int, int]]]:
-    """
-    Sentences, each as one stretch or, if it is long, several.
-
-    Yields:
-        A sentence as the spans it is made of; at least one sentence.
-    """
+    """At least one sentence, each as one stretch or, if it is long, several."""
     text = source[start:end]
     for one, other in _with_dates_whole(text, sentence_spans(text) or [(0, end - start)]):
         yield list(chunk_spans(source, start + one, start + other))

@@ -220,9 +220,7 @@ def object_names(pieces: Sequence[Piece], piece: Piece) -> list[str]:
 
 
 def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
-    """
-    How sure the page was read where each piece stands: by index, of the innermost named object that says so.
-    """
+    """How sure the page was read, by piece: as its innermost named object says that says so."""
     members: dict[int, list[int]] = {}
     for i, piece in enumerate(pieces):
         for head in piece.heads:

@@ -40,12 +40,7 @@ class Signals:
 
 
 def measure(units: Sequence[UnitText], query: str | None) -> Signals:
-    """
-    The signals of all units of a document.
-
-    Args:
-        query: What is asked; None or empty gives no query signal.
-    """
+    """The signals of all units of a document; without a query, none of how far they answer it."""
     terms = [[term for term in split_terms(unit.text) if term not in _STOP_WORDS] for unit in units]
     counts = Counter(term for own in terms for term in set(own))
     idf = {term: math.log(1 + len(units) / count) for term, count in counts.items()}

@@ -35,16 +35,7 @@ class Side:
 
 
 def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
-    """
-    Both sides of a comparison.
-
-    Args:
-        before: Id or directory of a run, "last", or "saved".
-        after: The same; one of the two must be a run.
-
-    Raises:
-        UsageError: Both are "saved".
-    """
+    """Both sides: each a run's id or directory, "last", or "saved" for one of the two."""
     if before == after == SAVED:
         raise UsageError("the saved turns are compared with themselves", where="RUN", fix="name a run")
     if before == SAVED:
@@ -209,12 +200,7 @@ class Thresholds:
 
 
 def compare_runs(before: Side, after: Side) -> RunDiff:
-    """
-    What two runs differ in.
-
-    Returns:
-        The differences; costs count the turns that both hold.
-    """
+    """What two runs differ in; costs count the turns that both hold."""
     one = {outcome.key: outcome for outcome in before.outcomes}
     two = {outcome.key: outcome for outcome in after.outcomes}
     shared = [(one[key], two[key]) for key in one if key in two]
@@ -262,19 +248,12 @@ def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
 
 
 def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """
-    Why the runs as a whole say less than they were to, a sentence each; that nothing was compared always.
-    """
+    """Why the runs as a whole say less than they were to; that nothing was compared always."""
     return [*(() if thresholds.missing else diff.faults), *(() if diff.turns else ["no turn was compared"])]
 
 
 def find_growth(diff: RunDiff, thresholds: Thresholds) -> list[str]:
-    """
-    What of the tokens and seconds of all turns together is more than the thresholds allow, a sentence each.
-
-    Args:
-        thresholds: What is allowed. A growth that is not known is more than any limit.
-    """
+    """What of all tokens and seconds grew past the thresholds; what is not known is past any."""
     found = []
     for what, most in (("tokens", thresholds.tokens), ("seconds", thresholds.seconds)):
         if most is None:

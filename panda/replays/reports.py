@@ -38,12 +38,7 @@ class Bar:
 
 
 def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions: Sequence[str]) -> None:
-    """
-    Write a comparison as an HTML page.
-
-    Args:
-        regressions: What is more than was allowed, a sentence each.
-    """
+    """Write a comparison as an HTML page, with what is more than was allowed, a sentence each."""
     loader = PackageLoader("panda.replays", "")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -298,12 +298,7 @@ class RunFolder:
         fingerprint: Fingerprint,
         options: Mapping[str, object],
     ) -> "RunFolder":
-        """
-        Make the directory of a new run, and write down what it will do.
-
-        Raises:
-            UsageError: Two of the turns are of one user name and number, in two stores.
-        """
+        """Make the directory of a new run, which holds each turn of a user once, and write down its plan."""
         named = Counter((place.user, place.number) for place in places)
         if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
             raise UsageError(
@@ -355,12 +350,7 @@ class RunFolder:
 
 
 def open_run(layout: Layout, name: str) -> RunFolder:
-    """
-    A run by its id or its directory; "last" is the newest.
-
-    Raises:
-        NotFoundError: There is none.
-    """
+    """A run by its id or its directory; "last" is the newest. NotFoundError if there is none."""
     plans = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
     runs = [path.parent for path in plans]
     directory = runs[-1] if name == "last" and runs else layout.runs / name

@@ -136,12 +136,7 @@ def _turns_below(word: str) -> Iterator[TurnPlace]:
 
 
 def place_of(directory: Path) -> TurnPlace:
-    """
-    The saved turn of a directory.
-
-    Raises:
-        UsageError: It is not in a store.
-    """
+    """The saved turn of a directory; UsageError if it is not in a store."""
     number, home = turn_number(directory.name), directory.parent
     if number is None or home.name != "turns" or home.parent.parent.name != "users":
         raise UsageError(

@@ -39,12 +39,7 @@ class Task:
 def run_tasks(
     settings: Settings, environ: Mapping[str, str], tasks: Sequence[Task], *, workers: int
 ) -> Iterator[TurnLine]:
-    """
-    Do the tasks.
-
-    Args:
-        workers: Processes; 1 does all in this one.
-    """
+    """Do the tasks, by so many processes; 1 does all in this one. Lines come as turns finish."""
     if workers <= 1 or len(tasks) <= 1:
         with open_layers(settings, environ) as layers:
             for task in tasks:
@@ -66,12 +61,7 @@ def run_tasks(
 
 
 def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
-    """
-    Judge one turn, or run it again.
-
-    Returns:
-        Its line. What stops one turn (a damaged file, a model that does not answer) is a finding of it.
-    """
+    """Judge one turn, or run it again; what stops it, such as a damaged file, is a finding of it."""
     place = task.place
     own = settings.on_store(place.layout.root, user=place.user)
     guard_links(own)
@@ -123,13 +113,7 @@ def _findings(found: Simulation) -> tuple[str, ...]:
 def plan_tasks(
     places: Sequence[TurnPlace], mode: Mode, *, live: bool, keep: Callable[[str, int], Path]
 ) -> list[Task]:
-    """
-    What is to be done with each turn.
-
-    Args:
-        live: Whether simulate asks the model for what no recording answers.
-        keep: User and number of a turn to where its directory goes.
-    """
+    """What is to be done with each turn; *live* asks the model for what no recording answers."""
     answers: Answers = "live" if mode == "rerun" else "recorded or live" if live else "recorded"
     return [Task(place, mode, answers, keep(place.user, place.number)) for place in places]
 

@@ -5,7 +5,7 @@ What a check needs is taken from the turn itself (its calls, its sections, its s
 was then, so that a memory that has changed since finds nothing wrong with an old turn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -63,8 +63,9 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
             )
             return [Problem(str(folder.paths.directory), message, verdict=Verdict.NOT_JUDGED)]
         document = folder.read_context()
-        problems += _check_hashes(folder, calls)
-        problems += _check_replies(folder, metadata, calls)
+        path = str(folder.paths / CALLS_JSONL)
+        problems += _check_hashes(path, calls)
+        problems += _check_replies(path, metadata, calls)
         problems += _check_budgets(folder, document, calls)
         problems += _check_route(folder, metadata)
         problems += _check_answer(place, metadata, document)
@@ -73,42 +74,35 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
     return problems
 
 
-def _check_hashes(folder: TurnFolder, calls: Sequence[Mapping[str, Any]]) -> list[Problem]:
+def _check_hashes(path: str, calls: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
     """Whether what is written out hashes to its name, each hash is spelt out once, and no line is missing."""
-    path, problems, known = str(folder.paths / CALLS_JSONL), [], set()
+    known = set()
     for line, call in enumerate(calls, 1):
         if call["n"] != line:
-            problems.append(Problem(path, f"is call {call['n']}, not {line}: a line is missing", line=line))
+            yield Problem(path, f"is call {call['n']}, not {line}: a line is missing", line=line)
         for part in [call.get("prefix") or {}, *(call.get("messages") or ())]:
             digest, content = part.get("sha256"), part.get("content")
             if digest is None:
                 continue
             if content is not None and text_digest(content) != digest:
-                problems.append(
-                    Problem(path, "a prompt is not the text of its hash", line=line, key="sha256")
-                )
+                yield Problem(path, "a prompt is not the text of its hash", line=line, key="sha256")
             if content is None and digest not in known:
-                problems.append(Problem(path, f"no line spells out {digest[:12]}…", line=line, key="sha256"))
+                yield Problem(path, f"no line spells out {digest[:12]}…", line=line, key="sha256")
             known.add(digest)
-    return problems
 
 
-def _check_replies(
-    folder: TurnFolder, metadata: Metadata, calls: Sequence[Mapping[str, Any]]
-) -> list[Problem]:
+def _check_replies(path: str, metadata: Metadata, calls: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
     """Whether the last completion of each execution passed its gates; an earlier one was asked again."""
-    path, problems = str(folder.paths / CALLS_JSONL), []
     for line, call in enumerate(calls, 1):
         if any(option["logprob"] > 0 or option["tokens"] < 1 for option in call.get("options") or ()):
-            problems.append(Problem(path, "an option has no log-probability", line=line, key="options"))
+            yield Problem(path, "an option has no log-probability", line=line, key="options")
     written = [(line, call) for line, call in enumerate(calls, 1) if call["kind"] == "generate"]
     for _, group in groupby(written, key=lambda one: (one[1].get("execution"), one[1]["recipe"])):
         line, call = list(group)[-1]
         fault = _fault(call)
         if fault and metadata.status in ("approved", "clarify", "failed"):
             message = f"{call['recipe']}: the turn went on with a reply that fails its gate: {fault}"
-            problems.append(Problem(path, message, line=line, key="output"))
-    return problems
+            yield Problem(path, message, line=line, key="output")
 
 
 def _fault(call: Mapping[str, Any]) -> str | None:
@@ -123,55 +117,47 @@ def _fault(call: Mapping[str, Any]) -> str | None:
 
 def _check_budgets(
     folder: TurnFolder, document: ContextDocument, calls: Sequence[Mapping[str, Any]]
-) -> list[Problem]:
-    problems = []
+) -> Iterator[Problem]:
     for section in document.sections:
         most, size = SECTIONS[section.number].budget_tokens, count_tokens(render_section(section))
         if size > most and section.number > 0:  # the query's own section is never cut
-            message = (
-                f"§{section.number} has {size:,} tokens, {size - most:,} more than its budget of {most:,}"
-            )
-            problems.append(Problem(str(folder.paths / CONTEXT_MD), message))
+            over = f"{size:,} tokens, {size - most:,} more than its budget of {most:,}"
+            yield Problem(str(folder.paths / CONTEXT_MD), f"§{section.number} has {over}")
     path = str(folder.paths / CALLS_JSONL)
     for line, call in enumerate(calls, 1):
         output, most_output = call["usage"]["output"], (call.get("parameters") or {}).get("max_tokens")
         if most_output is not None and output is not None and output > most_output:
             message = f"{output} tokens were written, {most_output} were allowed"
-            problems.append(Problem(path, message, line=line, key="usage"))
+            yield Problem(path, message, line=line, key="usage")
     executions = max((call.get("execution", 0) for call in calls), default=0)
     if executions > MOST_EXECUTIONS:
         message = f"{executions} recipe executions, the most is {MOST_EXECUTIONS}"
-        problems.append(Problem(path, message, key="execution"))
-    return problems
+        yield Problem(path, message, key="execution")
 
 
-def _check_route(folder: TurnFolder, metadata: Metadata) -> list[Problem]:
+def _check_route(folder: TurnFolder, metadata: Metadata) -> Iterator[Problem]:
     """Whether the turn went where its own decisions send it."""
-    problems = []
+    wrong = []
     if folder.has(REFLECTION_JSON):
         decision = folder.read_json(REFLECTION_JSON)["decision"]
         if decision == "CLARIFY" and metadata.status == "approved":
-            problems.append(_contradiction(folder, REFLECTION_JSON, "decision", decision, metadata))
+            wrong.append((REFLECTION_JSON, "decision", decision))
     if folder.has(PLAN_JSON):
         step = folder.read_json(PLAN_JSON)["next_step"]
         last_plan = max((n for n, phase in enumerate(metadata.route) if phase == 3), default=-1)
         if step == _WITHOUT_TOOLS and 4 in metadata.route[last_plan + 1 :]:
-            problems.append(_contradiction(folder, PLAN_JSON, "next_step", step, metadata))
-    return problems
+            wrong.append((PLAN_JSON, "next_step", step))
+    for name, key, value in wrong:
+        message = f"{value} does not lead to status {metadata.status} by route {list(metadata.route)}"
+        yield Problem(str(folder.paths / name), message, key=key)
 
 
-def _contradiction(folder: TurnFolder, name: str, key: str, value: object, metadata: Metadata) -> Problem:
-    message = f"{value} does not lead to status {metadata.status} by route {list(metadata.route)}"
-    return Problem(str(folder.paths / name), message, key=key)
-
-
-def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocument) -> list[Problem]:
+def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocument) -> Iterator[Problem]:
     """Whether an approved answer is that of §5, and phase 6's own check of its items finds nothing."""
     answer, folder = document.section(5), place.folder()
     if metadata.status != "approved" or answer is None:
-        return []
+        return
     turn = Turn(folder, place.layout, session=_session_before(place, metadata))
-    problems = []
     kept, response = kept_again(turn), folder.read_text(RESPONSE_MD).strip()
     said = render_response(answer.text, [*attachments(turn), *kept]).strip()
     if response != said:
@@ -179,18 +165,17 @@ def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocumen
         lost = key is not None and not kept and response.startswith(said)
         message = f"the kept content {key} is gone" if lost else "is not the answer of §5 in context.md"
         verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
-        problems.append(Problem(str(folder.paths / RESPONSE_MD), message, verdict=verdict))
+        yield Problem(str(folder.paths / RESPONSE_MD), message, verdict=verdict)
     path = str(folder.paths / CONTEXT_MD)
     judgement = document.section(6)
     if judgement is not None and judgement.meta.get("verdict") not in (None, "APPROVE"):
         message = f"§6 says {judgement.meta['verdict']}, but the turn is approved"
-        problems.append(Problem(path, message, key="verdict"))
+        yield Problem(path, message, key="verdict")
     past = _RecordedNodes(place, metadata)
     for issue, text in zip(*AnswerCheck(past).check_items(turn, items := answer_items(answer)), strict=True):
         cited = {node_id for item in items if item.text == text for node_id in item.node_ids}
         verdict = Verdict.NOT_JUDGED if cited & past.unsure else Verdict.UNSOUND
-        problems.append(Problem(path, issue, key="items", verdict=verdict))
-    return problems
+        yield Problem(path, issue, key="items", verdict=verdict)
 
 
 def _session_before(place: TurnPlace, metadata: Metadata) -> Session | None:

@@ -194,12 +194,7 @@ def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
 
 
 def change_file(path: str, before: str | None, after: str, context: ToolContext) -> ToolResult:
-    """
-    Write a file, after its change has been announced.
-
-    Raises:
-        UsageError: The file may not be changed, or would not be.
-    """
+    """Write a file after its change has been announced; refused if the text would stay as it is."""
     project = context.open_project()
     name = project.check_writable(path)
     if before == after:
@@ -227,12 +222,7 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
 
 
 def settle_change(step: Mapping[str, Any], project: Project) -> Mapping[str, Any] | None:
-    """
-    What became of a change that was announced by a run that was then killed.
-
-    Returns:
-        The finished step if the change was made or can no longer be; None if it is still to be made.
-    """
+    """The finished step of a change that a killed run had announced; None if it is still to be made."""
     data = step["data"]
     path = data["path"]
     now = fingerprint(project.read(path)) if project.has(path) else None

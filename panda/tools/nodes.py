@@ -69,15 +69,7 @@ def _stem(word: str) -> str:
 
 
 def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Item]:
-    """
-    The lines of a node that share most words with the query, in the node's order.
-
-    Args:
-        expired: Whether expired lines count too: for telling what was last seen.
-
-    Returns:
-        At most *limit* lines; if none shares a word, the first ones.
-    """
+    """Most lines of a node that share a word with the query, in its order; the first ones if none does."""
     words = find_query_words(query)
     usable = [one for one in node.items if _stands(one) and (expired or one.confidence >= EXPIRED_BELOW)]
     order = sorted(range(len(usable)), key=lambda i: -count_shared_words(usable[i].text, words))

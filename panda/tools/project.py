@@ -132,15 +132,7 @@ class Project:
         return self.root.resolve()
 
     def locate(self, path: str) -> tuple[str, ...]:
-        """
-        The names that a relative path consists of.
-
-        Args:
-            path: As a tool's argument, with / between its parts; "." is the project.
-
-        Raises:
-            UsageError: It is absolute, leads outside, passes a symlink, or is no name of a file.
-        """
+        """The names of a relative path; UsageError if it leads outside, passes a symlink or names no file."""
         pure = PurePosixPath(path)
         if pure.is_absolute() or path.startswith("~") or "\\" in path:
             raise UsageError(f"{path!r} is not a path below the project", fix="give a relative path")
@@ -152,12 +144,7 @@ class Project:
         return pure.parts
 
     def read(self, path: str) -> str:
-        """
-        The text of a file.
-
-        Raises:
-            UsageError: There is no such file, or it is no text of ordinary size.
-        """
+        """The text of a file; UsageError if it is not there, or no text of ordinary size."""
         parts = self.locate(path)
         data = self.overlay.get("/".join(parts))
         if data is None and parts:
@@ -180,12 +167,7 @@ class Project:
         return "/".join(parts) in self.overlay or self._is(parts, stat.S_ISREG)
 
     def check_writable(self, path: str) -> str:
-        """
-        The name of a file, if it may be changed.
-
-        Raises:
-            UsageError: It may not: other programs, panda among them, obey it, or it belongs to the store.
-        """
+        """The name of a file; UsageError if other programs, panda among them, obey it."""
         parts = self.locate(path)
         found = look_beneath(self.top, parts)
         if found is not None and not stat.S_ISREG(found.st_mode):
@@ -200,12 +182,7 @@ class Project:
         return "/".join(parts)
 
     def write(self, path: str, text: str) -> None:
-        """
-        Replace a file in one step, keeping its permissions; in a dry run only in memory.
-
-        Raises:
-            UsageError: It may not be changed, or the text is too long or no Unicode.
-        """
+        """Replace a file in one step, keeping its permissions; in a dry run only in memory."""
         name = self.check_writable(path)
         try:
             data = text.encode("utf-8")
@@ -219,15 +196,7 @@ class Project:
             write_beneath(self.top, name.split("/"), data)
 
     def files(self, below: str = ".") -> Iterator[str]:
-        """
-        The regular files below a directory, sorted; hidden trees, symlinks and the store are left out.
-
-        Returns:
-            Their names. What is no text in a name is written out, with a backslash: tools do not open such.
-
-        Raises:
-            UsageError: There is no such directory.
-        """
+        """The regular files below a directory, sorted; hidden trees, symlinks and the store are left out."""
         parts = self.locate(below)
         if not self._is(parts, stat.S_ISDIR):
             raise UsageError(f"there is no directory {below!r}", fix="see file.list")

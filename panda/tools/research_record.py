@@ -130,13 +130,7 @@ def new_research(
     at: datetime,
     **more: Any,
 ) -> Research:
-    """
-    The record of what was found.
-
-    Args:
-        at: When it ran.
-        more: The other fields.
-    """
+    """The record of what was found; *more* are the fields that follow from nothing else."""
     return Research(
         query=query,
         kind=kind,
@@ -252,12 +246,7 @@ def likeness(first: str, second: str) -> float:
 
 
 def join_conflicts(claims: Sequence[FoundClaim], pairs: Collection[tuple[int, int]]) -> list[Conflict]:
-    """
-    Conflicts from pairs: what is connected is one conflict, with every claim on that price.
-
-    Args:
-        pairs: Indices of claims about the same thing.
-    """
+    """Conflicts from pairs of indices: what is connected is one, with every claim on that price."""
     groups: list[set[int]] = []
     for i, j in pairs:
         joined = {i, j}.union(*(group for group in groups if group & {i, j}))

@@ -51,12 +51,7 @@ class SearchProvider(Protocol):
 
 
 def open_provider(setting: str | None, web: WebClient) -> SearchProvider:
-    """
-    The provider that a setting names.
-
-    Args:
-        setting: "searxng:URL" or "file:DIRECTORY"; None if nothing is set.
-    """
+    """The provider of a setting "searxng:URL" or "file:DIRECTORY"; UsageError if nothing is set."""
     kind, _, place = (setting or "").partition(":")
     if kind == "searxng":
         return _SearXng(place, web)

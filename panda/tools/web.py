@@ -70,23 +70,14 @@ def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     has_own_limit=True,
 )
 def research_web(given: QueryArguments, context: ToolContext) -> ToolResult:
-    """
-    The findings as claims; prices that differ are one claim that names every source. A page that was read
-    before and cannot be had now tells when it was last seen.
-    """
+    """The findings; prices that differ are one claim with every source. See panda/tools/research.py."""
     from panda.tools.research import research
 
     return research(given.query, context)
 
 
 def web_opener(allowed: Sequence[str], timeout_seconds: float) -> "Callable[[], WebClient]":
-    """
-    Gives the one client of a process through which pages are read, made when it is first asked for.
-
-    Args:
-        allowed: Entries of the setting web_allow.
-        timeout_seconds: For one page.
-    """
+    """Gives the one client through which a process reads pages, made when it is first asked for."""
 
     @cache
     def open_web() -> "WebClient":

@@ -118,12 +118,7 @@ _AS_BROWSERS_READ = {
 
 
 def read_body(chunks: Iterable[bytes], encoding: str, *, where: str, most_bytes: int = MOST_BYTES) -> bytes:
-    """
-    The unpacked body.
-
-    Args:
-        most_bytes: Limit for the packed and for the unpacked size; nothing beyond it is kept in memory.
-    """
+    """The unpacked body; of one that is larger, packed or unpacked, nothing beyond the limit is kept."""
     name = encoding.strip().lower()
     if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
         raise WebError(f"the page is packed as {encoding!r}, which was not asked for", where=where)
@@ -290,12 +285,7 @@ class Page:
 
 
 class WebClient:
-    """
-    Reads pages.
-
-    Args:
-        timeout_seconds: For one page, with names, redirects and robots.txt.
-    """
+    """Reads pages, each within a time for all of it: names, redirects and robots.txt included."""
 
     def __init__(
         self, rules: AddressRules, *, timeout_seconds: float = 20.0, resolve: Resolve = resolve_host

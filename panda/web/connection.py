@@ -34,12 +34,7 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """
-        Seconds left.
-
-        Raises:
-            httpcore.ReadTimeout: None are.
-        """
+        """Seconds left; raises httpcore.ReadTimeout if none are."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise httpcore.ReadTimeout("no time left")
@@ -150,12 +145,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         raise httpcore.ConnectError("no sockets of this machine")
 
     def look_up(self, host: str, port: int) -> None:
-        """
-        Find the addresses for the next connection to a host.
-
-        Raises:
-            httpcore.ConnectError, httpcore.ConnectTimeout: There is none, or none in time.
-        """
+        """Find the addresses for the next connection to a host; raises as connecting does."""
         self._found[host, port] = self._ask(host, port)
 
     def _ask(self, host: str, port: int) -> list[str]:

@@ -147,12 +147,7 @@ class _Open:
 
 
 def read_blocks_of(root: HtmlElement, taken: set[HtmlElement]) -> list[Block]:
-    """
-    The blocks of a page, in document order; one that only repeats the one before is left out.
-
-    Args:
-        taken: Elements that were read as data; no blocks are made of them.
-    """
+    """The blocks of a page in order, without elements that were read as data and without repetitions."""
     return list(_merged(_walk(root, taken)))
 
 
