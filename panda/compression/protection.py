@@ -94,12 +94,7 @@ def weigh(
     low |= dict.fromkeys(wrong, "says something else when it stands alone")
     protected = frozenset(reasons)
     facts = {i: found for i, found in facts.items() if low.get(i) not in _WITHOUT_FACTS}
-    return Weights(
-        protected,
-        reasons,
-        facts,
-        {i: why for i, why in low.items() if i not in protected},
-    )
+    return Weights(protected, reasons, facts, {i: why for i, why in low.items() if i not in protected})
 
 
 def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:

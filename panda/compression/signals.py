@@ -49,9 +49,7 @@ def measure(units: Sequence[UnitText], query: str | None) -> Signals:
         sum(idf[term] for term in set(own)) / top / (3 + len(own)) * min(1.0, len(own) / 4) for own in terms
     ]
     return Signals(
-        _query_signal(units, terms, idf, query or ""),
-        specific,
-        [_marks(unit.text) for unit in units],
+        _query_signal(units, terms, idf, query or ""), specific, [_marks(unit.text) for unit in units]
     )
 
 

@@ -122,13 +122,7 @@ def _sections(directory: Path) -> Mapping[int, str]:
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def write_junit(
-    path: Path,
-    diff: RunDiff,
-    before: Side,
-    after: Side,
-    thresholds: Thresholds,
-) -> None:
+def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds: Thresholds) -> None:
     """
     Write a comparison as JUnit XML.
 

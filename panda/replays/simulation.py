@@ -23,14 +23,7 @@ from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
 from panda.storage.formats import Snapshot
-from panda.storage.layout import (
-    CALLS_JSONL,
-    IMAGE_JSON,
-    METADATA_JSON,
-    METRICS_JSON,
-    SNAPSHOT_JSON,
-    Layout,
-)
+from panda.storage.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
 from panda.storage.links import check_links, forget_store
 from panda.storage.records import turn_directories
 from panda.storage.temporaries import work_directory

@@ -78,10 +78,7 @@ class Source(Struct, frozen=True):
 
 
 class Research(
-    Struct,
-    frozen=True,
-    kw_only=True,
-    rename={"quality": "quality_score", "visit_ids": "webpage_cache"},
+    Struct, frozen=True, kw_only=True, rename={"quality": "quality_score", "visit_ids": "webpage_cache"}
 ):
     """What a research found, as research.json holds it."""
 

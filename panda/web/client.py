@@ -129,15 +129,14 @@ def read_body(chunks: Iterable[bytes], encoding: str, *, where: str, most_bytes:
         for piece in packed if name in ("", "identity") else _unpack(packed, name):
             size += len(piece)
             if size > most_bytes:
-                raise too_large(most_bytes, where, " unpacked")
+                raise _too_large(most_bytes, where, " unpacked")
             parts.append(piece)
     except zlib.error as exc:
         raise WebError(f"the page's {name} data is damaged: {exc}", where=where) from exc
     return b"".join(parts)
 
 
-def too_large(most_bytes: int, where: str, how: str = "") -> WebError:
-    """The error for a body over the limit."""
+def _too_large(most_bytes: int, where: str, how: str = "") -> WebError:
     return WebError(
         f"the page has more than {most_bytes / 1e6:g} MB{how}, the most that is read", where=where
     )
@@ -148,7 +147,7 @@ def _limited(chunks: Iterable[bytes], most_bytes: int, where: str) -> Iterator[b
     for chunk in chunks:
         size += len(chunk)
         if size > most_bytes:
-            raise too_large(most_bytes, where)
+            raise _too_large(most_bytes, where)
         yield chunk
 
 
@@ -243,8 +242,11 @@ def _strict_utf8(body: bytes) -> str | None:
 AGENT = "panda"
 """Name in requests and in robots.txt."""
 
-_USER_AGENT = "panda/0.1 (command-line reader; one page at a time)"
-_ACCEPT = "text/html, application/xhtml+xml, application/json;q=0.8, text/plain;q=0.8, */*;q=0.1"
+_REQUEST_HEADERS = {
+    "User-Agent": "panda/0.1 (command-line reader; one page at a time)",
+    "Accept": "text/html, application/xhtml+xml, application/json;q=0.8, text/plain;q=0.8, */*;q=0.1",
+    "Accept-Encoding": "gzip, deflate",
+}
 _MOST_REDIRECTS = 8
 _MOST_ROBOTS_BYTES = 512_000
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -312,7 +314,7 @@ class WebClient:
         while True:
             if robots:
                 self._check_robots(exchange, at)
-            headers = _request_headers()
+            headers: dict[str, str] = {}
             if known is not None and known.url == str(at):
                 headers |= {"If-None-Match": known.etag} if known.etag else {}
                 headers |= {"If-Modified-Since": known.last_modified} if known.last_modified else {}
@@ -332,7 +334,7 @@ class WebClient:
         if media_type and media_type not in _PAGE_TYPES + _TEXT_TYPES:
             raise WebError(f"it is {media_type}, which is not read as a page", where=where)
         if (length := headers.get("content-length", "")).isdigit() and int(length) > MOST_BYTES:
-            raise too_large(MOST_BYTES, where)
+            raise _too_large(MOST_BYTES, where)
         body = read_body(answer.body, headers.get("content-encoding", ""), where=where)
         wide = body.startswith((b"\xff\xfe", b"\xfe\xff")) or (charset or "").lower().startswith("utf-16")
         if b"\0" in body[:4096] and not wide:
@@ -353,7 +355,7 @@ class WebClient:
     def _load_robots(self, exchange: Exchange, url: Url) -> RobotsRules:
         at, seen = url, {str(url)}
         while True:
-            with _answer(exchange, at, _request_headers()) as answer:
+            with _answer(exchange, at, {}) as answer:
                 if answer.status in _REDIRECTS and "location" in answer.headers:
                     at = _redirected(at, answer.headers["location"], seen, start=str(url))
                     continue
@@ -373,24 +375,19 @@ class _Answer:
     status: int
     """HTTP status."""
     headers: Mapping[str, str]
-    """Its headers."""
+    """Its headers by their names in small letters; what came several times is joined."""
     body: Iterator[bytes]
     """Its body, piece by piece, as it comes from the wire."""
 
 
 @contextmanager
 def _answer(exchange: Exchange, url: Url, headers: dict[str, str]) -> Iterator[_Answer]:
-    with exchange.get(url, headers) as response:
-        yield _Answer(response.status, _headers(response.headers), iter(response.iter_stream()))
-
-
-def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by their names in small letters; what comes several times is joined."""
-    found: dict[str, str] = {}
-    for name, value in pairs:
-        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    return found
+    with exchange.get(url, _REQUEST_HEADERS | headers) as response:
+        found: dict[str, str] = {}
+        for name, value in response.headers:
+            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+            found[key] = f"{found[key]}, {text}" if key in found else text
+        yield _Answer(response.status, found, iter(response.iter_stream()))
 
 
 def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
@@ -401,10 +398,6 @@ def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:
         raise WebError(f"it redirects more than {_MOST_REDIRECTS} times", where=start)
     seen.add(str(target))
     return target
-
-
-def _request_headers() -> dict[str, str]:
-    return {"User-Agent": _USER_AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
 
 
 def _content_type(value: str) -> tuple[str, str | None]:

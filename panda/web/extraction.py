@@ -9,16 +9,18 @@ from typing import Any, Literal
 from panda.documents.evidence import find_claims
 from panda.documents.json_text import load_json
 from panda.documents.markdown import split_passages
+from panda.documents.records import encode
 from panda.documents.text import one_line
 from panda.language.sentences import split_sentences
 from panda.language.topics import heads_aside, is_buy_button, is_side_price, stock_told
 from panda.web.client import Page
 from panda.web.markup import Block, Markup, PageTable, clean_text, read_markup, with_body
 from panda.web.structured import (
+    ARTICLES,
+    PRODUCTS,
     article_fields,
-    find_articles,
     find_listed,
-    find_products,
+    find_nodes,
     meta_fields,
     microdata_node,
     parse_json_ld,
@@ -54,10 +56,6 @@ class Zone:
     items: tuple[str, ...]
     """Its lines."""
 
-    def to_json(self) -> dict[str, object]:
-        """As extracted.json holds it."""
-        return {"type": self.type, "confidence": self.confidence, "items": list(self.items)}
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -89,7 +87,7 @@ def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
         prices: tuple[str, ...] = ()
         own = short and not block.struck and not aside and block.tag != "h1"
         if own and not is_side_price(block.text):
-            prices = tuple(claim.value for claim in find_claims(block.text) if claim.kind == "price")
+            prices = tuple(_prices(block.text))
         stock = stock_told(block.text) if short and not aside else None
         named = bool(prices) or stock is not None
         found.append(Reading(block, aside, prices, stock, _name_before(blocks, n) if named else ""))
@@ -225,11 +223,18 @@ def judge_extraction(
 
 def _is_confirmed(fields: Mapping[str, Any], readings: Sequence[Reading]) -> float:
     """1 if the page's text shows the price, .5 if only its data for machines says it."""
-    said = {claim.value for claim in find_claims(str(fields.get("price", ""))) if claim.kind == "price"}
-    if not said:
-        return 0.0
-    shown = {claim.value for r in readings for claim in find_claims(r.block.text) if claim.kind == "price"}
-    return 1.0 if said <= shown else 0.5
+    said = _prices(str(fields.get("price", ""))).keys()
+    shown = {value for reading in readings for value in _prices(reading.block.text)}
+    return 0.0 if not said else 1.0 if said <= shown else 0.5
+
+
+def _prices(text: str) -> dict[str, str]:
+    """The prices of a text: value to how the first one of it is written."""
+    found: dict[str, str] = {}
+    for claim in find_claims(text):
+        if claim.kind == "price":
+            found.setdefault(claim.value, claim.text)
+    return found
 
 
 _SPEC_CHARS = 300
@@ -276,10 +281,11 @@ def extract_page(page: Page) -> Extraction:
     if page_type == "listing" and not fields.get("products"):
         fields["products"] = _listed(readings)
     if markup.data.tables:
-        fields["tables"] = [_table(table) for table in markup.data.tables]
+        tables: list[dict[str, Any]] = [encode(table) for table in markup.data.tables]
+        fields["tables"] = [{k: v for k, v in table.items() if k != "left_out" or v} for table in tables]
     quality = judge_extraction(page_type, fields, readings, main_text)
     content = _content(page_type, fields, markup, readings, main_text)
-    fields["zones"] = [zone.to_json() for zone in zones]
+    fields["zones"] = encode(zones)
     title = str(fields.get("title", ""))
     return Extraction(title, page_type, fields, content, quality)
 
@@ -294,36 +300,41 @@ def _identify(
     meta = meta_fields(markup.data.meta)
     title = heading or meta.get("title") or _SITE_TITLE.sub("", markup.data.title)
     items = [microdata_node(values) for kind, values in markup.data.microdata if kind.endswith("Product")]
-    products = find_products(values) or [item for item in items if item.get("name") or item.get("offers")]
-    articles = find_articles(values)
+    products = [*find_nodes(values, PRODUCTS)] or [
+        item for item in items if item.get("name") or item.get("offers")
+    ]
+    articles = [*find_nodes(values, ARTICLES)]
     listed = find_listed(values)
     product = _about(products, title)
     if product is not None:
         told = {"title": title, **product_fields(product)}
         if "price" not in told and "offers" not in told and meta.get("price"):
             told["price"] = meta["price"]
-        return "product", {**{key: meta[key] for key in ("availability", "brand") if key in meta}, **told}
+        return "product", {**_pick(meta, "availability", "brand"), **told}
     if products or listed:
         rows = [product_fields(node) for node in (*products, *listed)][:_MOST_PRODUCTS]
-        return "listing", {"title": title, "products": [_row(row) for row in rows]}
+        named = ("price", "lowest_price", "availability", "brand")
+        return "listing", {
+            "title": title,
+            "products": [{"name": row.get("title", ""), **_pick(row, *named)} for row in rows],
+        }
     prices = {value for reading in readings for value in reading.prices}
     buys = any(is_buy_button(reading.block.text) for reading in readings if len(reading.block.text) < 60)
     if meta.get("price") or (heading and prices and buys and len(_listed(readings)) < 3):
-        return "product", {
-            "title": title,
-            **{k: meta[k] for k in ("price", "availability", "brand") if k in meta},
-        }
+        return "product", {"title": title, **_pick(meta, "price", "availability", "brand")}
     if articles:
         return "article", {"title": title, **article_fields(articles[0])}
     if len(_listed(readings)) >= 3 and len(prices) >= 3:
         return "listing", {"title": title}
-    dated: dict[str, Any] = {
-        key: meta[key] for key in ("author", "published_at", "modified_at", "description") if key in meta
-    }
+    dated = _pick(meta, "author", "published_at", "modified_at", "description")
     is_article = "published_at" in dated or markup.data.meta.get("og:type") == "article"
     kind = "article" if is_article or len(main_text.split()) > 250 else "page"
     fields = {"title": title, **dated}
     return kind, {key: value for key, value in fields.items() if value}
+
+
+def _pick(fields: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: fields[key] for key in keys if key in fields}
 
 
 def _about(products: Sequence[Mapping[str, Any]], title: str) -> Mapping[str, Any] | None:
@@ -338,14 +349,13 @@ def _complete_product(fields: dict[str, Any], markup: Markup, readings: Sequence
     """What the page shows of a product and does not say for machines; both are compared."""
     shown = dict.fromkeys(value for reading in readings for value in reading.prices)
     texts = {c.value: c.text for r in readings for c in find_claims(r.block.text) if c.kind == "price"}
-    told = [claim.value for claim in find_claims(str(fields.get("price", ""))) if claim.kind == "price"]
+    told = [*_prices(str(fields.get("price", "")))]
     differences = []
     if told and told[0] in texts:
         fields["price"] = texts[told[0]]  # as the page writes it
     elif told and len(shown) == 1:
-        differences.append(
-            f"the page's data says {fields['price']}, its text says {texts[next(iter(shown))]}"
-        )
+        told_here = texts[next(iter(shown))]
+        differences.append(f"the page's data says {fields['price']}, its text says {told_here}")
     if not told and not fields.keys() & {"offers", "lowest_price"}:
         if len(shown) == 1:
             fields["price"] = texts[next(iter(shown))]
@@ -362,9 +372,8 @@ def _complete_product(fields: dict[str, Any], markup: Markup, readings: Sequence
         says = next(iter(stock))
         told_out = fields["availability"] in ("Out of Stock", "Sold Out", "Discontinued")
         if says == told_out:
-            differences.append(
-                f"the page's data says {fields['availability']}, its text says {stock[says][:100]}"
-            )
+            told_here = stock[says][:100]
+            differences.append(f"the page's data says {fields['availability']}, its text says {told_here}")
     if differences:
         fields["disagreements"] = differences
     specs = {
@@ -382,30 +391,16 @@ def _listed(readings: Sequence[Reading]) -> list[dict[str, str]]:
     rows: dict[str, dict[str, str]] = {}
     for n, reading in enumerate(readings):
         if reading.prices and reading.name and reading.name not in rows:
-            texts = [claim.text for claim in find_claims(reading.block.text) if claim.kind == "price"]
-            rows[reading.name] = {"name": reading.name, "price": texts[0]}
+            price = next(iter(_prices(reading.block.text).values()))
+            rows[reading.name] = {"name": reading.name, "price": price}
             nearby = [
                 r.block.text
                 for r in readings[n : n + 3]
                 if r.stock is not None and r.name in ("", reading.name)
             ]
             if nearby:
-                rows[reading.name]["availability"] = nearby[0].replace(texts[0], "").strip(" ,;|·-")
+                rows[reading.name]["availability"] = nearby[0].replace(price, "").strip(" ,;|·-")
     return list(rows.values())[:_MOST_PRODUCTS]
-
-
-def _row(fields: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: fields[key] for key in ("price", "lowest_price", "availability", "brand") if key in fields}
-    return {"name": fields.get("title", ""), **kept}
-
-
-def _table(table: PageTable) -> dict[str, Any]:
-    value = {
-        "caption": table.caption,
-        "columns": list(table.columns),
-        "rows": [list(row) for row in table.rows],
-    }
-    return {**value, "left_out": table.left_out} if table.left_out else value
 
 
 def _content(
@@ -454,14 +449,11 @@ def _plain(page: Page, text: str) -> Extraction:
             value = load_json(text)
         except (ValueError, RecursionError):
             value = None
-        scalars = (
-            {k: v for k, v in value.items() if isinstance(v, str | int | float)}
-            if isinstance(value, dict)
-            else {}
-        )
-        fields = {"data": {str(key): value for key, value in list(scalars.items())[:_MOST_SPECS]}}
+        pairs = value.items() if isinstance(value, dict) else ()
+        scalars = {str(key): part for key, part in pairs if isinstance(part, str | int | float)}
+        fields = {"data": dict(list(scalars.items())[:_MOST_SPECS])}
     passages = tuple(passage.text for passage in split_passages(text))[:400]
     data = fields.get("data", {})
     title = one_line(str(data.get("title") or data.get("name") or name))
-    fields |= {"title": title, "zones": [Zone("other", 0.8, passages).to_json()] if passages else []}
+    fields |= {"title": title, "zones": encode([Zone("other", 0.8, passages)] if passages else [])}
     return Extraction(title, "data", fields, text, 0.8 if passages else 0.1)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 HtmlElement = Any
@@ -71,12 +72,8 @@ def squeeze(text: str) -> str:
 
 def is_hidden(element: HtmlElement) -> bool:
     """Whether an element says that it is not shown."""
-    style = element.get("style") or ""
-    return (
-        element.get("hidden") is not None
-        or element.get("aria-hidden") == "true"
-        or bool(style and _HIDDEN_STYLE.search(style))
-    )
+    named = element.get("hidden") is not None or element.get("aria-hidden") == "true"
+    return named or bool(_HIDDEN_STYLE.search(element.get("style") or ""))
 
 
 def is_in_hidden(element: HtmlElement) -> bool:
@@ -148,7 +145,7 @@ class _Open:
 
 def read_blocks_of(root: HtmlElement, taken: set[HtmlElement]) -> list[Block]:
     """The blocks of a page in order, without elements that were read as data and without repetitions."""
-    return list(_merged(_walk(root, taken)))
+    return [next(alike) for _, alike in groupby(_walk(root, taken), key=lambda block: block.text)]
 
 
 def _walk(root: HtmlElement, taken: set[HtmlElement]) -> Iterator[Block]:
@@ -233,15 +230,6 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
     glued = neighbour is not None and not neighbour.tail and before[-1].isdigit() and inner[0].isalpha()
     priced = inner[0] in "$€£¥₹" and re.search(r"[a-z\d)]\Z", before) is not None
     return " " if apart or priced or (glued and " " in inner) else ""
-
-
-def _merged(blocks: Iterator[Block]) -> Iterator[Block]:
-    """The blocks without those that only say again what the one before said."""
-    last = ""
-    for block in blocks:
-        if block.text != last:
-            yield block
-        last = block.text
 
 
 _MOST_ROWS = 300

@@ -1,7 +1,7 @@
 """What a page says of itself for machines: JSON-LD, microdata and meta tags as fields. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from typing import Any
 
@@ -9,10 +9,10 @@ from panda.documents.json_text import load_json
 from panda.documents.text import one_line
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
-_PRODUCTS = frozenset(
+PRODUCTS = frozenset(
     ("Product", "ProductGroup", "IndividualProduct", "ProductModel", "Vehicle", "Book", "SoftwareApplication")
 )
-_ARTICLES = frozenset(
+ARTICLES = frozenset(
     ("Article", "NewsArticle", "BlogPosting", "TechArticle", "Report", "ScholarlyArticle", "Review")
 )
 _LISTS = frozenset(("ItemList", "OfferCatalog", "SearchResultsPage", "CollectionPage"))
@@ -57,48 +57,25 @@ def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
     return found
 
 
-def types_of(node: Mapping[str, Any]) -> set[str]:
-    """The types of a JSON-LD node, without the vocabulary's URL."""
-    given = node.get("@type")
-    names = given if isinstance(given, list) else [given]
-    return {name.rsplit("/", 1)[-1] for name in names if isinstance(name, str)}
-
-
-def find_nodes(values: Sequence[Any], wanted: frozenset[str]) -> list[Mapping[str, Any]]:
+def find_nodes(value: Any, wanted: frozenset[str], depth: int = -1) -> Iterator[Mapping[str, Any]]:
     """The outermost nodes of the wanted types that are about the page itself, in document order."""
-    return [node for value in values for node in _nodes(value, wanted, 0)]
-
-
-def _nodes(value: Any, wanted: frozenset[str], depth: int) -> Iterator[Mapping[str, Any]]:
     if depth > _MOST_DEPTH:
         return
-    if isinstance(value, list):
-        for inner in value:
-            yield from _nodes(inner, wanted, depth + 1)
-    elif isinstance(value, Mapping):
-        if types_of(value) & wanted:
+    inside: Iterable[Any] = value if isinstance(value, list) else ()
+    if isinstance(value, Mapping):
+        types = {name.rsplit("/", 1)[-1] for name in _as_list(value.get("@type")) if isinstance(name, str)}
+        if types & wanted:
             yield value
-            return
-        for key, inner in value.items():
-            if key not in _ASIDE and isinstance(inner, Mapping | list):
-                yield from _nodes(inner, wanted, depth + 1)
-
-
-def find_products(values: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The products that the page is about."""
-    return find_nodes(values, _PRODUCTS)
-
-
-def find_articles(values: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The articles that the page is about."""
-    return find_nodes(values, _ARTICLES)
+        else:
+            inside = (part for key, part in value.items() if key not in _ASIDE)
+    for inner in inside:
+        yield from find_nodes(inner, wanted, depth + 1)
 
 
 def find_listed(values: Sequence[Any]) -> list[Mapping[str, Any]]:
     """The products of the page's lists."""
-    entries = [
-        entry for node in find_nodes(values, _LISTS) for entry in _as_list(node.get("itemListElement"))
-    ]
+    lists = find_nodes(values, _LISTS)
+    entries = [entry for node in lists for entry in _as_list(node.get("itemListElement"))]
     items = [entry.get("item", entry) for entry in entries if isinstance(entry, Mapping)]
     return [item for item in items if isinstance(item, Mapping) and _text(item.get("name"))]
 
