@@ -35,7 +35,6 @@ FORMATS = {
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
     "memory/value.py:VALUE_TYPES": "types of values",
-    "recipes/schema.py:_STEP_KEYS": "keys of recipes",
     "documents/carry.py:StepType": "kinds of steps",
     "storage/formats.py:StepEntity": "what a step did to an entity",
     "tools/content.py:_DraftArguments": "values of an argument",

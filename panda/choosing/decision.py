@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from panda.documents.text import shorten
 from panda.documents.times import without_last_seen
@@ -25,10 +27,10 @@ _MOST, _SHOWN_CHARS = 12, 80
 class Many:
     """A choice of a subset."""
 
-    max: int  # most options taken
+    max: Annotated[int, Meta(ge=1)]  # most options taken
     at_least: float  # lowest score that is taken
-    within: float  # how far below the best score a further option may be
-    share: float | None = None
+    within: Annotated[float, Meta(ge=0)]  # how far below the best score a further option may be
+    share: Annotated[float, Meta(ge=0)] | None = None
     """What share of the best score a further option needs; at_least is then for the best alone."""
 
 
@@ -36,14 +38,14 @@ class Many:
 class Step:
     """One step of a choice's decision list."""
 
-    choose: str | bool | None  # value it stands for; None takes the best offered option
-    scorer: Scorer  # how options are scored
-    prompt: str | None  # prompt file of the scorer
-    over: str | None  # name of the options looked at; None means the property's own
-    class_: str | None  # class whose probability decides; None compares the offered options
-    at_least: float | None  # lowest score that decides; None always decides
-    prior: float  # weight of the options' own prior
-    cue: str  # words that a label completes
+    choose: str | bool | None = None  # value it stands for; None takes the best offered option
+    scorer: Scorer = "label"  # how options are scored
+    prompt: str | None = None  # prompt file of the scorer
+    over: str | None = None  # name of the options looked at; None means the property's own
+    class_: str | None = None  # class whose probability decides; None compares the offered options
+    at_least: float | None = None  # lowest score that decides; None always decides
+    prior: float = 0.0  # weight of the options' own prior
+    cue: str = "Answer:"  # words that a label completes
     many: Many | None = None  # bars of a subset, if not the property's
     fit: str | None = None  # name of the fit of a head or of options
     reads: tuple[str, ...] = ()  # what that fit reads, in order

@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
-from panda.recipes.schema import choice_specs
 from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
 from panda.storage.layout import asset
-
-_ENTRY_KEYS = ("recipes", "purpose", "risk")
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,8 @@ class RegistryEntry:
     """Recipe key by mode; the mode "any" serves every mode."""
     purpose: str
     """What the call decides."""
-    risk: str
-    """low, medium or high: what a wrong reply costs."""
+    risk: Literal["low", "medium", "high"]
+    """What a wrong reply costs."""
 
 
 class RecipeBook:
@@ -95,6 +93,12 @@ class RecipeBook:
             self._prompts[name] = read_own_text(path)
         return self._prompts[name]
 
+    def prompt_of(self, recipe: Recipe) -> str:
+        """The prompt of a recipe: its own text, or that of its files; raises as load_prompt."""
+        if recipe.system_prompt is not None:
+            return recipe.system_prompt
+        return "\n\n".join(self.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files)
+
     def prompts_of(self, key: str) -> dict[str, str]:
         """
         Every prompt file that a recipe names, those of its choices included, with its text.
@@ -103,8 +107,7 @@ class RecipeBook:
             RecipeError: The recipe is broken or not there.
         """
         recipe = self.load_recipe(key)
-        named = _prompts_named(recipe, raise_fault)
-        return {name: self.load_prompt(name, where=str(recipe.path)) for name in named}
+        return {name: self.load_prompt(name, where=str(recipe.path)) for name in _prompts_named(recipe)}
 
     def fit(self, name: str) -> Fit | None:
         """
@@ -224,7 +227,7 @@ class RecipeBook:
             )
         values, text = load_yaml(path)
         recipe = parse_recipe(values, path=path, key=key, text=text, report=report)
-        for name, place in _prompts_named(recipe, report).items():
+        for name, place in _prompts_named(recipe).items():
             try:
                 self.load_prompt(name, where=f"{path} ({place})")
             except RecipeError as fault:
@@ -232,10 +235,10 @@ class RecipeBook:
         return recipe
 
 
-def _prompts_named(recipe: Recipe, report: Report) -> dict[str, str]:
+def _prompts_named(recipe: Recipe) -> dict[str, str]:
     """The prompt files that a recipe names, each with the key that names it."""
     named = dict.fromkeys(recipe.prompt_files, "prompt_files")
-    for spec in choice_specs(recipe.output_schema, path=recipe.path, report=report):
+    for spec in recipe.choices:
         place = f"output_schema.properties.{spec.name}.x-decide"
         named |= {step.prompt: place for step in spec.steps if step.prompt}
     return named
@@ -278,20 +281,10 @@ def _is_file(path: Path) -> bool:
 
 
 def _parse_registry(values: object, path: Path, report: Report) -> tuple[RegistryEntry, ...]:
-    steps = TypedReader(path, "", report).mapping(values)
+    reader = TypedReader(path, report=report)
     entries = []
-    for step, value in steps.items():
-        reader = TypedReader(path, step, report)
-        entry = reader.mapping(value)
-        reader.check_keys(entry, _ENTRY_KEYS, _ENTRY_KEYS)
-        recipes = reader.mapping(entry.get("recipes", {}), "recipes")
-        TypedReader(path, f"{step}.recipes", report).check_keys(recipes, ("any", *MODES))
-        entries.append(
-            RegistryEntry(
-                step,
-                {mode: reader.string(key, f"recipes.{mode}") for mode, key in recipes.items()},
-                reader.string(entry.get("purpose", "-"), "purpose"),
-                reader.one_of(entry.get("risk", "low"), "risk", ("low", "medium", "high")),
-            )
-        )
+    for step, value in reader.mapping(values).items():
+        entry = reader.at(step).record(RegistryEntry, value, own={"step": step})
+        reader.at(f"{step}.recipes").check_keys(entry.recipes, ("any", *MODES))
+        entries.append(entry)
     return tuple(entries)

@@ -26,7 +26,7 @@ from panda.models.replies import check_schema
 from panda.recipes.book import RecipeBook, RegistryEntry
 from panda.recipes.messages import Request, build_messages
 from panda.recipes.recipe import FORMS, Recipe, named_choices
-from panda.recipes.schema import choice_specs, plain_schema, text_properties
+from panda.recipes.schema import plain_schema
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
 from panda.recipes.yaml_file import Report, raise_fault
 
@@ -127,7 +127,7 @@ def _variables(recipe: Recipe, given: StepInputs | None, around: Surroundings) -
     known = (*base, *recipe.variables)
     for key, text in _prompt_texts(recipe, around):
         yield from _unknown_variables(recipe, key, text, known)
-    choices = [s.name for s in _specs(recipe) if not s.many]
+    choices = [s.name for s in recipe.choices if not s.many]
     for name, template in recipe.templates.items():
         for text in template if isinstance(template, list) else [template]:
             if isinstance(text, str):
@@ -156,13 +156,8 @@ def _prompt(around: Surroundings, name: str) -> str | None:
         return None
 
 
-def _specs(recipe: Recipe) -> tuple[ChoiceSpec, ...]:
-    """The choices; their own faults are reported where the recipe is loaded."""
-    return choice_specs(recipe.output_schema, path=recipe.path, report=lambda fault: None)
-
-
 def _choices(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
-    specs = _specs(recipe)
+    specs = recipe.choices
     if specs and recipe.output_format != "json":
         yield _fault(recipe, "output_format", "choices need output_format: json", "set it to json")
     for spec in specs:
@@ -248,9 +243,9 @@ def _classes(
 
 
 def _templates(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
-    texts = text_properties(recipe.output_schema)
-    subsets = [spec.name for spec in _specs(recipe) if spec.many]
-    choices = [spec.name for spec in _specs(recipe)]
+    texts = recipe.texts
+    subsets = [spec.name for spec in recipe.choices if spec.many]
+    choices = [spec.name for spec in recipe.choices]
     for name, template in recipe.templates.items():
         if name not in texts:
             message = f"{name!r} is no text property of output_schema"
@@ -311,7 +306,7 @@ def _read_fields(recipe: Recipe, given: StepInputs | None, around: Surroundings)
 
 def _known_values(recipe: Recipe, given: StepInputs | None, around: Surroundings) -> Iterator[RecipeError]:
     """Values of a choice that decides how the turn goes on, and that the phase does not act upon."""
-    for spec in _specs(recipe) if given else ():
+    for spec in recipe.choices if given else ():
         known = given.decides.get(spec.name) if given else None
         for value in spec.values if known else ():
             if known and value not in known:
@@ -331,7 +326,7 @@ def unreached_values(recipe: Recipe, around: Surroundings) -> Iterator[tuple[str
     model = around.model_of(recipe.model_layer)
     if model is None or model.writes:
         return
-    for spec in _specs(recipe):
+    for spec in recipe.choices:
         written = recipe.output_schema["properties"][spec.name].get("x-written", ())
         reached: set[str] = set()
         for step in spec.steps:

@@ -29,7 +29,7 @@ from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
 from panda.recipes.messages import Request, build_messages, fit_request, output_room, shown_to_writer
-from panda.recipes.recipe import Recipe, replaced_texts, template_sources
+from panda.recipes.recipe import Recipe
 from panda.recipes.reply import (
     Gate,
     Reply,
@@ -39,7 +39,7 @@ from panda.recipes.reply import (
     parse_object,
     value_span,
 )
-from panda.recipes.schema import choice_specs, lenient_properties, lower_limits, plain_schema, text_properties
+from panda.recipes.schema import lenient_properties, lower_limits, plain_schema
 
 __all__ = ["Layers", "RecipeExecutor", "Reply"]
 
@@ -161,13 +161,12 @@ class _Execution:
         self.request = request
         self.journal = journal
         self.model = executor._layers.model(recipe.model_layer)
-        texts = [executor.book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
-        self.prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
-        self.specs = choice_specs(recipe.output_schema, path=recipe.path)
-        self.texts = text_properties(recipe.output_schema)
+        self.prompt = executor.book.prompt_of(recipe)
+        self.specs = recipe.choices
+        self.texts = recipe.texts
         self.lenient = lenient_properties(recipe.output_schema)
-        self.sources = template_sources(recipe) if self.model.info.writes else set()
-        self.optional = self.sources if self.model.info.writes else set(replaced_texts(recipe))
+        self.sources = recipe.template_sources if self.model.info.writes else set()
+        self.optional = self.sources if self.model.info.writes else set(recipe.replaced_texts)
         self.shown = shown_to_writer(recipe, request, self.prompt) if self.model.info.writes else request
         self.cuts: list[Cut] = []
         self.attempts = 0

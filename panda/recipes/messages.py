@@ -21,8 +21,8 @@ from panda.language.numbers import CURRENCY_BEFORE
 from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
-from panda.recipes.recipe import Recipe, replaced_texts, template_sources
-from panda.recipes.schema import option_places, plain_schema, text_properties
+from panda.recipes.recipe import Recipe
+from panda.recipes.schema import option_places, plain_schema
 from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS
 from panda.storage.layout import CONTEXT_MD, TOOLRESULTS_MD
 
@@ -459,8 +459,7 @@ def preview_recipe(
     """
     served = {key: entry.step for entry in book.registry() for key in entry.recipes.values()}
     given = STEPS.get(served.get(recipe.key, ""))
-    texts = [book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
-    prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
+    prompt = book.prompt_of(recipe)
     query = turn.query if turn else "<query>"
     variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *(given.variables if given else ()))}
     if turn:
@@ -477,9 +476,9 @@ def preview_recipe(
         keep=keep,
     )
     request = shown_to_writer(recipe, Request(query, documents, options, variables), prompt)
-    sources, texts_first = template_sources(recipe), text_properties(recipe.output_schema)
-    choices = [name for name in recipe.output_schema.get("properties", ()) if name not in texts_first]
-    asked = (*texts_first, *(name for name in choices if name not in sources))
+    properties = recipe.output_schema.get("properties", ())
+    left_out = {*recipe.texts, *recipe.template_sources}
+    asked = (*recipe.texts, *(name for name in properties if name not in left_out))
     messages = build_messages(recipe, prompt, request, documents, asked=asked)
     inputs = [
         query,
@@ -524,8 +523,8 @@ def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
         options "pages"`, and plain ids. Options that stand in for texts that it writes are left out. Of
         lines, which only scorers look at, those stay that no document holds. Without a schema all stay.
     """
-    replaced = {name for choices in replaced_texts(recipe).values() for name in choices}
-    chosen = set(option_places(recipe.output_schema)) - template_sources(recipe)
+    replaced = {name for choices in recipe.replaced_texts.values() for name in choices}
+    chosen = set(option_places(recipe.output_schema)) - recipe.template_sources
     documents = " ".join(" ".join(document.text.split()) for document in request.documents)
 
     def is_shown(name: str, option: Option) -> bool:

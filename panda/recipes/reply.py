@@ -12,7 +12,7 @@ from panda.documents.json_schema import worst_fault
 from panda.documents.json_text import load_json
 from panda.errors import RecipeKeyError
 from panda.recipes.messages import Request, fill
-from panda.recipes.recipe import Recipe, replaced_texts
+from panda.recipes.recipe import Recipe
 
 Gate = Literal["passed", "below", "not_measured"]
 
@@ -169,8 +169,8 @@ def fill_templates(
         value = choices[name].value if name in choices else None
         return value if isinstance(value, tuple) else () if value is None else (value,)
 
-    left_out = replaced_texts(recipe)
-    return {name: made(template) for name, template in recipe.templates.items() if name not in left_out}
+    written = recipe.replaced_texts
+    return {name: made(template) for name, template in recipe.templates.items() if name not in written}
 
 
 def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:

@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from panda.choosing.decision import FITTED, PARTS, SCORERS, VALUES, ChoiceSpec, Many, Scorer, Step
+from panda.choosing.decision import FITTED, GAIN, PARTS, VALUES, ChoiceSpec, Many, Step
 from panda.recipes.yaml_file import Report, TypedReader, raise_fault
 
 
@@ -63,9 +63,9 @@ def choice_specs(
     """
     reader = TypedReader(path, "output_schema", report)
     properties = reader.mapping(schema.get("properties", {}), "properties")
-    inner = TypedReader(path, "output_schema.properties", report)
-    checked = {name: inner.mapping(value, name) for name, value in properties.items()}
-    return tuple(_spec(name, value, path, report) for name, value in checked.items() if is_choice(value))
+    reader = reader.at("properties")
+    checked = {name: reader.mapping(value, name) for name, value in properties.items()}
+    return tuple(_spec(name, value, reader.at(name)) for name, value in checked.items() if is_choice(value))
 
 
 def text_properties(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -177,13 +177,9 @@ def _with_arguments(
 
 _ARGUMENTS = "arguments"
 _CHOICE_KEYS = ("x-options", "x-many", "x-decide", "x-from", "x-written")
-_STEP_KEYS = ("choose", "scorer", "prompt", "over", "class", "at_least", "prior", "cue", "many",
-              "fit", "reads", "unfitted")  # fmt: skip
-_MANY_KEYS = ("max", "at_least", "within")
 
 
-def _spec(name: str, schema: Mapping[str, Any], path: Path, report: Report) -> ChoiceSpec:
-    reader = TypedReader(path, f"output_schema.properties.{name}", report)
+def _spec(name: str, schema: Mapping[str, Any], reader: TypedReader) -> ChoiceSpec:
     for key in schema:
         if key.startswith("x-") and key not in _CHOICE_KEYS:
             reader.fail(key, f"unknown key {key!r}", f"known: {', '.join(_CHOICE_KEYS)}")
@@ -193,71 +189,41 @@ def _spec(name: str, schema: Mapping[str, Any], path: Path, report: Report) -> C
     if not isinstance(enum, list) or not all(isinstance(value, str | bool) for value in enum):
         reader.fail("enum", "the values of a choice must be a list of texts, true or false")
         enum = []
-    values: tuple[str | bool, ...] = tuple(enum)
-    if not values and schema.get("type") == "boolean":
-        values = (True, False)
+    values = tuple(enum) or ((True, False) if schema.get("type") == "boolean" else ())
     given = reader.mappings(schema["x-decide"], "x-decide") if "x-decide" in schema else [{}]
-    steps = [_step(step, TypedReader(path, f"{reader.prefix}.x-decide[{n}]", report), values)
-             for n, step in enumerate(given)]  # fmt: skip
+    steps = [_step(step, reader.at(f"x-decide[{n}]"), values) for n, step in enumerate(given)]
     if not steps:
         reader.fail("x-decide", "x-decide has no step", "leave x-decide out, or add a step")
-        steps = [_step({}, reader, values)]
+        steps = [Step()]
     if steps[-1].scorer in FITTED:
         reader.fail("x-decide", "the last step is a fit, which may be missing", "add one that always decides")
-    many = _many(reader, schema["x-many"]) if "x-many" in schema else None
+    many = reader.at("x-many").record(Many, schema["x-many"]) if "x-many" in schema else None
     return ChoiceSpec(name, values, many, tuple(steps))
 
 
-def _many(reader: TypedReader, value: object, key: str = "x-many") -> Many:
-    inner = TypedReader(reader.path, f"{reader.prefix}.{key}", reader.report)
-    many = inner.mapping(value)
-    inner.check_keys(many, (*_MANY_KEYS, "share"), _MANY_KEYS)
-    return Many(
-        inner.count(many.get("max", 1), "max", least=1),
-        inner.number(many.get("at_least", 0.0), "at_least"),
-        inner.number(many.get("within", 0.0), "within", least=0),
-        inner.number(many["share"], "share", least=0) if "share" in many else None,
-    )
-
-
-def _step(step: Mapping[str, Any], reader: TypedReader, values: Sequence[str | bool]) -> Step:
-    reader.check_keys(step, _STEP_KEYS)
-    choose = step.get("choose")
-    if choose is not None and not isinstance(choose, str | bool):
-        reader.fail("choose", f"choose must be a text, true or false, but is {choose!r:.60}")
-    elif choose is not None and values and choose not in values:
-        allowed = ", ".join(str(value) for value in values)
-        reader.fail("choose", f"choose is {choose!r}, which is not among the values", f"use one of {allowed}")
-    scorer = cast(Scorer, reader.one_of(step.get("scorer", "label"), "scorer", SCORERS))
-    if scorer in ("likelihood", "channel") and not step.get("prompt"):
-        reader.fail("prompt", f"the scorer {scorer} needs a prompt file", "add prompt:")
-    if "class" in step and scorer not in ("channel", "cosine", "head"):
-        reader.fail("class", f"class goes with cosine, head and channel, not {scorer}", "leave it out")
-    reads = reader.strings(step.get("reads", []), "reads")
-    if scorer in ("head", "options"):
-        if not step.get("fit") or not reads:
-            reader.fail("fit", f"the scorer {scorer} needs a fit and what it reads", "add fit: and reads:")
-        for name in reads:
-            reader.one_of(name, "reads", PARTS if scorer == "head" else VALUES)
-        if scorer == "options" and list(reads) != [name for name in VALUES if name in reads]:
+def _step(values: Mapping[str, Any], reader: TypedReader, allowed: Sequence[str | bool]) -> Step:
+    step = reader.record(Step, values, read={"choose": values.get("choose")})
+    if step.choose is not None and not isinstance(step.choose, str | bool):
+        reader.fail("choose", f"choose must be a text, true or false, but is {step.choose!r:.60}")
+    elif step.choose is not None and allowed and step.choose not in allowed:
+        fix = f"use one of {', '.join(map(str, allowed))}"
+        reader.fail("choose", f"choose is {step.choose!r}, which is not among the values", fix)
+    if step.scorer in ("likelihood", "channel") and not step.prompt:
+        reader.fail("prompt", f"the scorer {step.scorer} needs a prompt file", "add prompt:")
+    if "class" in values and step.scorer not in ("channel", "cosine", "head"):
+        reader.fail("class", f"class goes with cosine, head and channel, not {step.scorer}", "leave it out")
+    if step.scorer in FITTED:
+        if not step.fit or not step.reads:
+            reader.fail(
+                "fit", f"the scorer {step.scorer} needs a fit and what it reads", "add fit: and reads:"
+            )
+        for name in step.reads:
+            reader.one_of(name, "reads", PARTS if step.scorer == "head" else VALUES)
+        if step.scorer == "options" and list(step.reads) != [name for name in VALUES if name in step.reads]:
             reader.fail("reads", f"they are read in the order {', '.join(VALUES)}", "put them so")
-        if "gain" in reads and (reads[0] != "cosine" or not step.get("prompt")):
+        if GAIN in step.reads and (step.reads[0] != "cosine" or not step.prompt):
             reader.fail("reads", "gain is read after cosine, and needs a prompt file", "add prompt:")
-    bar = step.get("at_least")
-    return Step(
-        choose=choose,
-        scorer=scorer,
-        prompt=reader.optional_string(step.get("prompt"), "prompt"),
-        over=reader.optional_string(step.get("over"), "over"),
-        class_=reader.optional_string(step.get("class"), "class"),
-        at_least=None if bar is None else reader.number(bar, "at_least"),
-        prior=reader.number(step.get("prior", 0.0), "prior"),
-        cue=reader.string(step.get("cue", "Answer:"), "cue"),
-        many=_many(reader, step["many"], "many") if "many" in step else None,
-        fit=reader.optional_string(step.get("fit"), "fit"),
-        reads=reads,
-        unfitted=reader.boolean(step.get("unfitted", False), "unfitted"),
-    )
+    return step
 
 
 Options = Mapping[str, Sequence[str]]

@@ -1,18 +1,21 @@
 """YAML files of recipes: plain values without aliases or doubled keys; faults name their place."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import yaml
+from msgspec import Meta
 
 from panda.documents.yaml_text import plain_value
 from panda.errors import FileFormatError, RecipeError, RecipeKeyError
 from panda.storage.files import read_text
 
+_T = TypeVar("_T")
 _TEXT = "tag:yaml.org,2002:str"
 _MOST_DEPTH = 60
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -142,18 +145,52 @@ class TypedReader:
 
     path: Path
     """The file."""
-    prefix: str
+    prefix: str = ""
     """Dotted key of the mapping; "" at the top."""
     report: Report = raise_fault
     """Takes the faults."""
 
     def place(self, key: str) -> str:
         """File and dotted key, for an error's `where:` line."""
-        return f"{self.path} ({'.'.join(part for part in (self.prefix, key) if part) or 'top level'})"
+        return f"{self.path} ({self._dotted(key) or 'top level'})"
 
     def fail(self, key: str, message: str, fix: str | None = None) -> None:
         """Report a fault of one key."""
         self.report(RecipeKeyError(message, where=self.place(key), fix=fix))
+
+    def at(self, key: str) -> "TypedReader":
+        """The reader of what stands under a key."""
+        return replace(self, prefix=self._dotted(key))
+
+    def record(
+        self,
+        cls: type[_T],
+        value: object,
+        *,
+        own: Mapping[str, object] | None = None,
+        read: Mapping[str, object] | None = None,
+    ) -> _T:
+        """
+        A dataclass out of a mapping: types and bounds of its fields say what the keys may hold.
+
+        Args:
+            value: Keys are the fields' names; one with a default may be missing.
+            own: Fields that have no key.
+            read: Fields whose keys the caller has read.
+        """
+        found, given = {**(own or {}), **(read or {})}, self.mapping(value)
+        keyed = [
+            (field, field.name.rstrip("_"))
+            for field in fields(cast(Any, cls))
+            if field.name not in (own or {})
+        ]
+        required = [key for field, key in keyed if field.default is MISSING is field.default_factory]
+        self.check_keys(given, [key for _, key in keyed], required)
+        for field, key in keyed:
+            if field.name not in found and (key in given or key in required):
+                reader = self if key in given else replace(self, report=lambda fault: None)
+                found[field.name] = reader._value(field.type, given.get(key), key)
+        return cls(**found)
 
     def mapping(self, value: object, key: str = "") -> dict[str, Any]:
         """A mapping with texts as keys."""
@@ -165,37 +202,12 @@ class TypedReader:
         items = self._typed(value, key, "a list", isinstance(value, list), [])
         return [self.mapping(item, f"{key}[{n}]") for n, item in enumerate(items)]
 
-    def string(self, value: object, key: str) -> str:
-        """A text that is not blank."""
-        fits = isinstance(value, str) and value.strip() != ""
-        return cast(str, self._typed(value, key, "a text", fits, ""))
-
-    def optional_string(self, value: object, key: str) -> str | None:
-        """A text that is not blank, or nothing."""
-        return None if value is None else self.string(value, key)
-
     def strings(self, value: object, key: str) -> tuple[str, ...]:
         """A list of texts."""
         fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
         return tuple(self._typed(value, key, "a list of texts", fits, []))
 
-    def boolean(self, value: object, key: str) -> bool:
-        """True or false."""
-        return cast(bool, self._typed(value, key, "true or false", isinstance(value, bool), False))
-
-    def count(self, value: object, key: str, *, least: int = 0) -> int:
-        """A whole number."""
-        fits = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        return cast(int, self._typed(value, key, f"a whole number of at least {least}", fits, least))
-
-    def number(self, value: object, key: str, *, least: float = -1e9, most: float = 1e9) -> float:
-        """A number within bounds."""
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
-        wanted = "a number" if most >= 1e9 else f"a number from {least:g} to {most:g}"
-        found = self._typed(value, key, wanted, fits and math.isfinite(cast(float, value)), 0.0)
-        return float(found)
-
-    def one_of(self, value: object, key: str, allowed: tuple[str, ...]) -> str:
+    def one_of(self, value: object, key: str, allowed: Sequence[str]) -> str:
         """One of some texts."""
         if not isinstance(value, str) or value not in allowed:
             near = get_close_matches(str(value).casefold(), [name.casefold() for name in allowed], n=1)
@@ -206,7 +218,7 @@ class TypedReader:
         return value
 
     def check_keys(
-        self, values: Mapping[str, object], known: tuple[str, ...], required: tuple[str, ...] = ()
+        self, values: Mapping[str, object], known: Sequence[str], required: Sequence[str] = ()
     ) -> None:
         """Report every key that is not known, and every required one that is missing."""
         for key in values:
@@ -218,8 +230,42 @@ class TypedReader:
             if key not in values:
                 self.fail(key, f"the key {key!r} is missing", f"add {key}:")
 
+    def _value(self, kind: Any, value: Any, key: str) -> Any:
+        """The value of a field of that type."""
+        origin, inner = get_origin(kind), get_args(kind)
+        if origin in (Union, UnionType):  # X | None
+            return None if value is None else self._value(inner[0], value, key)
+        if origin is Literal:
+            return self.one_of(value, key, inner)
+        if origin is tuple:
+            return self.strings(value, key)
+        if origin is Mapping:
+            parts = self.mapping(value, key)
+            return {name: self._value(inner[1], part, f"{key}.{name}") for name, part in parts.items()}
+        if is_dataclass(kind):
+            return self.at(key).record(cast(type, kind), value)
+        bounds = inner[1] if origin is Annotated else Meta()
+        kind = inner[0] if origin is Annotated else kind
+        if kind is str:
+            return self._typed(value, key, "a text", isinstance(value, str) and value.strip() != "", "")
+        if kind is bool:
+            return self._typed(value, key, "true or false", isinstance(value, bool), False)
+        if kind is int:
+            least = int(bounds.ge or 0)
+            fits = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            return self._typed(value, key, f"a whole number of at least {least}", fits, least)
+        if kind is float:
+            low, high = (-math.inf if bounds.ge is None else bounds.ge), (bounds.le or math.inf)
+            fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+            wanted = "a number" if bounds.le is None else f"a number from {low:g} to {high:g}"
+            return float(self._typed(value, key, wanted, fits and math.isfinite(value), 0.0))
+        return value
+
     def _typed(self, value: object, key: str, wanted: str, fits: bool, empty: object) -> Any:
         if not fits:
-            self.fail(key, f"{key or 'the file'} must be {wanted}, but is {value!r:.60}")
+            self.fail(key, f"{key or self.prefix or 'the file'} must be {wanted}, but is {value!r:.60}")
             return empty
         return value
+
+    def _dotted(self, key: str) -> str:
+        return ".".join(part for part in (self.prefix, key) if part)

@@ -10,7 +10,7 @@ import pytest
 from panda.models.contract import Completion, GenerateParams, Usage
 from panda.models.scripted import ScriptedModel, in_order
 from panda.recipes.book import RecipeBook
-from panda.recipes.recipe import Recipe, template_sources
+from panda.recipes.recipe import Recipe
 from panda.recipes.schema import longest_chars, lower_limits
 from panda.storage.layout import asset
 from tests.recipes.books import Runner, schema_of, write_book
@@ -42,7 +42,7 @@ class Ids(Mapping[str, Sequence[str]]):
 
 def asked_of_writers(recipe: Recipe) -> dict[str, Any]:
     """The schema that a model that writes gets, as the executor asks it."""
-    sources = template_sources(recipe)
+    sources = recipe.template_sources
     properties = recipe.output_schema["properties"]
     return {**recipe.output_schema, "properties": {n: properties[n] for n in properties if n not in sources}}
 

@@ -5,7 +5,6 @@ import pytest
 from panda.choosing.decision import Choice, Option
 from panda.errors import RecipeKeyError
 from panda.recipes.messages import Request
-from panda.recipes.recipe import template_sources
 from panda.recipes.reply import fill_templates
 from tests.recipes.books import parsed
 
@@ -49,4 +48,4 @@ def test_wrong_template(template: object) -> None:
 def test_sources() -> None:
     """Properties that only feed templates are known."""
     recipe = parsed(templates={"why": {"spans": "answer"}, "other": "text"})
-    assert template_sources(recipe) == {"answer"}
+    assert recipe.template_sources == {"answer"}
