@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from panda.errors import PandaError, ReplyError
@@ -37,27 +36,23 @@ class Layers:
         self._environ = environ
         self._cache_dir = cache_dir
         self._servers: list[OpenAiModel] = []
-        self._ggufs = LoadedGgufs(cache_dir)
-        self._seeing_ggufs = LoadedGgufs(cache_dir)
+        self._ggufs, self._seeing_ggufs = LoadedGgufs(cache_dir), LoadedGgufs(cache_dir)
         self._models: dict[str, Model] = {}
         self._seeing: Model | None = None
 
     def model(self, layer: str) -> Model:
         """
-        The model of a layer.
+        The model of a layer; that of EYES has memory of its own, so that it can be freed alone.
 
         Raises:
-            ModelFileError: The layer is unset, or its model's file is missing.
+            ModelFileError: The layer is unset, its model's file is missing, or that of EYES cannot see.
         """
         if layer not in LAYERS:
             raise ValueError(f"there is no layer {layer!r}")
         name = self._file.layers[layer]
         if name is None:
-            raise self._file.error(
-                f"layers.{layer}",
-                f"the layer {layer} has no model",
-                f"name a model for {layer} in models.yaml",
-            )
+            message, fix = f"the layer {layer} has no model", f"name a model for {layer} in models.yaml"
+            raise self._file.error(f"layers.{layer}", message, fix)
         if layer != EYES:
             return self.named(name)
         if self._seeing is None:
@@ -77,18 +72,12 @@ class Layers:
             ModelFileError: Its file is missing or no GGUF, or its API key is not set.
         """
         if name not in self._models:
-            self._models[name] = self._build(self._file.models[name])
+            self._models[name] = self._build(self._file.models[name], self._ggufs)
         return self._models[name]
 
     def encoder(self) -> Encoder | None:
-        """
-        The model that turns texts into vectors; None if models.yaml sets none.
-
-        Raises:
-            ModelFileError: Its file is missing or no GGUF.
-        """
-        name = self._file.encoder
-        return None if name is None else self.encoder_named(name)
+        """The model that turns texts into vectors; None if models.yaml sets none (raises as encoder_named)."""
+        return None if self._file.encoder is None else self.encoder_named(self._file.encoder)
 
     def encoder_named(self, name: str) -> Encoder:
         """
@@ -97,26 +86,7 @@ class Layers:
         Raises:
             ModelFileError: Its file is missing or no GGUF.
         """
-        spec = self._file.models[name]
-        return self._ggufs.encoder(
-            spec.name,
-            spec.location,
-            relative_to=self._file.path.parent,
-            n_ctx=spec.n_ctx,
-            requantize=spec.requantize,
-        )
-
-    def infos(self) -> tuple[ModelInfo, ...]:
-        """
-        What is known of every model, in the order of models.yaml, without loading one.
-
-        Raises:
-            ModelFileError: A file is missing or no GGUF, or an API key is not set.
-        """
-        return tuple(
-            self.encoder_named(spec.name).info if spec.embeds else self.named(spec.name).info
-            for spec in self._file.models.values()
-        )
+        return self._ggufs.encoder(self._file.models[name], relative_to=self._file.path.parent)
 
     def close(self) -> None:
         """Free all models. None of those given out may be used any more."""
@@ -131,61 +101,34 @@ class Layers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _build(self, spec: ModelSpec) -> Model:
-        return self._server(spec) if spec.backend == "openai" else self._gguf(spec, self._ggufs)
-
-    def _build_seeing(self, spec: ModelSpec) -> Model:
-        """The model of EYES, with memory of its own, so that it can be freed alone."""
-        if not spec.writes:
-            raise self._file.error(
-                f"models.{spec.name}.writes",
-                f"the model {spec.name} of the layer EYES does not write, so it cannot describe a picture",
-                "set writes: true, or name another model for EYES",
-            )
-        if spec.backend == "openai":
-            return self._server(spec)
-        if spec.projector is None:
-            raise self._file.error(
-                f"models.{spec.name}.projector",
-                f"the model {spec.name} of the layer EYES has no projector, so it cannot see",
-                "name the projector file (mmproj-….gguf) that comes with the model",
-            )
-        return self._gguf(spec, self._seeing_ggufs)
-
-    def _server(self, spec: ModelSpec) -> Model:
+    def _build(self, spec: ModelSpec, ggufs: "LoadedGgufs") -> Model:
+        if spec.backend == "llama_cpp":
+            return ggufs.model(spec, relative_to=self._file.path.parent)
         from panda.models.openai import OpenAiModel
 
         key = None if spec.api_key_env is None else self._environ.get(spec.api_key_env, "").strip()
         if spec.api_key_env is not None and not key:
-            raise self._file.error(
-                f"models.{spec.name}.api_key_env",
-                f"the environment variable {spec.api_key_env} is not set",
-                f"export {spec.api_key_env} with the server's key",
-            )
+            message = f"the environment variable {spec.api_key_env} is not set"
+            fix = f"export {spec.api_key_env} with the server's key"
+            raise self._file.error(f"models.{spec.name}.api_key_env", message, fix)
         server = OpenAiModel(spec, api_key=key, cache_dir=self._cache_dir)
         self._servers.append(server)
         return server
 
-    def _gguf(self, spec: ModelSpec, ggufs: "LoadedGgufs") -> Model:
-        return ggufs.model(
-            spec.name,
-            spec.location,
-            relative_to=self._file.path.parent,
-            n_ctx=spec.n_ctx,
-            writes=spec.writes,
-            scores=spec.scores,
-            requantize=spec.requantize,
-            projector=spec.projector,
-            thinking_tokens=spec.thinking_tokens,
-        )
+    def _build_seeing(self, spec: ModelSpec) -> Model:
+        at, of_eyes = f"models.{spec.name}", f"the model {spec.name} of the layer EYES"
+        if not spec.writes:
+            message = f"{of_eyes} does not write, so it cannot describe a picture"
+            raise self._file.error(
+                f"{at}.writes", message, "set writes: true, or name another model for EYES"
+            )
+        if spec.backend == "llama_cpp" and spec.projector is None:
+            fix = "name the projector file (mmproj-….gguf) that comes with the model"
+            raise self._file.error(f"{at}.projector", f"{of_eyes} has no projector, so it cannot see", fix)
+        return self._build(spec, self._seeing_ggufs)
 
 
 _TIMEOUT_SECONDS = 120.0
@@ -234,12 +177,7 @@ class Trial:
 
 
 def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:
-    """
-    Look at every model without loading one.
-
-    Returns:
-        One state a model, in the order of models.yaml.
-    """
+    """The state of every model, in the order of models.yaml, without loading one."""
     return [_look(models_file, layers, spec) for spec in models_file.models.values()]
 
 
@@ -266,16 +204,14 @@ def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> 
 
 
 def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelState:
+    used = tuple(layer for layer, name in models_file.layers.items() if name == spec.name)
+    if models_file.encoder == spec.name:
+        used = (*used, "encoder")
     try:
         info = (layers.encoder_named if spec.embeds else layers.named)(spec.name).info
     except PandaError as exc:
-        return ModelState(spec, _used_by(models_file, spec), None, exc)
-    return ModelState(spec, _used_by(models_file, spec), info, None)
-
-
-def _used_by(models_file: ModelsFile, spec: ModelSpec) -> tuple[str, ...]:
-    used = tuple(layer for layer, name in models_file.layers.items() if name == spec.name)
-    return (*used, "encoder") if models_file.encoder == spec.name else used
+        return ModelState(spec, used, None, exc)
+    return ModelState(spec, used, info, None)
 
 
 def _try_out(layers: Layers, spec: ModelSpec) -> Trial:

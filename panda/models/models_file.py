@@ -13,21 +13,18 @@ from panda.errors import ModelFileError, StoreError
 
 LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 """Every layer there is."""
-
-_BACKENDS = ("llama_cpp", "openai")
-_QUANTISATIONS = ("q8_0",)
 DIALECTS = ("json_schema", "json_object", "prompt")
 """How a reply under a schema is asked for: as response_format of one kind or the other, or in words alone."""
 _COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores", "thinking_tokens")
-_SERVER_KEYS = ("model", "api_key_env", "timeout_seconds", "structured", "max_tokens_key")
+_DIALECT_KEYS = ("timeout_seconds", "structured", "max_tokens_key", "extra_body", "headers")
+_KEYS = {
+    "llama_cpp": (*_COMMON_KEYS, "requantize", "projector", "embeds"),
+    "openai": (*_COMMON_KEYS, "model", "api_key_env", *_DIALECT_KEYS),
+}
+_QUANTISATIONS = ("q8_0",)
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
-_ENCODER = "minilm-l6"
-_BACKEND_KEYS = {
-    "llama_cpp": (*_COMMON_KEYS, "requantize", "projector", "embeds"),
-    "openai": (*_COMMON_KEYS, *_SERVER_KEYS, "extra_body", "headers"),
-}
 
 
 @dataclass(frozen=True)
@@ -42,9 +39,9 @@ class ModelSpec:
     """builtin:NAME, path of a GGUF, or base URL of a server."""
     n_ctx: int
     """Context window in model tokens."""
-    writes: bool
+    writes: bool = False
     """Whether it is trusted with free text."""
-    scores: bool
+    scores: bool = False
     """Whether it gives log-probabilities of options."""
     requantize: str | None = None
     """llama_cpp: quantisation to run it in; None for the file as it is."""
@@ -70,7 +67,7 @@ class ModelSpec:
     """openai: further headers of each request."""
 
 
-_PACKAGED_ENCODER = ModelSpec(_ENCODER, "llama_cpp", f"builtin:{_ENCODER}", 256, False, False, embeds=True)
+_PACKAGED_ENCODER = ModelSpec("minilm-l6", "llama_cpp", "builtin:minilm-l6", 256, embeds=True)
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class ModelsFile:
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
-        return _error(self.path, key, message, fix)
+        return ModelFileError(message, where=f"{self.path}: {key}", fix=fix)
 
 
 def load_models_file(path: Path) -> ModelsFile:
@@ -107,9 +104,8 @@ def load_models_file(path: Path) -> ModelsFile:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as exc:
-        raise StoreError(
-            f"{path.name} cannot be read: {exc.strerror or exc}", where=str(path), fix="check the path"
-        ) from exc
+        message = f"{path.name} cannot be read: {exc.strerror or exc}"
+        raise StoreError(message, where=str(path), fix="check the path") from exc
     except UnicodeDecodeError as exc:
         raise ModelFileError(f"{path.name} is not UTF-8", where=str(path), fix="save it as UTF-8") from exc
     return parse_models_file(text, path=path)
@@ -131,149 +127,140 @@ def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     except YamlTextError as exc:
         where = f"{path}:{exc.line}" if exc.line is not None else str(path)
         raise ModelFileError(f"{path.name}: {exc}", where=where, fix="correct that line") from exc
-    top = _mapping(path, "(top)", raw)
-    _check_names(path, "", top, ("models", "layers", "encoder"), "key")
-    models = {
-        name: _parse_spec(path, name, _mapping(path, f"models.{name}", value))
-        for name, value in _mapping(path, "models", top.get("models")).items()
-    }
-    layers = _mapping(path, "layers", top.get("layers"))
-    _check_names(path, "layers.", layers, LAYERS, "layer")
-    for layer, name in layers.items():
-        if name is not None and name not in models:
-            raise _unknown(path, f"layers.{layer}", str(name), tuple(models), "model")
-        if name is not None and models[name].embeds:
+    top = _Entry(path, "", raw, "(top)")
+    top.check_keys(("models", "layers", "encoder"))
+    models = {name: _parse_spec(path, name, entry) for name, entry in top.part("models").values.items()}
+    layers = top.part("layers")
+    layers.check_keys(LAYERS, "layer")
+    for layer, name in layers.values.items():
+        if name is not None and layers.one_of(layer, tuple(models), "model") and models[name].embeds:
             fix = "name it for `encoder`, and a language model here"
-            raise _error(
-                path, f"layers.{layer}", f"the model {name} is an encoder, not a language model", fix
-            )
-    if "encoder" not in top:
-        models.setdefault(_ENCODER, _PACKAGED_ENCODER)
-    encoder = top.get("encoder", _ENCODER)
-    if encoder is not None and encoder not in models:
-        raise _unknown(path, "encoder", str(encoder), tuple(models), "model")
-    if encoder is not None and not models[encoder].embeds:
+            raise layers.error(layer, f"the model {name} is an encoder, not a language model", fix)
+    if "encoder" not in top.values:
+        models.setdefault(_PACKAGED_ENCODER.name, _PACKAGED_ENCODER)
+    top.values.setdefault("encoder", _PACKAGED_ENCODER.name)
+    encoder = top.values["encoder"]
+    if encoder is not None and not models[top.one_of("encoder", tuple(models), "model")].embeds:
         fix = f"set models.{encoder}.embeds: true if it is one, name another model, or set encoder: null"
-        raise _error(path, "encoder", f"the model {encoder} is no encoder", fix)
-    return ModelsFile(path, models, {layer: layers.get(layer) for layer in LAYERS}, encoder, text)
+        raise top.error("encoder", f"the model {encoder} is no encoder", fix)
+    return ModelsFile(path, models, {layer: layers.values.get(layer) for layer in LAYERS}, encoder, text)
 
 
-def _parse_spec(path: Path, name: str, raw: Mapping[str, Any]) -> ModelSpec:
-    at = f"models.{name}"
-    backend = raw.get("backend")
-    if backend not in _BACKENDS:
-        if backend is None:
-            raise _error(path, f"{at}.backend", "the backend is missing", f"use {' or '.join(_BACKENDS)}")
-        raise _unknown(path, f"{at}.backend", str(backend), _BACKENDS, "backend")
-    _check_names(path, f"{at}.", raw, _BACKEND_KEYS[backend], "key")
+def _parse_spec(path: Path, name: str, value: object) -> ModelSpec:
+    entry = _Entry(path, f"models.{name}.", value, f"models.{name}")
+    raw = entry.values
+    if raw.get("backend") is None:
+        raise entry.error("backend", "the backend is missing", f"use {' or '.join(_KEYS)}")
+    backend = entry.one_of("backend", tuple(_KEYS), "backend")
     is_server = backend == "openai"
-    location = _text(path, f"{at}.location", raw.get("location"))
+    entry.check_keys(_KEYS[backend])
+    location = entry.text("location")
     if is_server != location.startswith(("http://", "https://")):
         wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
-        raise _error(path, f"{at}.location", f"{location!r} is no location for {backend}", f"give {wanted}")
+        raise entry.error("location", f"{location!r} is no location for {backend}", f"give {wanted}")
     n_ctx = raw.get("n_ctx")
     if not isinstance(n_ctx, int) or isinstance(n_ctx, bool) or n_ctx < 1:
-        raise _error(
-            path, f"{at}.n_ctx", f"n_ctx is {n_ctx!r}", "give the window in model tokens, such as 8192"
-        )
-    scores = _flag(path, f"{at}.scores", raw.get("scores", not is_server))
+        raise entry.error("n_ctx", f"n_ctx is {n_ctx!r}", "give the window in model tokens, such as 8192")
+    scores = entry.flag("scores", not is_server)
     if is_server and scores:
-        raise _error(path, f"{at}.scores", "a chat server cannot score options", "set scores: false")
-    quantisation = raw.get("requantize")
-    if quantisation is not None and quantisation not in _QUANTISATIONS:
-        raise _unknown(path, f"{at}.requantize", str(quantisation), _QUANTISATIONS, "quantisation")
-    key_name, projector = raw.get("api_key_env"), raw.get("projector")
-    embeds = _flag(path, f"{at}.embeds", raw.get("embeds", False))
-    for name_, given in (
-        ("writes", raw.get("writes")),
-        ("scores", raw.get("scores")),
-        ("projector", projector),
-    ):
-        if embeds and given:
-            raise _error(path, f"{at}.{name_}", f"an encoder has no {name_}", f"leave {name_} out")
+        raise entry.error("scores", "a chat server cannot score options", "set scores: false")
+    if raw.get("requantize") is not None:
+        entry.one_of("requantize", _QUANTISATIONS, "quantisation")
+    embeds = entry.flag("embeds", False)
+    for key in ("writes", "scores", "projector"):
+        if embeds and raw.get(key):
+            raise entry.error(key, f"an encoder has no {key}", f"leave {key} out")
     return ModelSpec(
         name=name,
-        backend=str(backend),
+        backend=backend,
         location=location,
         n_ctx=n_ctx,
-        writes=_flag(path, f"{at}.writes", raw.get("writes", False)),
+        writes=entry.flag("writes", False),
         scores=scores and not embeds,
-        requantize=quantisation,
-        model=_text(path, f"{at}.model", raw.get("model")) if is_server else None,
-        api_key_env=None if key_name is None else _text(path, f"{at}.api_key_env", key_name),
-        projector=None if projector is None else _text(path, f"{at}.projector", projector),
+        requantize=raw.get("requantize"),
+        model=entry.text("model") if is_server else None,
+        api_key_env=None if raw.get("api_key_env") is None else entry.text("api_key_env"),
+        projector=None if raw.get("projector") is None else entry.text("projector"),
         embeds=embeds,
-        thinking_tokens=_thinking(path, at, raw, n_ctx),
-        **_server_keys(path, at, raw),
+        thinking_tokens=_thinking(entry, n_ctx),
+        **_dialect(entry),
     )
 
 
-def _thinking(path: Path, at: str, raw: Mapping[str, Any], n_ctx: int) -> int:
+def _thinking(entry: "_Entry", n_ctx: int) -> int:
     """How much of the window is for reasoning."""
-    tokens = raw.get("thinking_tokens", 0)
+    tokens, writes = entry.values.get("thinking_tokens", 0), entry.values.get("writes", False)
     if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens < n_ctx:
-        message, fix = f"thinking_tokens is {tokens!r:.60}", f"give model tokens, less than n_ctx ({n_ctx})"
-        raise _error(path, f"{at}.thinking_tokens", message, fix)
-    if tokens and raw["backend"] == "llama_cpp" and (tokens < _LEAST_THINKING or not raw.get("writes")):
-        message = f"thinking_tokens is {tokens}, and writes is {raw.get('writes', False)}"
+        fix = f"give model tokens, less than n_ctx ({n_ctx})"
+        raise entry.error("thinking_tokens", f"thinking_tokens is {tokens!r:.60}", fix)
+    if tokens and entry.values["backend"] == "llama_cpp" and (tokens < _LEAST_THINKING or not writes):
         fix = f"give at least {_LEAST_THINKING} to a model that writes, or leave it out"
-        raise _error(path, f"{at}.thinking_tokens", message, fix)
+        raise entry.error("thinking_tokens", f"thinking_tokens is {tokens}, and writes is {writes}", fix)
     return tokens
 
 
-def _server_keys(path: Path, at: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+def _dialect(entry: "_Entry") -> dict[str, Any]:
     """What of a server's dialect is given."""
-    found = {key: raw[key] for key in (*_SERVER_KEYS[2:], "extra_body", "headers") if key in raw}
-
-    def fail(key: str, fix: str) -> ModelFileError:
-        return _error(path, f"{at}.{key}", f"{key} is {found[key]!r:.60}", fix)
-
-    seconds = found.get("timeout_seconds", 1)
+    given = {key: entry.values[key] for key in _DIALECT_KEYS if key in entry.values}
+    seconds = given.get("timeout_seconds", 1)
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
-        raise fail("timeout_seconds", "give seconds, such as 300")
-    if found.get("structured", DIALECTS[0]) not in DIALECTS:
-        raise _unknown(path, f"{at}.structured", str(found["structured"]), DIALECTS, "dialect")
-    if "max_tokens_key" in found:
-        _text(path, f"{at}.max_tokens_key", found["max_tokens_key"])
-    _mapping(path, f"{at}.extra_body", found.get("extra_body", {}))
-    for name, value in _mapping(path, f"{at}.headers", found.get("headers", {})).items():
+        message = f"timeout_seconds is {seconds!r:.60}"
+        raise entry.error("timeout_seconds", message, "give seconds, such as 300")
+    if "structured" in given:
+        entry.one_of("structured", DIALECTS, "dialect")
+    if "max_tokens_key" in given:
+        entry.text("max_tokens_key")
+    for key in ("extra_body", "headers"):
+        entry.part(key, {})
+    for name, value in given.get("headers", {}).items():
         if not _HEADER.fullmatch(f"{name}: {value}") or not isinstance(value, str):
-            raise fail("headers", f"{name!r} is no header with a text of printable ASCII characters")
-    return found
+            fix = f"{name!r} is no header with a text of printable ASCII characters"
+            raise entry.error("headers", f"headers is {given['headers']!r:.60}", fix)
+    return given
 
 
-def _mapping(path: Path, key: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise _error(
-            path, key, f"{key} must be a map of names", "see the comments in the packaged models.yaml"
-        )
-    return value
+class _Entry:
+    """A map of the file; what is wrong in it is raised with its key."""
 
+    def __init__(self, path: Path, at: str, value: object, key: str) -> None:
+        self.path, self.at = path, at
+        if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+            fix = "see the comments in the packaged models.yaml"
+            raise ModelFileError(f"{key} must be a map of names", where=f"{path}: {key}", fix=fix)
+        self.values: dict[str, Any] = value
 
-def _text(path: Path, key: str, value: object) -> str:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise _error(path, key, f"{key.rpartition('.')[2]} must be a text, not {value!r}", "give it a value")
-    return value
+    def error(self, key: str, message: str, fix: str) -> ModelFileError:
+        return ModelFileError(message, where=f"{self.path}: {self.at}{key}", fix=fix)
 
+    def part(self, key: str, default: object = None) -> "_Entry":
+        key_at = f"{self.at}{key}"
+        return _Entry(self.path, f"{key_at}.", self.values.get(key, default), key_at)
 
-def _flag(path: Path, key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _error(path, key, f"{key.rpartition('.')[2]} is {value!r}", "use true or false")
-    return value
+    def text(self, key: str) -> str:
+        value = self.values.get(key)
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise self.error(key, f"{key} must be a text, not {value!r}", "give it a value")
+        return value
 
+    def flag(self, key: str, default: bool) -> bool:
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(key, f"{key} is {value!r}", "use true or false")
+        return value
 
-def _check_names(path: Path, at: str, found: Mapping[str, object], known: Sequence[str], kind: str) -> None:
-    for name in found:
-        if name not in known:
-            raise _unknown(path, f"{at}{name}", name, known, kind)
+    def one_of(self, key: str, known: Sequence[str], kind: str) -> str:
+        value = self.values[key]
+        if not isinstance(value, str) or value not in known:
+            raise self._unknown(key, str(value), known, kind)
+        return value
 
+    def check_keys(self, known: Sequence[str], kind: str = "key") -> None:
+        for name in self.values:
+            if name not in known:
+                raise self._unknown(name, name, known, kind)
 
-def _unknown(path: Path, key: str, name: str, known: Sequence[str], kind: str) -> ModelFileError:
-    folded = {option.casefold(): option for option in known}
-    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    fix = f"did you mean {folded[near[0]]}?" if near else f"use one of {', '.join(known) or '(none yet)'}"
-    return _error(path, key, f"unknown {kind} {name!r}", fix)
-
-
-def _error(path: Path, key: str, message: str, fix: str) -> ModelFileError:
-    return ModelFileError(message, where=f"{path}: {key}", fix=fix)
+    def _unknown(self, key: str, name: str, known: Sequence[str], kind: str) -> ModelFileError:
+        folded = {option.casefold(): option for option in known}
+        near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+        fix = f"did you mean {folded[near[0]]}?" if near else f"use one of {', '.join(known) or '(none yet)'}"
+        return self.error(key, f"unknown {kind} {name!r}", fix)

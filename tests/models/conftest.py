@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,13 @@ from panda.models.openai import OpenAiModel
 BUILTIN = "builtin:smollm2-135m"
 
 
+def embedded_spec(*, n_ctx: int = 1024, scores: bool = True, thinking_tokens: int = 0) -> ModelSpec:
+    spec = ModelSpec("embedded", "llama_cpp", BUILTIN, n_ctx, writes=True, scores=scores)
+    return replace(spec, requantize="q8_0", thinking_tokens=thinking_tokens)
+
+
 def embedded(ggufs: LoadedGgufs, *, n_ctx: int = 1024, scores: bool = True) -> LlamaCppModel:
-    return ggufs.model(
-        "embedded",
-        BUILTIN,
-        relative_to=Path(),
-        n_ctx=n_ctx,
-        writes=True,
-        scores=scores,
-        requantize="q8_0",
-    )
+    return ggufs.model(embedded_spec(n_ctx=n_ctx, scores=scores), relative_to=Path())
 
 
 @pytest.fixture(scope="session")

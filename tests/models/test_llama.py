@@ -19,7 +19,7 @@ from panda.models.llama.model import LlamaCppModel, Sampler, render_parts, token
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import lower_limits, plain_schema
 from panda.storage.layout import asset
-from tests.models.conftest import BUILTIN, embedded
+from tests.models.conftest import BUILTIN, embedded, embedded_spec
 
 SYSTEM = Message("system", "You answer questions about laptops and their prices, in few words. " * 4)
 CHAT = (SYSTEM, Message("user", "What does 16 GB mean?"))
@@ -311,10 +311,7 @@ SCHEMA = {"type": "object", "properties": {"sky": {"enum": ["blue", "red"]}}, "r
 def test_thinking_comes_before_the_reply(cache_dir: Path, schema: dict[str, object] | None) -> None:
     """A model with room to think writes at most so much without grammar first; the reply does not hold it."""
     ggufs = LoadedGgufs(cache_dir)
-    model = ggufs.model(
-        "thinker", BUILTIN, relative_to=Path(), n_ctx=1024, writes=True, scores=True, requantize="q8_0",
-        thinking_tokens=40,
-    )  # fmt: skip
+    model = ggufs.model(embedded_spec(n_ctx=1024, thinking_tokens=40), relative_to=Path())
     completion = model.generate(CHAT, replace(PARAMS, max_tokens=24, schema=schema))
     ggufs.close()
     assert completion.reasoning
@@ -328,10 +325,7 @@ def test_thinking_comes_before_the_reply(cache_dir: Path, schema: dict[str, obje
 def test_thinking_counts_against_the_window(cache_dir: Path) -> None:
     """Prompt, thoughts and reply must fit n_ctx together."""
     ggufs = LoadedGgufs(cache_dir)
-    model = ggufs.model(
-        "thinker", BUILTIN, relative_to=Path(), n_ctx=256, writes=True, scores=True, requantize="q8_0",
-        thinking_tokens=200,
-    )  # fmt: skip
+    model = ggufs.model(embedded_spec(n_ctx=256, thinking_tokens=200), relative_to=Path())
     with pytest.raises(HaltError):
         model.generate(CHAT, PARAMS)
     ggufs.close()

@@ -6,7 +6,7 @@ import pytest
 
 from panda.errors import ModelFileError, StoreError
 from panda.models.contract import GenerateParams, Message
-from panda.models.layers import Layers
+from panda.models.layers import Layers, survey_models
 from panda.models.models_file import LAYERS, load_models_file, parse_models_file
 from tests.models.conftest import Server
 
@@ -17,9 +17,13 @@ SERVED = "{backend: openai, location: 'http://localhost:1/v1', model: m, n_ctx: 
 
 def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
     """All text layers share the one embedded model; EYES is unset, and using it says so."""
-    with Layers(load_models_file(PACKAGED), cache_dir=cache_dir, environ={}) as layers:
+    file = load_models_file(PACKAGED)
+    with Layers(file, cache_dir=cache_dir, environ={}) as layers:
         assert len({id(layers.model(name)) for name in ("REFLEX", "NERVES", "MIND", "VOICE")}) == 1
-        assert [info.name for info in layers.infos()] == ["smollm2-135m", "minilm-l6"]
+        assert [state.info and state.info.name for state in survey_models(file, layers)] == [
+            "smollm2-135m",
+            "minilm-l6",
+        ]
         encoder = layers.encoder()
         assert encoder is not None
         assert encoder.info.name == "minilm-l6"
