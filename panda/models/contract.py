@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from panda.documents.pictures import Picture
+from panda.errors import HaltError
 
 if TYPE_CHECKING:  # numpy waits until a model is asked for
     import numpy as np
@@ -160,6 +161,21 @@ class ModelInfo:
     """Whether messages may hold pictures."""
     thinking_tokens: int = 0
     """How much of n_ctx is for reasoning, which counts against no recipe's budget."""
+
+    def check_room(self, prompt: int, output: int, about: str = "") -> None:
+        """
+        Raises:
+            HaltError: So many model tokens of prompt and output do not fit the window together.
+        """
+        if prompt + output > self.n_ctx:
+            raise HaltError(
+                f"the prompt of {about}{prompt:,} and output of {output:,} model tokens do not fit into "
+                f"the context window of {self.n_ctx:,}",
+                where=f"models.{self.name}.n_ctx",
+                fix="shorten the input, lower the recipe's output budget, or raise n_ctx",
+                expected=f"at most {self.n_ctx:,} model tokens",
+                received=f"{about}{prompt + output:,} model tokens",
+            )
 
 
 class Encoder(Protocol):

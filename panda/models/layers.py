@@ -76,7 +76,7 @@ class Layers:
         return self._models[name]
 
     def encoder(self) -> Encoder | None:
-        """The model that turns texts into vectors; None if models.yaml sets none (raises as encoder_named)."""
+        """The model that turns texts into vectors, as encoder_named; None if models.yaml sets none."""
         return None if self._file.encoder is None else self.encoder_named(self._file.encoder)
 
     def encoder_named(self, name: str) -> Encoder:

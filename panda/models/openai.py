@@ -6,11 +6,12 @@ import json
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -35,8 +36,6 @@ from panda.models.contract import (
     ModelInfo,
     ScoreCase,
     ScoreParams,
-    Scores,
-    TokenScores,
     Usage,
 )
 from panda.models.llama.gguf import write_cache_file
@@ -58,35 +57,13 @@ _BACK_OFF = wait_exponential(multiplier=0.5, max=8) + wait_random(max=0.5)
 _CONNECT_SECONDS = 5.0
 _MOST_REPLY_BYTES = 16 * 2**20
 _MOST_WORDS = 300
+_RETRY_AFTER = "retry-after"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a server answered to one request."""
-
-    status: int
-    """HTTP status."""
-    data: bytes
-    """The whole body."""
-    wait_seconds: float = 0.0
-    """How long it asks to wait before the next request (`Retry-After`)."""
-
-    @property
-    def words(self) -> str:
-        """The server's own words, in one line: the message of a JSON error, else the body."""
-        try:
-            value = load_json(self.data)
-        except (ValueError, RecursionError):
-            value = self.data.decode("utf-8", "replace")
-        while isinstance(value, Mapping):
-            value = next((value[key] for key in ("error", "message", "detail") if key in value), str(value))
-        return " ".join(str(value).split())[:_MOST_WORDS]
 
 
 class ModelServer:
     """
-    A server on which one model runs.
+    A server on which one model runs: a kept-alive connection, time and size bounded.
 
     Args:
         name: The model's key in models.yaml, for errors.
@@ -96,11 +73,10 @@ class ModelServer:
     """
 
     def __init__(
-        self, name: str, url: str, *, headers: Mapping[str, str], sleep: Callable[[float], None] = time.sleep
+        self, name: str, url: str, *, headers: Mapping[str, str], sleep: Callable[[float], None]
     ) -> None:
         self._name = name
         self.url = url.rstrip("/")
-        """Base URL, without a slash at its end."""
         self._headers = dict(headers)
         self._sleep = sleep
         self._client: httpx.Client | None = None
@@ -113,9 +89,9 @@ class ModelServer:
         timeout_seconds: float,
         end: float | None = None,
         passing: Collection[int] = PASSING,
-    ) -> Answer:
+    ) -> httpx.Response:
         """
-        Send a request, again after a pause while the answer is one that passes or the connection is lost.
+        The answer to a request, sent again after a pause while it is one that passes or no connection holds.
 
         Args:
             path: What follows the base URL.
@@ -124,9 +100,6 @@ class ModelServer:
             end: Monotonic time when it is over, if it began before.
             passing: Statuses that are asked again.
 
-        Returns:
-            The answer, or the last one of those that were asked again.
-
         Raises:
             ModelTimeoutError: It took too long.
             ModelAwayError: There is no connection.
@@ -134,18 +107,24 @@ class ModelServer:
         """
         now = time.monotonic()
         end = now + timeout_seconds if end is None else end
+        is_passing = retry_if_result(lambda answer: answer.status_code in passing)
         retrying = Retrying(
             sleep=self._sleep,
             wait=_pause,
             stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(end - now),
-            retry=retry_if_result(lambda answer: answer.status in passing)
-            | retry_if_exception_type((httpx.NetworkError, httpx.RemoteProtocolError)),
-            retry_error_callback=_last,
+            retry=is_passing | retry_if_exception_type((httpx.NetworkError, httpx.RemoteProtocolError)),
+            retry_error_callback=lambda state: cast(Future[Any], state.outcome).result(),
         )
         try:
-            answer: Answer = retrying(self._send, "POST", path, body, end)
+            answer: httpx.Response = retrying(self._send, "POST", path, body, end)
         except (httpx.ReadTimeout, httpx.WriteTimeout) as exc:
-            raise self._timed_out(timeout_seconds) from exc
+            raise ModelTimeoutError(
+                f"the model {self._name} took longer than {timeout_seconds:g} seconds",
+                where=self.url,
+                fix=f"set models.{self._name}.timeout_seconds in models.yaml, or use a faster model",
+                expected=f"a reply within {timeout_seconds:g} seconds",
+                received="nothing complete",
+            ) from exc
         except httpx.TransportError as exc:
             raise self.away(str(exc) or type(exc).__name__) from exc
         return answer
@@ -178,7 +157,7 @@ class ModelServer:
             self._client.close()
             self._client = None
 
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, end: float) -> Answer:
+    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, end: float) -> httpx.Response:
         """One attempt, until the monotonic time *end*."""
         if self._client is None:
             is_local = urlsplit(self.url).hostname in _LOOPBACK  # no proxy to this machine
@@ -194,46 +173,26 @@ class ModelServer:
                     if time.monotonic() > end:
                         raise httpx.ReadTimeout("")
                     if len(data) > _MOST_REPLY_BYTES:
-                        raise self._too_long()
-                return Answer(response.status_code, bytes(data), _asked_pause(response.headers))
+                        message = f"the reply of {self._name} is longer than {_MOST_REPLY_BYTES:,} bytes"
+                        fix = "check that the URL is that of a model server"
+                        raise HaltError(message, where=self.url, fix=fix)
         except httpx.InvalidURL as exc:
-            raise ModelFileError(
-                f"the URL is not valid: {exc}", where=self.url, fix="correct models.yaml"
-            ) from exc
-
-    def _too_long(self) -> HaltError:
-        return HaltError(
-            f"the reply of {self._name} is longer than {_MOST_REPLY_BYTES:,} bytes",
-            where=self.url,
-            fix="check that the URL is that of a model server",
-        )
-
-    def _timed_out(self, timeout_seconds: float) -> ModelTimeoutError:
-        return ModelTimeoutError(
-            f"the model {self._name} took longer than {timeout_seconds:g} seconds",
-            where=self.url,
-            fix=f"set models.{self._name}.timeout_seconds in models.yaml, or use a faster model",
-            expected=f"a reply within {timeout_seconds:g} seconds",
-            received="nothing complete",
-        )
+            message = f"the URL is not valid: {exc}"
+            raise ModelFileError(message, where=self.url, fix="correct models.yaml") from exc
+        asked = {name: text for name, text in response.headers.items() if name == _RETRY_AFTER}
+        return httpx.Response(response.status_code, headers=asked, content=bytes(data))
 
 
 def _pause(state: RetryCallState) -> float:
     """Seconds until the next attempt: what the server asks for, else longer each time."""
     outcome = state.outcome
-    asked = outcome.result().wait_seconds if outcome and not outcome.failed else 0.0
+    asked = _asked_pause(outcome.result()) if outcome and not outcome.failed else 0.0
     return float(asked or _BACK_OFF(state))
 
 
-def _last(state: RetryCallState) -> Any:
-    """The last answer, or the error in its place."""
-    assert state.outcome is not None
-    return state.outcome.result()
-
-
-def _asked_pause(headers: httpx.Headers) -> float:
+def _asked_pause(answer: httpx.Response) -> float:
     """Seconds of `Retry-After`, which may be a number or a date; 0 if there is none."""
-    text = headers.get("Retry-After", "").strip()
+    text = answer.headers.get(_RETRY_AFTER, "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
     try:
@@ -241,6 +200,17 @@ def _asked_pause(headers: httpx.Headers) -> float:
     except ValueError:
         return 0.0
     return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _words(answer: httpx.Response) -> str:
+    """The server's own words, in one line: the message of a JSON error, else the body."""
+    try:
+        value = load_json(answer.content)
+    except (ValueError, RecursionError):
+        value = answer.content.decode("utf-8", "replace")
+    while isinstance(value, Mapping):
+        value = next((value[key] for key in ("error", "message", "detail") if key in value), str(value))
+    return " ".join(str(value).split())[:_MOST_WORDS]
 
 
 _PATH = "/chat/completions"
@@ -274,15 +244,13 @@ class OpenAiModel:
         self._key = api_key
         bearer = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._server = ModelServer(spec.name, spec.location, headers={**bearer, **spec.headers}, sleep=sleep)
-        digest = _digest(spec)
-        extra = {"backend": "openai", "location": spec.location, "model": spec.model}
         self._info = ModelInfo(
             spec.name,
-            digest,
+            _digest(spec),
             spec.n_ctx,
             spec.writes,
-            False,
-            extra,
+            scores=False,
+            extra={"backend": "openai", "location": spec.location, "model": spec.model},
             sees=True,
             thinking_tokens=spec.thinking_tokens,
         )
@@ -316,7 +284,7 @@ class OpenAiModel:
         body = {**self._body(messages, None, None), "logprobs": True, self._spec.max_tokens_key: 1}
         answer = self._server.post(_PATH, body, timeout_seconds=timeout_seconds)
         try:
-            return answer.status == 200 and bool(load_json(answer.data)["choices"][0]["logprobs"])
+            return answer.status_code == 200 and bool(load_json(answer.content)["choices"][0]["logprobs"])
         except (ValueError, KeyError, IndexError, TypeError):
             return False
 
@@ -338,74 +306,70 @@ class OpenAiModel:
             HaltError: The prompt does not fit, or the reply is not one.
         """
         end = time.monotonic() + (self._spec.timeout_seconds or params.timeout_seconds)
-        found: Completion | Answer | None
+        found: Completion | httpx.Response | None
         if params.schema is None:
             found = self._write(messages, params, None, end)
         else:
             compile_schema(params.schema)
             found = self._write(messages, params, self._dialect, end) if self._dialect else None
-            is_refused = isinstance(found, Answer) and found.status in _REFUSING
+            is_refused = isinstance(found, httpx.Response) and found.status_code in _REFUSING
             if found is None or (is_refused and self._spec.structured is None):
                 found = self._find_dialect(messages, params, end)
-        if isinstance(found, Answer):
+        if isinstance(found, httpx.Response):
             raise self._refused(found)
         return found
 
-    def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
+    def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> NoReturn:
         """Always refused: the protocol gives no log-probabilities of given text."""
-        raise self._cannot_score()
-
-    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        """Always refused, as score is."""
-        raise self._cannot_score()
-
-    def _cannot_score(self) -> HaltError:
-        return HaltError(
+        raise HaltError(
             f"the model {self._info.name} cannot score options",
             where=f"models.{self._info.name}.scores",
             fix="choose by constrained generation, or give the layer a llama_cpp model",
         )
 
+    def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> NoReturn:
+        """Always refused, as score is."""
+        self.score(prefix, (), params)
+
     def _find_dialect(
         self, messages: Sequence[Message], params: GenerateParams, end: float
-    ) -> Completion | Answer:
+    ) -> Completion | httpx.Response:
         """What comes of the first dialect that gives a reply of the schema; that one is remembered."""
-        tried: list[Completion | Answer] = []
+        tried: list[Completion | httpx.Response] = []
         for dialect in DIALECTS:
             found = self._write(messages, params, dialect, end)
             tried.append(found)
-            if isinstance(found, Answer):
-                if found.status not in _REFUSING:
+            if isinstance(found, httpx.Response):
+                if found.status_code not in _REFUSING:
                     break
             elif found.finish_reason == "length":
                 break
             elif is_of({**(params.schema or {}), "required": []}, found.text):  # for the caller to judge
-                self._remember(dialect)
+                self._dialect = dialect
+                if self._note is not None:
+                    write_cache_file(self._note, json.dumps({"structured": dialect}).encode())
                 return found
         return next((found for found in tried if isinstance(found, Completion)), tried[0])
 
-    def _remember(self, dialect: str) -> None:
-        self._dialect = dialect
-        if self._note is not None:
-            write_cache_file(self._note, json.dumps({"structured": dialect}).encode())
-
     def _write(
         self, messages: Sequence[Message], params: GenerateParams, dialect: str | None, end: float
-    ) -> Completion | Answer:
+    ) -> Completion | httpx.Response:
         """One completion, with more room if thinking has taken that of the reply; or the refusal."""
         started = time.monotonic()
         messages = with_schema(messages, params.schema or {}, dialect)
         body = self._body(messages, params, dialect)
         room = params.max_tokens + self._spec.thinking_tokens
-        most = self._check_room(messages, room)
+        prompt = sum(self.count_model_tokens(m.content) + _MESSAGE_TOKENS for m in messages)
+        self._info.check_room(prompt, room, "about ")
+        most = self._info.n_ctx - prompt
         answer = self._post(body, room, dialect, params, end)
-        if answer.status != 200:
+        if answer.status_code != 200:
             return answer
         completion = self._parse(answer, params)
         more = min(most, room + max(room, _MORE_TOKENS))
         if more > room and _is_cut_by_thinking(completion, params):
             answer = self._post(body, more, dialect, params, end)
-            if answer.status != 200:
+            if answer.status_code != 200:
                 return answer
             first, completion = completion, self._parse(answer, params)
             thoughts = "\n\n".join(filter(None, [first.reasoning, completion.reasoning]))
@@ -436,25 +400,25 @@ class OpenAiModel:
 
     def _post(
         self, body: Mapping[str, Any], room: int, dialect: str | None, params: GenerateParams, end: float
-    ) -> Answer:
+    ) -> httpx.Response:
         """The server's answer. A 500 may say that it does not know a dialect that has not worked before."""
         passing = PASSING if dialect in (None, self._dialect) else PASSING - {500}
         body = {**body, self._spec.max_tokens_key: room}
         seconds = self._spec.timeout_seconds or params.timeout_seconds
         answer = self._server.post(_PATH, body, timeout_seconds=seconds, end=end, passing=passing)
-        if answer.status == 500 and 500 not in passing:
+        if answer.status_code == 500 and 500 not in passing:
             answer = self._server.post(_PATH, body, timeout_seconds=seconds, end=end, passing=passing)
         return answer
 
-    def _parse(self, answer: Answer, params: GenerateParams) -> Completion:
+    def _parse(self, answer: httpx.Response, params: GenerateParams) -> Completion:
         try:
-            reply = load_json(answer.data)
+            reply = load_json(answer.content)
             choice = reply["choices"][0]
             message, reason = choice["message"], choice["finish_reason"]
             text, refusal = message.get("content") or "", message.get("refusal")
             thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
-            raise self._no_reply("the server's answer is not a chat completion", answer.words) from exc
+            raise self._no_reply("the server's answer is not a chat completion", _words(answer)) from exc
         if refusal or reason not in ("stop", "length") or not isinstance(text, str):
             raise self._no_reply(f"the server ended the reply with {reason!r}", str(refusal or reason))
         inner, text = split_reasoning(text, is_open=self._spec.thinking_tokens > 0)
@@ -474,21 +438,21 @@ class OpenAiModel:
             reasoning=str(thoughts) or inner,
         )
 
-    def _refused(self, answer: Answer) -> PandaError:
-        said = f"HTTP {answer.status}: {answer.words}"
+    def _refused(self, answer: httpx.Response) -> PandaError:
+        said = f"HTTP {answer.status_code}: {_words(answer)}"
         if self._key:
             said = said.replace(self._key, "[key]")
         where = f"models.{self._info.name}"
-        if answer.status == 429 or answer.status >= 500:
-            pause = answer.wait_seconds
+        if answer.status_code == 429 or answer.status_code >= 500:
+            pause = _asked_pause(answer)
             return self._server.away(said + (f" (it asks to wait {pause:,.0f} seconds)" if pause else ""))
-        if answer.status in (401, 403):
+        if answer.status_code in (401, 403):
             return ModelFileError(
                 f"the model server refuses the key ({said})",
                 where=f"{where}.api_key_env",
                 fix="name the environment variable that holds a valid key",
             )
-        if answer.status in (404, 405):
+        if answer.status_code in (404, 405):
             return ModelFileError(
                 f"the server does not know the URL or the model {self._spec.model!r} ({said})",
                 where=where,
@@ -519,21 +483,6 @@ class OpenAiModel:
             expected="a reply after the reasoning",
             received=f"no text, finish_reason {completion.finish_reason}",
         )
-
-    def _check_room(self, messages: Sequence[Message], output: int) -> int:
-        """Tokens that the window leaves behind the messages, at least *output*."""
-        n_ctx = self._info.n_ctx
-        prompt = sum(self.count_model_tokens(m.content) + _MESSAGE_TOKENS for m in messages)
-        if prompt + output > n_ctx:
-            raise HaltError(
-                f"the prompt of about {prompt:,} and output of {output:,} model tokens do not fit into "
-                f"the context window of {n_ctx:,}",
-                where=f"models.{self._info.name}.n_ctx",
-                fix="shorten the input, lower the recipe's output budget, or raise n_ctx",
-                expected=f"at most {n_ctx:,} model tokens",
-                received=f"about {prompt + output:,} model tokens",
-            )
-        return n_ctx - prompt
 
 
 def known_dialect(spec: ModelSpec, cache_dir: Path | None) -> str | None:

@@ -314,7 +314,7 @@ class LlamaCppModel:
                 rest += weights.tokenise(f"{THINK}\n", special=True)
             used = len(prefix) + len(rest)
             used += sum(one.tokens if isinstance(one, Seen) else len(one) for one in stretches)
-            self._check_room(used, params.max_tokens + room)
+            self._info.check_room(used, params.max_tokens + room)
             context = self._load_context(used + params.max_tokens + room)
             reused = context.enter_prefix(prefix, deadline)
             for one in stretches:
@@ -366,7 +366,7 @@ class LlamaCppModel:
         kept, tail = start[:-1], start[-1:]
         tokens = [(weights.tokenise(c.context), weights.tokenise(c.continuation)) for c in cases]
         for before, after in tokens:
-            self._check_room(len(start) + len(before), len(after))
+            self._info.check_room(len(start) + len(before), len(after))
         longest = max((len(before) + len(after) for before, after in tokens), default=0)
         context = self._load_context(len(start) + longest)
         reused = context.enter_prefix(kept, deadline) if cases else 0
@@ -401,7 +401,7 @@ class LlamaCppModel:
         deadline = Deadline(params.timeout_seconds)
         weights = self._load_weights()
         start, tokens = _tokenise_start(weights, prefix), weights.tokenise(text)
-        self._check_room(len(start), len(tokens))
+        self._info.check_room(len(start), len(tokens))
         context = self._load_context(len(start) + len(tokens))
         context.enter_prefix([], deadline)  # documents differ: nothing of this is worth keeping
         if start[:-1]:
@@ -420,18 +420,6 @@ class LlamaCppModel:
                 f"the model {self._info.name} is set not to score options",
                 where=f"models.{self._info.name}.scores",
                 fix="set scores: true in models.yaml, or give the layer another model",
-            )
-
-    def _check_room(self, prompt: int, output: int) -> None:
-        n_ctx = self._info.n_ctx
-        if prompt + output > n_ctx:
-            raise HaltError(
-                f"the prompt of {prompt:,} and output of {output:,} model tokens do not fit into "
-                f"the context window of {n_ctx:,}",
-                where=f"models.{self._info.name}.n_ctx",
-                fix="shorten the input, lower the recipe's output budget, or raise n_ctx",
-                expected=f"at most {n_ctx:,} model tokens",
-                received=f"{prompt + output:,} model tokens",
             )
 
 

@@ -119,7 +119,7 @@ class ScriptedModel:
         if params.schema is not None:
             compile_schema(params.schema)
         prompt = self.count_model_tokens(self.render_chat(messages))
-        self._check_room(prompt + params.max_tokens)
+        self._info.check_room(prompt, params.max_tokens)
         reply = self._reply(Asked(messages=tuple(messages), params=params))
         if isinstance(reply, Completion):
             return reply
@@ -147,7 +147,7 @@ class ScriptedModel:
         shared = self.count_model_tokens(prefix)
         contexts = [self.count_model_tokens(case.context) for case in cases]
         for before, after in zip(contexts, counts, strict=True):
-            self._check_room(shared + before + after)
+            self._info.check_room(shared + before, after)
         reply = self._reply(Asked(prefix=prefix, cases=tuple(cases), params=params))
         if isinstance(reply, Scores):
             return reply
@@ -176,15 +176,6 @@ class ScriptedModel:
         if reply is None:
             raise AssertionError(f"nothing is scripted for call {len(self.asked)}:\n{asked.text[-2000:]}")
         return reply
-
-    def _check_room(self, tokens: int) -> None:
-        if tokens > self._info.n_ctx:
-            raise HaltError(
-                f"{tokens:,} model tokens do not fit into the context window of {self._info.n_ctx:,}",
-                fix="shorten the input",
-                expected=f"at most {self._info.n_ctx:,} model tokens",
-                received=f"{tokens:,} model tokens",
-            )
 
 
 class ScriptedEncoder:
