@@ -7,7 +7,6 @@ from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.compression.budgets import count_tokens
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
@@ -101,7 +100,7 @@ def render(
     files = _turn_files(invocation, turn) if turn is not None else None
     model = _model_of(invocation, recipe)
     dialect = _dialect_of(invocation, model)
-    preview = preview_recipe(book, recipe, files, count=count_tokens, dialect=dialect)
+    preview = preview_recipe(book, recipe, files, dialect=dialect)
     for cut in preview.cuts:
         invocation.reporter.warn(f"{cut.name} is cut from {cut.before_tokens} to {cut.after_tokens} tokens")
     invocation.reporter.step(_sizes(recipe, preview))

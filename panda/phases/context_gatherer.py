@@ -48,7 +48,8 @@ from panda.phases.evidence_spans import ClosestLines, evidence_of
 from panda.phases.recall import recalled_turns
 from panda.phases.request import ask, question_of
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 from panda.retrieval.candidates import (
     Candidate,
     Retriever,

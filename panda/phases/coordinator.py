@@ -19,7 +19,8 @@ from panda.phases.pages import live_pages
 from panda.phases.request import ask, present_carry, recipe_asker
 from panda.phases.tool_outcome import render_results, render_section
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.steps import call_digest, step_type
 from panda.storage.files import read_json

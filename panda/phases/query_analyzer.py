@@ -30,7 +30,8 @@ from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance
 from panda.phases.request import ask
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_names, find_query_words
 from panda.session.fold import kept_limits, limits_of

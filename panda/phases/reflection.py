@@ -13,7 +13,8 @@ from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.recall import recalled
 from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import curation_of_reading, with_written

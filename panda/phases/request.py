@@ -10,9 +10,10 @@ from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.errors import FileFormatError, StoreError, UsageError
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.executor import RecipeExecutor
 from panda.recipes.messages import Request, fill, recipe_documents
 from panda.recipes.recipe import Recipe
+from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
 from panda.session.fold import carry_within
 from panda.session.render import CARRY_TOKENS, render_carry

@@ -39,7 +39,8 @@ from panda.phases.request import ask, present_carry
 from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
-from panda.recipes.executor import RecipeExecutor, Reply
+from panda.recipes.executor import RecipeExecutor
+from panda.recipes.reply import Reply
 from panda.retrieval.relevance import share_of_words
 from panda.session.registry import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RESPONSE_MD, step_name

@@ -461,7 +461,8 @@ class _RecipeCheck:
             self._over_budget(
                 "token_budget",
                 f"prompt, output, thinking and {_WINDOW_RESERVE_TOKENS} tokens of input need {needed} "
-                f"tokens, {needed - model.n_ctx} more than the window of {model.n_ctx} tokens of {model.name}",
+                f"tokens, {needed - model.n_ctx} more than the window of {model.n_ctx} tokens of "
+                f"{model.name}",
                 f"lower prompt or output, or give {self.recipe.model_layer} a model with a larger window",
             )
 

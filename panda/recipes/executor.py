@@ -12,7 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ from panda.models.contract import Encoder, GenerateParams, Message, Model, Score
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
-from panda.recipes.messages import Request, build_messages, fit_request, output_room, shown_to_writer
+from panda.recipes.messages import Request, Room, build_messages, shown_to_writer
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import (
     Gate,
@@ -40,8 +40,6 @@ from panda.recipes.reply import (
     value_span,
 )
 from panda.recipes.schema import lenient_properties, lower_limits, plain_schema
-
-__all__ = ["Layers", "RecipeExecutor", "Reply"]
 
 _COMMON_CHARS = 3
 """Characters of a token in most replies."""
@@ -146,9 +144,8 @@ class RecipeExecutor:
         spec = next(spec for spec in execution.specs if spec.name == name)
         return spec, execution.inputs(str), execution.ask(spec)
 
-    def _write_log(self, made: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
-        ran = Ran(made.recipe, made.journal, made.writer, seconds, made.attempts, made.cuts, ended)
-        for line in execution_lines(ran, timestamp=render_time(self._clock())):
+    def _write_log(self, execution: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
+        for line in execution.log_lines(seconds, ended, timestamp=render_time(self._clock())):
             self._log(line)
 
 
@@ -168,6 +165,7 @@ class _Execution:
         self.sources = recipe.template_sources if self.model.info.writes else set()
         self.optional = self.sources if self.model.info.writes else set(recipe.replaced_texts)
         self.shown = shown_to_writer(recipe, request, self.prompt) if self.model.info.writes else request
+        self.room = Room(recipe, self.model, executor._count, executor.limits)
         self.cuts: list[Cut] = []
         self.attempts = 0
         self.times_cut = 0
@@ -220,10 +218,7 @@ class _Execution:
 
         if not self._asks_with_messages():
             return build(self.request.documents)
-        count, limits = self.executor._count, self.executor.limits
-        documents, self.cuts = fit_request(
-            self.recipe, self.shown, self.model, build=build, count=count, limits=limits
-        )
+        documents, self.cuts = self.room.fit(self.shown, build)
         return build(documents)
 
     def _written(self) -> tuple[str, ...]:
@@ -241,7 +236,7 @@ class _Execution:
         asked = {**schema, "properties": {name: schema["properties"][name] for name in names}}
         is_last = self.attempts > self.recipe.quality_gates.max_retries
         per_token = _LEAST_CHARS if is_last or self.times_cut > 1 else _COMMON_CHARS
-        lowered = lower_limits(asked, self.room_tokens * per_token, self._ids())
+        lowered = lower_limits(asked, self.room_tokens * per_token, self.request.option_ids)
         return {**schema, "properties": {**schema["properties"], **lowered["properties"]}}
 
     def _asked(self) -> tuple[str, ...]:
@@ -313,10 +308,12 @@ class _Execution:
         schema = None
         if names is not None:
             schema = plain_schema(
-                self._schema(names), only=names, options=self._ids(), arguments=self.request.arguments
+                self._schema(names),
+                only=names,
+                options=self.request.option_ids,
+                arguments=self.request.arguments,
             )
-        count, limits = self.executor._count, self.executor.limits
-        self.room_tokens = output_room(recipe, self.model, messages, count=count, limits=limits)
+        self.room_tokens = self.room.output(messages)
         params = GenerateParams(
             temperature=recipe.temperature,
             max_tokens=self.room_tokens,
@@ -369,11 +366,8 @@ class _Execution:
         """What is wrong with the values so far; with names, those properties alone are looked at."""
         if not self.recipe.quality_gates.schema_validation or not self.recipe.output_schema:
             return None
-        schema = plain_schema(self.recipe.output_schema, only=names, options=self._ids())
+        schema = plain_schema(self.recipe.output_schema, only=names, options=self.request.option_ids)
         return find_fault(values, schema, optional=sorted(self.optional), lenient=self.lenient)
-
-    def _ids(self) -> dict[str, list[str]]:
-        return {name: [option.id for option in options] for name, options in self.request.options.items()}
 
     def _reply(self, values: Mapping[str, Any], choices: Mapping[str, Choice]) -> Reply:
         deciding = [spec.name for spec in self.specs if spec.values]
@@ -385,56 +379,39 @@ class _Execution:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
         return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))
 
+    def log_lines(
+        self, seconds: float, ended: Reply | HaltError, *, timestamp: str
+    ) -> Iterator[Mapping[str, object]]:
+        """
+        The lines of logs/executions.jsonl that it leaves (S3 §27).
 
-@dataclass(frozen=True)
-class Ran:
-    """One execution that has ended."""
+        Args:
+            seconds: Wall clock.
+            ended: The reply, or what went wrong.
+            timestamp: When it ended.
 
-    recipe: Recipe
-    """What was executed."""
-    journal: Journal
-    """Whose turn it belongs to."""
-    writer: CallWriter
-    """Knows model and tokens."""
-    seconds: float
-    """Wall clock."""
-    attempts: int
-    """Attempts made."""
-    cuts: Sequence[Cut]
-    """What fitting took from the inputs."""
-    ended: Reply | HaltError
-    """The reply, or what went wrong."""
-
-
-def execution_lines(ran: Ran, *, timestamp: str) -> Iterator[Mapping[str, object]]:
-    """
-    A line for each document that was compressed or did not fit, then that of the execution.
-
-    Args:
-        ran: The execution.
-        timestamp: When it ended.
-    """
-    recipe = ran.recipe
-    layer = recipe.compression.model_layer
-    for cut in ran.cuts:
-        line = compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer)
-        yield {**line, **whose_turn(ran.journal)}
-    if isinstance(ran.ended, BudgetExceededError):
-        line = overflow_line("call", ran.ended.message, timestamp=timestamp, recipe=recipe.name)
-        yield {**line, **whose_turn(ran.journal)}
-    reply = ran.ended if isinstance(ran.ended, Reply) else None
-    yield {
-        "timestamp": timestamp,
-        **ran.writer.log_fields(),
-        "latency_ms": round(ran.seconds * 1000),
-        "success": reply is not None,
-        "schema_valid": reply is not None,
-        "confidence": reply.confidence if reply else None,
-        "gate": reply.gate if reply else None,
-        "retries": max(0, ran.attempts - 1),
-        "compression_applied": bool(ran.cuts),
-        "compression_savings": sum(cut.before_tokens - cut.after_tokens for cut in ran.cuts),
-    }
+        Yields:
+            A line for each document that was compressed or did not fit, then that of the execution.
+        """
+        recipe, turn = self.recipe, whose_turn(self.journal)
+        layer = recipe.compression.model_layer
+        for cut in self.cuts:
+            yield {**compressed_line(cut, timestamp=timestamp, recipe=recipe.name, layer=layer), **turn}
+        if isinstance(ended, BudgetExceededError):
+            yield {**overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name), **turn}
+        reply = ended if isinstance(ended, Reply) else None
+        yield {
+            "timestamp": timestamp,
+            **self.writer.log_fields(),
+            "latency_ms": round(seconds * 1000),
+            "success": reply is not None,
+            "schema_valid": reply is not None,
+            "confidence": reply.confidence if reply else None,
+            "gate": reply.gate if reply else None,
+            "retries": max(0, self.attempts - 1),
+            "compression_applied": bool(self.cuts),
+            "compression_savings": sum(cut.before_tokens - cut.after_tokens for cut in self.cuts),
+        }
 
 
 def passage_rewriter(

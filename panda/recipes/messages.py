@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from panda.choosing.decision import Option
-from panda.compression.budgets import Limits
+from panda.compression.budgets import Limits, count_tokens
 from panda.compression.documents import Cut, InputDocument, Trigger, fit_documents
 from panda.compression.sections import newest_result
 from panda.documents.context import SECTIONS, ContextDocument, Section, render_section
@@ -25,6 +25,18 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.schema import option_places, plain_schema
 from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS
 from panda.storage.layout import CONTEXT_MD, TOOLRESULTS_MD
+
+_TOOLS = 4
+_NEWEST_SHARE = 0.5
+_NEVER_CUT = (RAW_QUERY, PROGRESS)
+_MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
+_SLACK_TOKENS = 8
+_KEPT_KINDS = {
+    "urls": re.compile(r"\w+://\S"),
+    "prices": re.compile(rf"(?:{CURRENCY_BEFORE})\s?\d|\d\s?[€£¥₽₹]", re.VERBOSE),
+    "dates": re.compile(DATES, re.VERBOSE),
+}
+"""What compression.preserve may name besides documents, section_0 … section_6 and tool_errors."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,11 @@ class Request:
         """The query as scorers read it."""
         return with_pages_named(self.meant or self.query)
 
+    @property
+    def option_ids(self) -> dict[str, list[str]]:
+        """Ids of the options, in order."""
+        return {name: [option.id for option in options] for name, options in self.options.items()}
+
 
 def build_messages(
     recipe: Recipe,
@@ -67,9 +84,7 @@ def build_messages(
     The messages of one call, what never changes first.
 
     Args:
-        recipe: The recipe.
-        prompt: Its prompt text; what follows a line `# Task` goes last.
-        request: What the phase gives.
+        prompt: The recipe's prompt text; what follows a line `# Task` goes last.
         documents: The fitted documents.
         error: Why the previous attempt was refused.
         asked: Properties of the schema that the model is asked for; None means all.
@@ -83,21 +98,21 @@ def build_messages(
     """
     given = {"query": request.query, **request.variables}
     place = str(recipe.path)
-    variables = {
-        **given,
-        **{name: fill(value, given, where=place) for name, value in recipe.variables.items()},
-    }
+    own = {name: fill(value, given, where=place) for name, value in recipe.variables.items()}
+    variables = {**given, **own}
     role, _, task = prompt.partition("\n# Task\n")
     system = [role.strip()]
     if recipe.output_format == "json" and asked != ():
-        system.append("Reply with one JSON object of this schema:\n" + render_schema(recipe, asked))
+        plain = plain_schema(recipe.output_schema, only=asked, options={})
+        schema = json.dumps(plain, ensure_ascii=False)
+        system.append(f"Reply with one JSON object of this schema:\n{schema}")
     system += [f"Example:\n{example.strip()}" for example in recipe.examples]
     user = [
         f"===== {one_line(document.name)} =====\n{escape_prompt_lines(document.text)}"
         for document in documents
         if document.text
     ]
-    user += [render_options(name, options) for name, options in request.options.items() if options]
+    user += [_render_options(name, options) for name, options in request.options.items() if options]
     if request.guidance:
         user.append(f"===== Guidance =====\n{escape_prompt_lines(request.guidance)}")
     if error:
@@ -113,22 +128,14 @@ def build_messages(
     ]
 
 
-def render_schema(recipe: Recipe, asked: Sequence[str] | None) -> str:
-    """The output schema, or some of its properties, as the model sees it: without x- keys, in one line."""
-    return json.dumps(plain_schema(recipe.output_schema, only=asked, options={}), ensure_ascii=False)
-
-
-def render_options(name: str, options: Sequence[Option]) -> str:
+def _render_options(name: str, options: Sequence[Option]) -> str:
     """
     Options as a list in a prompt.
 
-    >>> render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
+    >>> _render_options("relevant", [Option("turn:1", "Turn 1: laptops")])
     '===== Options: relevant =====\\n- turn:1 | Turn 1: laptops'
     """
-    lines = [
-        f"- {' '.join(option.id.splitlines())} | {one_line(option.shown or option.text)}"
-        for option in options
-    ]
+    lines = [f"- {' '.join(one.id.splitlines())} | {one_line(one.shown or one.text)}" for one in options]
     return "\n".join([f"===== Options: {name} =====", *lines])
 
 
@@ -146,21 +153,38 @@ def fill(text: str, variables: Mapping[str, str], *, where: str) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in variables:
-            raise RecipeKeyError(
-                f"the variable {{{{{name}}}}} has no value",
-                where=where,
-                fix="add it to variables, or remove it",
-            )
-        return variables[name]
+        if match[1] not in variables:
+            message = f"the variable {match[0]} has no value"
+            raise RecipeKeyError(message, where=where, fix="add it to variables, or remove it")
+        return variables[match[1]]
 
     return re.sub(r"\{\{(\w+)\}\}", value, text)
 
 
-_TOOLS = 4
-_NEWEST_SHARE = 0.5
-_NEVER_CUT = (RAW_QUERY, PROGRESS)
+def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
+    """
+    The request as a model that writes sees it, so that nothing is sent twice.
+
+    Returns:
+        The request with the options that the model chooses from, those that its prompt names, as in `the
+        options "pages"`, and plain ids. Options that stand in for texts that it writes are left out. Of
+        lines, which only scorers look at, those stay that no document holds. Without a schema all stay.
+    """
+    replaced = {name for choices in recipe.replaced_texts.values() for name in choices}
+    chosen = set(option_places(recipe.output_schema)) - recipe.template_sources
+    documents = " ".join(" ".join(document.text.split()) for document in request.documents)
+
+    def is_shown(name: str, option: Option) -> bool:
+        text = " ".join((option.shown or option.text).split())
+        named = name in chosen or f'"{name}"' in prompt or recipe.output_format != "json"
+        return named or option.id == option.text or text not in documents
+
+    options = {
+        name: [option for option in given if is_shown(name, option)]
+        for name, given in request.options.items()
+        if name not in replaced
+    }
+    return replace(request, options=options)
 
 
 def recipe_documents(
@@ -171,7 +195,7 @@ def recipe_documents(
     extra: Mapping[str, str],
 ) -> list[InputDocument]:
     """
-    The documents of one call, sections first.
+    The documents of one call, sections first (S3 §12.1, §12.2).
 
     Args:
         recipe: Names sections (input_sections) and documents (input_docs). context.md among the documents
@@ -188,15 +212,15 @@ def recipe_documents(
     documents: list[InputDocument] = []
     for number in recipe.input_sections:
         section = context.section(number)
-        if section is not None:
-            title = f"§{number} {SECTIONS[number].title}"
-            if number == _TOOLS:
-                at = newest_result(section)
-                older = render_section(Section(number, section.blocks[:at])) if at else ""
-                newest = render_section(Section(number, section.blocks[at:]))
-                documents += _results(title, older, newest)
-            else:
-                documents.append(InputDocument(title, render_section(section), protected=number == 0))
+        if section is None:
+            continue
+        title = f"§{number} {SECTIONS[number].title}"
+        if number == _TOOLS:
+            at = newest_result(section)
+            older = render_section(Section(number, section.blocks[:at])) if at else ""
+            documents += _results(title, older, render_section(Section(number, section.blocks[at:])))
+        else:
+            documents.append(InputDocument(title, render_section(section), protected=number == 0))
     for name in recipe.input_docs:
         text = "" if name == CONTEXT_MD else extra[name] if name in extra else file_text(name)
         if not text:
@@ -220,187 +244,155 @@ def _results(title: str, older: str, newest: str) -> list[InputDocument]:
     ]
 
 
-_MODEL_TOKENS_PER_BUDGET_TOKEN = 1.2
-_SLACK_TOKENS = 8
-_KEPT_KINDS = {
-    "urls": re.compile(r"\w+://\S"),
-    "prices": re.compile(rf"(?:{CURRENCY_BEFORE})\s?\d|\d\s?[€£¥₽₹]", re.VERBOSE),
-    "dates": re.compile(DATES, re.VERBOSE),
-}
-"""What compression.preserve may name besides documents, section_0 … section_6 and tool_errors."""
+@dataclass(frozen=True)
+class Room:
+    """The room that a recipe, its model and a call leave for documents and reply (design: fitting)."""
 
+    recipe: Recipe
+    """The recipe."""
+    model: Model
+    """The model that runs it."""
+    count: Callable[[str], int]
+    """Maps a text to budget tokens."""
+    limits: Limits
+    """What the user has set."""
 
-def fit_request(
-    recipe: Recipe,
-    request: Request,
-    model: Model,
-    *,
-    build: Callable[[Sequence[InputDocument]], Sequence[Message]],
-    count: Callable[[str], int],
-    limits: Limits | None = None,
-) -> tuple[list[InputDocument], list[Cut]]:
-    """
-    The documents of a request, brought down to the recipe's input budget, to what any call may have and to
-    the model's window, in this order.
+    def fit(
+        self, request: Request, build: Callable[[Sequence[InputDocument]], Sequence[Message]]
+    ) -> tuple[list[InputDocument], list[Cut]]:
+        """
+        The documents of a request, brought down to the recipe's input budget, to what any call may have and
+        to the model's window, in this order.
 
-    Args:
-        recipe: The recipe.
-        request: What the phase gives; query, guidance and options take their room first.
-        model: The model that runs it.
-        build: Gives the messages with these documents.
-        count: Maps a text to budget tokens.
-        limits: What the user has set.
+        Args:
+            request: What the phase gives; query, guidance and options take their room first.
+            build: Gives the messages with these documents.
 
-    Returns:
-        The documents in the given order, and what was cut and why.
+        Returns:
+            The documents in the given order, and what was cut and why.
 
-    Raises:
-        BudgetExceededError: What is protected does not fit, or something would have to be cut and the
-            recipe's compression is off.
-    """
-    limits = limits or Limits()
-    offered = [option for options in request.options.values() for option in options]
-    options = "\n".join(option.shown or option.text for option in offered)
-    known = any(document.text == request.query for document in request.documents)  # counted as it is
-    query = "" if known else request.query
-    taken = count(query + (request.meant or "") + (request.guidance or "")) + count(options)
-    given, keep = preserved(recipe, request.documents)
-    used = sum(count(document.text) for document in given)
-    room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
-    trigger: Trigger = "input"
-    over = 0
-    while True:
+        Raises:
+            BudgetExceededError: What is protected does not fit, or something would have to be cut and the
+                recipe's compression is off.
+        """
+        recipe, limits, count = self.recipe, self.limits, self.count
+        offered = [option for options in request.options.values() for option in options]
+        options = "\n".join(option.shown or option.text for option in offered)
+        known = any(document.text == request.query for document in request.documents)  # counted as it is
+        query = "" if known else request.query
+        taken = count(query + (request.meant or "") + (request.guidance or "")) + count(options)
+        given, keep = _preserved(recipe, request.documents)
+        used = sum(count(document.text) for document in given)
+        room = max(0, math.floor(recipe.token_budget.input * limits.threshold) - taken)
+        trigger: Trigger = "input"
+        over = 0
+        while True:
+            try:
+                fitted, cuts = self._cut(given, used, room, request.scored, keep)
+            except BudgetExceededError as exc:
+                raise (self._too_large(trigger, over) if over else exc) from exc
+            if cuts and not (recipe.compression.enabled and limits.enabled):
+                saved = sum(cut.before_tokens - cut.after_tokens for cut in cuts)
+                fix = "set compression.enabled: true and PANDA_COMPRESSION_ENABLED=true"
+                raise BudgetExceededError(
+                    f"the inputs of {recipe.key} are {saved} tokens over their room, and compression is off",
+                    where=f"{recipe.path} (compression.enabled)",
+                    fix=f"raise token_budget.input, or {fix}",
+                )
+            found, over = self._excess(build(fitted))
+            if over <= 0:
+                return fitted, [replace(cut, trigger=trigger) for cut in cuts]
+            trigger = found
+            left = sum(count(document.text) for document in fitted)
+            if left == 0:
+                raise self._too_large(trigger, over)
+            excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if found == "window" else over
+            room = max(0, min(room, left) - excess - _SLACK_TOKENS)
+
+    def output(self, messages: Sequence[Message]) -> int:
+        """
+        The most tokens that a reply to these messages may have.
+
+        That is what call and window leave, up to the recipe's longest_output; its output for a model that
+        does not write.
+        """
+        budget, info = self.recipe.token_budget, self.model.info
+        if not info.writes or budget.longest_output <= budget.output:
+            return budget.output
+        used = self._model_tokens(messages) * _MODEL_TOKENS_PER_BUDGET_TOKEN
+        left = self.limits.call_tokens - self._tokens(messages)
+        window = info.n_ctx - info.thinking_tokens - math.ceil(used)
+        return max(budget.output, min(budget.longest_output, min(left, window) - self._reserve))
+
+    def _cut(
+        self,
+        given: Sequence[InputDocument],
+        used: int,
+        room: int,
+        query: str,
+        keep: Sequence[re.Pattern[str]],
+    ) -> tuple[list[InputDocument], list[Cut]]:
+        """The documents in the room, with what a compression saves at least if that can be had."""
+        aim = self.limits.target(used, room) if used > room else room
         try:
-            fitted, cuts = _fit(given, used, room, limits, count, request.scored, keep)
-        except BudgetExceededError as exc:
-            raise (_too_large(recipe, model, trigger, over, limits) if over else exc) from exc
-        if cuts and not (recipe.compression.enabled and limits.enabled):
-            raise _not_compressible(recipe, cuts)
-        found, over = _excess(recipe, model, build(fitted), count, limits)
-        if over <= 0:
-            return fitted, [replace(cut, trigger=trigger) for cut in cuts]
-        trigger = found
-        left = sum(count(document.text) for document in fitted)
-        if left == 0:
-            raise _too_large(recipe, model, trigger, over, limits)
-        excess = math.ceil(over / _MODEL_TOKENS_PER_BUDGET_TOKEN) if found == "window" else over
-        room = max(0, min(room, left) - excess - _SLACK_TOKENS)
+            return fit_documents(given, room_tokens=aim, count=self.count, query=query, keep=keep)
+        except BudgetExceededError:
+            if aim == room:
+                raise
+        return fit_documents(given, room_tokens=room, count=self.count, query=query, keep=keep)
+
+    @property
+    def _reserve(self) -> int:
+        return self.recipe.token_budget.response_reserve or self.limits.reserve_tokens
+
+    def _tokens(self, messages: Sequence[Message]) -> int:
+        return sum(self.count(message.content) for message in messages)
+
+    def _model_tokens(self, messages: Sequence[Message]) -> int:
+        return self.model.count_model_tokens(self.model.render_chat(messages))
+
+    def _excess(self, messages: Sequence[Message]) -> tuple[Trigger, int]:
+        """The limit that prompt and output exceed, the earlier first, and by how many tokens; 0 if they fit."""
+        limits, info = self.limits, self.model.info
+        after = self.recipe.token_budget.output + self._reserve
+        prompt = self._tokens(messages)
+        if prompt > limits.call_trigger_tokens or prompt + after > limits.call_tokens:
+            return "call", prompt - min(limits.call_trigger_tokens, limits.call_tokens - after)
+        return "window", max(0, self._model_tokens(messages) + after + info.thinking_tokens - info.n_ctx)
+
+    def _too_large(self, trigger: Trigger, over: int) -> BudgetExceededError:
+        recipe, info = self.recipe, self.model.info
+        if trigger == "call":
+            most = self.limits.call_tokens
+            limit = f"{most} that a call may have"
+            fix = "shorten the prompt of the recipe, or raise the setting default_context_budget"
+        else:
+            most = info.n_ctx - info.thinking_tokens
+            limit = f"window of {most} tokens of {info.name}"
+            fix = f"use a model with a larger context window for the layer {recipe.model_layer}"
+        return BudgetExceededError(
+            f"prompt and output of {recipe.key} need {over} tokens more than the {limit}, "
+            "with everything cut that may be cut",
+            where=str(recipe.path),
+            fix=fix,
+            expected=f"at most {most} tokens",
+            received=f"{most + over} tokens",
+        )
 
 
-def output_room(
-    recipe: Recipe,
-    model: Model,
-    messages: Sequence[Message],
-    *,
-    count: Callable[[str], int],
-    limits: Limits,
-) -> int:
-    """
-    The most tokens that a reply may have: what call and window leave, up to the recipe's longest_output.
-
-    Args:
-        recipe: The recipe.
-        model: The model that runs it; one that does not write gets the recipe's output.
-        messages: What it is sent.
-        count: Maps a text to budget tokens.
-        limits: What the user has set.
-    """
-    budget = recipe.token_budget
-    if not model.info.writes or budget.longest_output <= budget.output:
-        return budget.output
-    reserve = budget.response_reserve or limits.reserve_tokens
-    left = limits.call_tokens - sum(count(message.content) for message in messages)
-    used = math.ceil(model.count_model_tokens(model.render_chat(messages)) * _MODEL_TOKENS_PER_BUDGET_TOKEN)
-    window = model.info.n_ctx - model.info.thinking_tokens - used
-    return max(budget.output, min(budget.longest_output, left - reserve, window - reserve))
-
-
-def _fit(
-    given: Sequence[InputDocument],
-    used: int,
-    room: int,
-    limits: Limits,
-    count: Callable[[str], int],
-    query: str,
-    keep: Sequence[re.Pattern[str]],
-) -> tuple[list[InputDocument], list[Cut]]:
-    """The documents in the room, with what a compression saves at least if that can be had."""
-    aim = limits.target(used, room) if used > room else room
-    try:
-        return fit_documents(given, room_tokens=aim, count=count, query=query, keep=keep)
-    except BudgetExceededError:
-        if aim == room:
-            raise
-    return fit_documents(given, room_tokens=room, count=count, query=query, keep=keep)
-
-
-def preserved(
+def _preserved(
     recipe: Recipe, documents: Sequence[InputDocument]
 ) -> tuple[list[InputDocument], list[re.Pattern[str]]]:
-    """
-    Documents with those protected that a recipe preserves, and patterns of what it preserves in the others.
+    """Documents with those protected that a recipe preserves, and patterns of what it keeps in the others."""
+    preserve = recipe.compression.preserve
 
-    Args:
-        recipe: Its compression.preserve counts.
-        documents: As the phase gives them.
-    """
-    given = [replace(one, protected=_is_preserved(recipe, one)) for one in documents]
-    return given, [pattern for name, pattern in _KEPT_KINDS.items() if name in recipe.compression.preserve]
+    def is_named(name: str) -> bool:
+        """With or without its ending, or as section_0 … section_6."""
+        names = {f"section_{name[1]}"} if name.startswith("§") else {name, name.rsplit(".", 1)[0]}
+        return not names.isdisjoint(preserve)
 
-
-def _is_preserved(recipe: Recipe, document: InputDocument) -> bool:
-    """Whether a recipe names a document, with or without its ending, or as section_0 … section_6."""
-    name = document.name
-    names = {f"section_{name[1]}"} if name.startswith("§") else {name, name.rsplit(".", 1)[0]}
-    return document.protected or not names.isdisjoint(recipe.compression.preserve)
-
-
-def _too_large(
-    recipe: Recipe, model: Model, trigger: Trigger, over: int, limits: Limits
-) -> BudgetExceededError:
-    if trigger == "call":
-        return BudgetExceededError(
-            f"prompt and output of {recipe.key} need {over} tokens more than the {limits.call_tokens} that a "
-            "call may have, with everything cut that may be cut",
-            where=str(recipe.path),
-            fix="shorten the prompt of the recipe, or raise the setting default_context_budget",
-            expected=f"at most {limits.call_tokens} tokens",
-            received=f"{limits.call_tokens + over} tokens",
-        )
-    window = model.info.n_ctx - model.info.thinking_tokens
-    return BudgetExceededError(
-        f"prompt and output of {recipe.key} need {over} tokens more than the window of {window} tokens "
-        f"of {model.info.name}, with everything cut that may be cut",
-        where=str(recipe.path),
-        fix=f"use a model with a larger context window for the layer {recipe.model_layer}",
-        expected=f"at most {window} tokens",
-        received=f"{window + over} tokens",
-    )
-
-
-def _not_compressible(recipe: Recipe, cuts: list[Cut]) -> BudgetExceededError:
-    over = sum(cut.before_tokens - cut.after_tokens for cut in cuts)
-    return BudgetExceededError(
-        f"the inputs of {recipe.key} are {over} tokens over their room, and compression is off",
-        where=f"{recipe.path} (compression.enabled)",
-        fix="raise token_budget.input, or set compression.enabled: true and PANDA_COMPRESSION_ENABLED=true",
-    )
-
-
-def _excess(
-    recipe: Recipe,
-    model: Model,
-    messages: Sequence[Message],
-    count: Callable[[str], int],
-    limits: Limits,
-) -> tuple[Trigger, int]:
-    """Which limit prompt and output exceed, the earlier first, and by how many tokens; 0 when they fit."""
-    after = recipe.token_budget.output + (recipe.token_budget.response_reserve or limits.reserve_tokens)
-    prompt = sum(count(message.content) for message in messages)
-    if prompt > limits.call_trigger_tokens or prompt + after > limits.call_tokens:
-        return "call", prompt - min(limits.call_trigger_tokens, limits.call_tokens - after)
-    used = model.count_model_tokens(model.render_chat(messages))
-    return "window", max(0, used + after + model.info.thinking_tokens - model.info.n_ctx)
+    given = [replace(one, protected=one.protected or is_named(one.name)) for one in documents]
+    return given, [pattern for name, pattern in _KEPT_KINDS.items() if name in preserve]
 
 
 @dataclass(frozen=True)
@@ -436,21 +428,14 @@ class Preview:
 
 
 def preview_recipe(
-    book: RecipeBook,
-    recipe: Recipe,
-    turn: TurnFiles | None,
-    *,
-    count: Callable[[str], int],
-    dialect: str | None = None,
+    book: RecipeBook, recipe: Recipe, turn: TurnFiles | None, *, dialect: str | None = None
 ) -> Preview:
     """
-    The messages of a recipe for a saved turn, or with placeholders.
+    The messages of a recipe for a saved turn, or with placeholders, without sending them.
 
     Args:
         book: Gives prompts, and the step that the recipe serves.
-        recipe: The recipe.
         turn: Gives the documents; None puts a placeholder for each.
-        count: Maps a text to budget tokens.
         dialect: How its model is asked for a reply of a schema; None for one that is not asked in words.
 
     Raises:
@@ -467,74 +452,39 @@ def preview_recipe(
     named = [name for name in (given.options if given else ()) if f'"{name}"' in prompt]
     names = dict.fromkeys([*option_places(recipe.output_schema), *named])
     options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
-    shown, keep = preserved(recipe, _documents(recipe, turn, given.documents if given else ()))
+    shown, keep = _preserved(recipe, _preview_documents(recipe, turn, given.documents if given else ()))
+    room = max(0, recipe.token_budget.input - count_tokens(query))
     documents, cuts = fit_documents(
-        shown,
-        room_tokens=max(0, recipe.token_budget.input - count(query)),
-        count=count,
-        query=turn.query if turn else None,
-        keep=keep,
+        shown, room_tokens=room, count=count_tokens, query=turn.query if turn else None, keep=keep
     )
-    request = shown_to_writer(recipe, Request(query, documents, options, variables), prompt)
-    properties = recipe.output_schema.get("properties", ())
+    request = Request(query, documents, options, variables)
+    written = shown_to_writer(recipe, request, prompt)
     left_out = {*recipe.texts, *recipe.template_sources}
+    properties = recipe.output_schema.get("properties", ())
     asked = (*recipe.texts, *(name for name in properties if name not in left_out))
-    messages = build_messages(recipe, prompt, request, documents, asked=asked)
-    inputs = [
-        query,
-        *(d.text for d in documents),
-        *(render_options(n, o) for n, o in request.options.items()),
-    ]
-    bare = build_messages(recipe, prompt, Request("", (), {}, {**variables, "query": ""}), (), asked=asked)
+    messages = build_messages(recipe, prompt, written, documents, asked=asked)
+    inputs = [query, *(document.text for document in documents)]
+    inputs += [_render_options(name, offered) for name, offered in written.options.items()]
+    blank = Request("", variables={**variables, "query": ""})
     schema = None
     if recipe.output_format == "json":
-        ids = {name: [option.id for option in offered] for name, offered in options.items()}
-        schema = plain_schema(recipe.output_schema, only=asked, options=ids)
+        schema = plain_schema(recipe.output_schema, only=asked, options=request.option_ids)
     return Preview(
         tuple(messages if schema is None else with_schema(messages, schema, dialect)),
-        sum(count(message.content) for message in bare),
-        sum(count(text) for text in inputs),
+        sum(count_tokens(m.content) for m in build_messages(recipe, prompt, blank, (), asked=asked)),
+        sum(map(count_tokens, inputs)),
         tuple(cuts),
         schema,
     )
 
 
-def _documents(recipe: Recipe, turn: TurnFiles | None, by_phase: tuple[str, ...]) -> list[InputDocument]:
+def _preview_documents(
+    recipe: Recipe, turn: TurnFiles | None, by_phase: tuple[str, ...]
+) -> list[InputDocument]:
     extra = {name: f"<{name}, given by the phase>" for name in by_phase}
     if turn is not None:
         extra |= {"raw_query": turn.query} if "raw_query" in extra else {}
         return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=extra)
     sections = [InputDocument(f"§{n}", f"<section {n} of context.md>", n == 0) for n in recipe.input_sections]
-    names = [name for name in recipe.input_docs if name != "context.md"]
+    names = [name for name in recipe.input_docs if name != CONTEXT_MD]
     return sections + [InputDocument(name, extra.get(name, f"<{name}>")) for name in names]
-
-
-def shown_to_writer(recipe: Recipe, request: Request, prompt: str) -> Request:
-    """
-    The request as a model that writes sees it, so that nothing is sent twice.
-
-    Args:
-        recipe: The recipe.
-        request: What the phase gives.
-        prompt: The recipe's prompt.
-
-    Returns:
-        The request with the options that the model chooses from, those that its prompt names, as in `the
-        options "pages"`, and plain ids. Options that stand in for texts that it writes are left out. Of
-        lines, which only scorers look at, those stay that no document holds. Without a schema all stay.
-    """
-    replaced = {name for choices in recipe.replaced_texts.values() for name in choices}
-    chosen = set(option_places(recipe.output_schema)) - recipe.template_sources
-    documents = " ".join(" ".join(document.text.split()) for document in request.documents)
-
-    def is_shown(name: str, option: Option) -> bool:
-        text = " ".join((option.shown or option.text).split())
-        named = name in chosen or f'"{name}"' in prompt or recipe.output_format != "json"
-        return named or option.id == option.text or text not in documents
-
-    options = {
-        name: [option for option in given if is_shown(name, option)]
-        for name, given in request.options.items()
-        if name not in replaced
-    }
-    return replace(request, options=options)

@@ -1,7 +1,7 @@
 """A recipe file as values (S3 §10, §12–§14): one LLM call, everything it needs said in one place."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -101,8 +101,6 @@ class Recipe:
     """Form of the reply."""
     output_schema: Mapping[str, Any] = field(default_factory=dict)
     """JSON Schema of the reply with the x- keys of choices."""
-    choices: tuple[ChoiceSpec, ...]
-    """The choices of output_schema, in its order."""
     quality_gates: QualityGates = QualityGates()
     """Gates."""
     compression: Compression = Compression()
@@ -119,6 +117,11 @@ class Recipe:
     """What a text property is made of when the model does not write."""
     text: str = field(repr=False)
     """The file as read."""
+
+    @cached_property
+    def choices(self) -> tuple[ChoiceSpec, ...]:
+        """The choices of output_schema, in its order."""
+        return choice_specs(self.output_schema, path=self.path, report=lambda fault: None)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -183,7 +186,7 @@ def parse_recipe(value: object, *, path: Path, key: str, text: str, report: Repo
     recipe = reader.record(
         Recipe,
         {"input_sections": [], "temperature": TEMPERATURES.get(str(values.get("model_layer")), 0), **values},
-        own={"path": path, "key": key, "text": text, "choices": ()},
+        own={"path": path, "key": key, "text": text},
         read={"input_sections": numbers},
     )
     if ("system_prompt" in values) == ("prompt_files" in values):
@@ -205,4 +208,5 @@ def parse_recipe(value: object, *, path: Path, key: str, text: str, report: Repo
     preservable = (*PRESERVED, *documents, *(name.rsplit(".", 1)[0] for name in documents))
     for name in recipe.compression.preserve:
         reader.at("compression").one_of(name, "preserve", preservable)
-    return replace(recipe, choices=choice_specs(recipe.output_schema, path=path, report=report))
+    choice_specs(recipe.output_schema, path=path, report=report)
+    return recipe
