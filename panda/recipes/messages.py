@@ -352,7 +352,7 @@ class Room:
         return self.model.count_model_tokens(self.model.render_chat(messages))
 
     def _excess(self, messages: Sequence[Message]) -> tuple[Trigger, int]:
-        """The limit that prompt and output exceed, the earlier first, and by how many tokens; 0 if they fit."""
+        """The limit that prompt and output exceed, the earlier first, and by how many tokens; 0: they fit."""
         limits, info = self.limits, self.model.info
         after = self.recipe.token_budget.output + self._reserve
         prompt = self._tokens(messages)
