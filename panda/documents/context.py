@@ -360,12 +360,6 @@ def render_section(section: Section) -> str:
     r"""
     Heading and body as they stand on disk.
 
-    Args:
-        section: Any section.
-
-    Returns:
-        Text without a final line break.
-
     >>> render_section(Section(0, (Text("hi"), Meta({"intent": "query"}))))
     '## 0. User Query\n\nhi\n\n```yaml\n_meta:\n  intent: query\n```'
     """
@@ -380,15 +374,7 @@ def _render_block(block: Block) -> str:
 
 
 def render_context(document: ContextDocument) -> str:
-    """
-    The document as its file holds it. parse_context gives back an equal document.
-
-    Args:
-        document: Any document.
-
-    Source:
-        design, files.
-    """
+    """The document as its file holds it. parse_context gives back an equal document."""
     front = document.front
     values = {
         "schema": front.schema,
@@ -407,10 +393,6 @@ def parse_context(text: str, *, where: str) -> ContextDocument:
     """
     The document that a context.md holds.
 
-    Args:
-        text: Content of the file, line breaks as they are in it.
-        where: Path of the file, for the error.
-
     Raises:
         DocumentError: Anything that find_context_problems would report; it names the first.
     """
@@ -424,10 +406,6 @@ def parse_context(text: str, *, where: str) -> ContextDocument:
 def find_context_problems(text: str, *, path: str) -> list[Problem]:
     """
     Everything that is damaged in a context.md.
-
-    Args:
-        text: Content of the file, line breaks as they are in it.
-        path: Path of the file, for the problems.
 
     Returns:
         Problems in the order of their lines: front matter missing or wrong, sections unknown, doubled or

@@ -12,10 +12,6 @@ def load_json(text: str | bytes, **options: Any) -> Any:
     r"""
     The value of a JSON text, with U+FFFD for half of a surrogate pair, which no file could hold.
 
-    Args:
-        text: JSON.
-        options: As for json.loads.
-
     Raises:
         ValueError, RecursionError: As json.loads does.
 

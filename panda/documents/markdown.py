@@ -54,9 +54,6 @@ def split_passages(markdown: str) -> list[Passage]:
     """
     The passages of a markdown text, in order.
 
-    Args:
-        markdown: Any text; may be empty.
-
     Returns:
         Sentences of running text, lines that stand for themselves, whole list items, table rows as
         "Header: cell; Header: cell", and lines of fenced code. Headings, rules and comments are no passages;
@@ -84,12 +81,7 @@ def _introduces(one: Passage, following: Passage | None) -> bool:
 
 
 class _Splitter:
-    """
-    Cuts one text.
-
-    Args:
-        lines: Its lines.
-    """
+    """Cuts one text."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = [line.rstrip("\r") for line in lines]
@@ -284,9 +276,6 @@ def split_knowledge(body: str) -> list[KnowledgeSection]:
     """
     The sections of a document.
 
-    Args:
-        body: A document without its front matter.
-
     Returns:
         Sections in order, each with another anchor; [] if there is no text.
 
@@ -350,9 +339,6 @@ _LINK = re.compile(
 def find_wikilinks(text: str) -> list[str]:
     """
     The notes that a text links to, each once, in order.
-
-    Args:
-        text: Markdown.
 
     Returns:
         Names or paths as written, without headings; links within the note itself are left out.

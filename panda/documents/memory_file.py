@@ -98,10 +98,6 @@ def parse_memory_file(text: str, *, where: str) -> tuple[MemoryEntry, ...]:
     """
     The entries of a memory file, in its order.
 
-    Args:
-        text: The whole file; may be empty.
-        where: File name for errors.
-
     Raises:
         DocumentError: Broken front matter, or a field of an entry with an impossible value.
 
@@ -121,11 +117,6 @@ def parse_memory_file(text: str, *, where: str) -> tuple[MemoryEntry, ...]:
 def find_entry(text: str, key: str, *, where: str) -> MemoryEntry | None:
     """
     One entry of a memory file; None if it has no such key.
-
-    Args:
-        text: The whole file.
-        key: The key as typed.
-        where: File name for errors.
 
     Raises:
         DocumentError: As for parse_memory_file, of this entry only.

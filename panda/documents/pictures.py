@@ -51,9 +51,6 @@ def parse_picture(data: bytes) -> Picture:
     """
     The picture that a file holds.
 
-    Args:
-        data: All bytes of the file.
-
     Raises:
         PictureError: It is empty, too large, neither PNG nor JPEG, damaged or cut short.
 

@@ -106,9 +106,6 @@ def escape_text(text: str) -> str:
     A line may begin after any character that Python or YAML takes for a line break, a lone carriage
     return included, so that other readers are not deceived either.
 
-    Args:
-        text: Anything; empty is fine.
-
     Source:
         design, files; the line pattern is `^\\*(## \d|```|~~~|---\s*$|_meta:)`.
 
@@ -123,9 +120,6 @@ def escape_text(text: str) -> str:
 def unescape_text(text: str) -> str:
     r"""
     The reverse of escape_text.
-
-    Args:
-        text: Text as it stands in a section.
 
     >>> unescape_text("\\## 2. Gathered Context")
     '## 2. Gathered Context'
@@ -184,9 +178,6 @@ def escape_prompt_lines(text: str) -> str:
 def visible(text: str) -> str:
     r"""
     A text that cannot steer a terminal: control characters are written out, CRLF becomes a newline.
-
-    Args:
-        text: Anything.
 
     >>> visible("a\x1b[31mb\tc\r\nd")
     'a\\x1b[31mb\tc\nd'

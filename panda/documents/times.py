@@ -48,9 +48,6 @@ class TurnClock:
     """
     The clock of a turn: all its phases read the instant at which it was claimed, however long they take and
     however often it is resumed or replayed. Before a turn begins it is the clock of the process.
-
-    Args:
-        clock: The clock of the process.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -89,9 +89,6 @@ def render_yaml_value(value: object) -> str:
     r"""
     A value as YAML on one line.
 
-    Args:
-        value: JSON-like value, as plain_value gives it.
-
     >>> render_yaml_value(["turn:811", "budget", 0.5, None])
     '["turn:811", budget, 0.5, null]'
     >>> render_yaml_value({"quote": "a\nb"})
@@ -116,10 +113,6 @@ def render_yaml_value(value: object) -> str:
 def render_yaml_lines(values: Mapping[str, object], *, indent: str = "") -> str:
     """
     A mapping as YAML, one line for each key, each line ended.
-
-    Args:
-        values: Key to JSON-like value, in order.
-        indent: Spaces in front of each line.
 
     >>> render_yaml_lines({"turn": 812, "mode": "chat"})
     'turn: 812\\nmode: chat\\n'
@@ -245,9 +238,6 @@ def split_entries(yaml_text: str) -> tuple[YamlEntry, ...] | None:
     """
     The entries of a front matter, each read alone.
 
-    Args:
-        yaml_text: The text between the boundaries.
-
     Returns:
         The entries in order; None if the text can only be read as a whole, or not at all.
 
@@ -365,15 +355,7 @@ def _escaped(code: int) -> str:
 
 
 def compose_mapping(yaml_text: str) -> yaml.MappingNode | None:
-    """
-    The YAML nodes of a front matter that was read before, with their places.
-
-    Args:
-        yaml_text: Text that split_front_matter accepted.
-
-    Returns:
-        The mapping with start and end marks, or None if there are no keys.
-    """
+    """The YAML nodes of a front matter that was read before, with their places."""
     node = yaml.compose(yaml_text, Loader=PlainLoader)
     return node if isinstance(node, yaml.MappingNode) else None
 
@@ -413,10 +395,6 @@ class FrontMatterText:
 def split_front_matter(text: str, *, where: str) -> FrontMatterText:
     """
     Cut a text into front matter and body.
-
-    Args:
-        text: The whole file.
-        where: File name for errors.
 
     Raises:
         DocumentError: The front matter has no end, is not YAML, or is no mapping.

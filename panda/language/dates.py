@@ -156,9 +156,6 @@ def find_days(text: str) -> list[str]:
     """
     The days and months that a text writes with digits, in normal form.
 
-    Args:
-        text: A line, heading or file name.
-
     >>> find_days("2026-05-12 vet"), find_days("May 12, at 9:30"), find_days("12.05.2026_minutes")
     (['2026-05-12'], ['--05-12'], ['2026-05-12'])
     """

@@ -29,11 +29,7 @@ _REFERENCES = re.compile(
 
 def words_reaching_back(query: str, known: Collection[str]) -> list[str]:
     """
-    Words that refer to something earlier, but not what the query itself has named before them.
-
-    Args:
-        query: The user's words.
-        known: Stems of the words that were said lately.
+    Words that refer to something earlier (*known*: stems of what was said lately), not what it names itself.
 
     >>> words_reaching_back("Is it light?", ()), words_reaching_back("the best tent that money can buy", ())
     (['it'], [])
@@ -56,9 +52,6 @@ def _ends_in_thing(before: str) -> bool:
 def has_antecedent(before: str) -> bool:
     """
     Whether a pronoun behind these words most likely stands for something that they name.
-
-    Args:
-        before: The query up to the pronoun.
 
     Returns:
         True if an earlier clause of the same query names a thing and a new clause has begun since.
@@ -897,13 +890,7 @@ def _pronoun(low: Sequence[str], at: int) -> tuple[Literal["one", "several", "wh
 
 
 def says_only(text: str, mentions: Sequence[tuple[int, int]]) -> bool:
-    """
-    Whether a message says nothing besides some of its words, as "And the last one?".
-
-    Args:
-        text: The message.
-        mentions: Start and end of those words.
-    """
+    """Whether a message says nothing besides some of its words, as "And the last one?"."""
     return all(
         not token.is_word
         or token.low in word_list("filling")

@@ -95,9 +95,6 @@ def find_limits(message: str) -> list[Limit]:
     """
     The clauses of a message that limit what it looks for.
 
-    Args:
-        message: Any text.
-
     Returns:
         Clauses as they stand, in order, each once; key (budget, date, with _min or _max) and value where the
         clause holds one price or date. Those longer than a dozen words limit nothing in particular.

@@ -135,13 +135,7 @@ def find_periods(message: str, now: datetime) -> list[Period]:
 
 
 class _Grammar:
-    """
-    One message as tokens; each method reads one part at a token and tells where that ends.
-
-    Args:
-        text: As plain_signs gives it.
-        today: The day of the message.
-    """
+    """One message, as plain_signs gives it; each method reads one part at a token and tells where it ends."""
 
     def __init__(self, text: str, today: date) -> None:
         self._text, self._today = text, today

@@ -118,10 +118,6 @@ def find_statements(query: str, clauses: Sequence[Clause]) -> list[Statement]:
     """
     What a message tells.
 
-    Args:
-        query: The message.
-        clauses: Its clauses in order, each a part of it.
-
     Returns:
         Each sentence that tells, once for each key that it surely gives, else once without. Of clauses that
         ask or order only what has a key, or what is to be remembered. Talk of the moment is left out.

@@ -41,9 +41,6 @@ def plain_text(text: str) -> str:
     registration or marks of emphasis. Footnote marks go, exponents become "^2", "m²" is "m2", "3½" is
     "3 1/2", and blanks that only group digits go too.
 
-    Args:
-        text: Anything. May be empty.
-
     >>> plain_text("$697¹ or 3½ cups, 10⁶ cells, 45 m², H₂O")
     '$697 or 3 1/2 cups, 10^6 cells, 45 m2, H2O'
     >>> plain_text("1\\u202f299 – 6\\u200b97, “Zoe\\u0308’s” RTX™ ４０５０, −5 **°C**")

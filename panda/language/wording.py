@@ -73,9 +73,6 @@ def describe_wording(text: str) -> tuple[float, ...]:
     """
     Numbers for a linear head, the same count for every text.
 
-    Args:
-        text: A message.
-
     Returns:
         For each function word whether it occurs; which of them is the first word, and the second (one more
         place for all other words); twelve values of shape, such as whether it ends with a question mark.
@@ -135,9 +132,6 @@ _NEXT_ORDER = re.compile(r"(?:, |\band |\bthen |[.;] )(\w+)")
 def describe_order(text: str) -> tuple[float, ...]:
     """
     Numbers for a linear head, the same count for every text: what stands before what.
-
-    Args:
-        text: A clause or a message.
 
     Returns:
         Zeros and ones: a verb before its subject, a first word that often orders, a question word with or
