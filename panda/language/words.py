@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 
 
 @cache
@@ -204,84 +203,57 @@ def stem(word: str) -> str:
     """
     if len(word) <= 2 or not (word.isascii() and word.isalpha()):
         return word
-    word = _without_plural(word)
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
     word = _without_past(word)
-    if word.endswith("y") and _has_vowel(word[:-1]):
+    if word.endswith("y") and "v" in _kinds(word[:-1]):
         word = word[:-1] + "i"
     for table in (_STEP_2, _STEP_3):
-        for ending, other in table:
-            if word.endswith(ending):
-                if _measure(word[: -len(ending)]) > 0:
-                    word = word[: -len(ending)] + other
-                break
-    word = _without_last(word)
-    if word.endswith("e"):
-        rest = word[:-1]
-        if _measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest)):
-            word = rest
-    if word.endswith("ll") and _measure(word) > 1:
-        word = word[:-1]
-    return word
-
-
-def _without_plural(word: str) -> str:
-    if word.endswith(("sses", "ies")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+        ending, other = next((pair for pair in table if word.endswith(pair[0])), ("", ""))
+        if ending and _measure(word.removesuffix(ending)) > 0:
+            word = word.removesuffix(ending) + other
+    ending = max((one for one in _STEP_4 if word.endswith(one)), key=len, default="")
+    rest = word.removesuffix(ending)
+    if ending and _measure(rest) > 1 and (ending != "ion" or rest.endswith(("s", "t"))):
+        word = rest
+    rest = word.removesuffix("e")
+    if rest != word and (_measure(rest) > 1 or (_measure(rest) == 1 and not _ends_short(rest))):
+        word = rest
+    return word[:-1] if word.endswith("ll") and _measure(word) > 1 else word
 
 
 def _without_past(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
-    ending = "ed" if word.endswith("ed") else "ing" if word.endswith("ing") else ""
-    rest = word[: -len(ending)] if ending else ""
-    if not rest or not _has_vowel(rest):
+    rest = word.removesuffix("ed" if word.endswith("ed") else "ing")
+    kinds = _kinds(rest)
+    if rest == word or "v" not in kinds:
         return word
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
-    if _ends_double(rest) and rest[-1] not in "lsz":
+    if rest[-1:] == rest[-2:-1] and kinds[-1] == "c" and rest[-1] not in "lsz":
         return rest[:-1]
     return rest + "e" if _measure(rest) == 1 and _ends_short(rest) else rest
 
 
-def _without_last(word: str) -> str:
-    ending = max((one for one in _STEP_4 if word.endswith(one)), key=len, default="")
-    rest = word[: -len(ending)] if ending else ""
-    if ending and _measure(rest) > 1 and (ending != "ion" or rest.endswith(("s", "t"))):
-        return rest
-    return word
-
-
-def _is_consonant(word: str, at: int) -> bool:
-    if word[at] == "y":
-        return at == 0 or not _is_consonant(word, at - 1)
-    return word[at] not in "aeiou"
+def _kinds(word: str) -> str:
+    """A "v" for each vowel and a "c" for each consonant; "y" is a vowel behind a consonant."""
+    kinds = ""
+    for char in word:
+        kinds += "v" if char in "aeiou" or (char == "y" and kinds.endswith("c")) else "c"
+    return kinds
 
 
 def _measure(word: str) -> int:
     """How often a vowel is followed by a consonant."""
-    kinds = [_is_consonant(word, at) for at in range(len(word))]
-    return sum(one is False and other for one, other in pairwise(kinds))
-
-
-def _has_vowel(word: str) -> bool:
-    return any(not _is_consonant(word, at) for at in range(len(word)))
-
-
-def _ends_double(word: str) -> bool:
-    return len(word) > 1 and word[-1] == word[-2] and _is_consonant(word, len(word) - 1)
+    return _kinds(word).count("vc")
 
 
 def _ends_short(word: str) -> bool:
-    """Consonant, vowel, consonant other than w, x and y."""
-    last = len(word) - 1
-    return (
-        last >= 2
-        and _is_consonant(word, last)
-        and not _is_consonant(word, last - 1)
-        and _is_consonant(word, last - 2)
-        and word[last] not in "wxy"
-    )
+    """Whether a word ends in consonant, vowel, consonant other than w, x and y."""
+    return _kinds(word).endswith("cvc") and word[-1] not in "wxy"
 
 
 FUNCTION_WORDS = read_words("english_words.txt", "function")
