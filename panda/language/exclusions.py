@@ -16,7 +16,7 @@ from panda.language.items import (
     tokens_of,
     word_list,
 )
-from panda.language.reading import Action
+from panda.language.reading import Action, Excluded
 
 _CLAUSE = frozenset((",", "–", "—", ":", "(", ")"))
 _SENTENCE = frozenset((".", "!", "?", ";", "\n"))
@@ -32,18 +32,6 @@ _MOST_WORDS = 6
 
 
 @dataclass(frozen=True)
-class Exclusion:
-    """A decision of the user about one item."""
-
-    ref: str
-    """The item."""
-    action: Action
-    """drop: it is gone; demote: it is of a kind that is not wanted; keep: it stays."""
-    words: str
-    """The clause that says so."""
-
-
-@dataclass(frozen=True)
 class _Object:
     """What a verb is about."""
 
@@ -56,7 +44,7 @@ class _Object:
 
 def find_exclusions(
     text: str, items: Sequence[Item], mentions: Sequence[Mention], *, meant: Sequence[str] = ()
-) -> list[Exclusion]:
+) -> list[Excluded]:
     """
     What a message decides on items: in orders and declarations about that very thing, never in questions.
 
@@ -130,9 +118,9 @@ class _Reader:
         self._mentions = mentions
         self._starts = {token.start: at for at, token in enumerate(self._tokens)}
 
-    def read(self) -> list[Exclusion]:
+    def read(self) -> list[Excluded]:
         """Every decision, in order."""
-        found: dict[str, Exclusion] = {}
+        found: dict[str, Excluded] = {}
         named = {ref for one in self._mentions for ref in one.refs}
         others = [item.ref for item in self._items if item.ref not in named] if named else []
         for start in self._clauses():
@@ -143,7 +131,7 @@ class _Reader:
             words = self._text[self._tokens[start].start : self._tokens[thing.end - 1].end]
             for ref in others if thing.refs == _OTHERS else thing.refs:
                 if action != "demote" or ref not in found or found[ref].action != "drop":
-                    found[ref] = Exclusion(ref, action, words)
+                    found[ref] = Excluded(ref, action, words)
         return list(found.values())
 
     def clearing(self) -> str | None:

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, Literal, TypeVar, cast, get_args
 
+import msgspec
+
 from panda.language.text_front import plain_signs
 
 Mood = Literal["asks", "tells", "orders"]
@@ -139,16 +141,6 @@ def _without_none(value: Mapping[str, Any]) -> dict[str, Any]:
     return {name: list(one) if isinstance(one, tuple) else one for name, one in found.items()}
 
 
-_PARTS = {
-    "clauses": Clause,
-    "references": Referred,
-    "exclusions": Excluded,
-    "periods": Days,
-    "limits": Limit,
-    "statements": Statement,
-}
-
-
 def parse_reading(value: Mapping[str, Any]) -> Reading:
     """
     A reading as as_json gave it; what is absent is empty.
@@ -156,14 +148,7 @@ def parse_reading(value: Mapping[str, Any]) -> Reading:
     >>> parse_reading({"mood": "orders", "limits": [{"text": "under $5"}]}).limits
     (Limit(text='under $5', key=None, value=None),)
     """
-    given: dict[str, Any] = dict(value)
-    for name, part in _PARTS.items():
-        given[name] = tuple(_part(part, one) for one in given.get(name, ()))
-    return Reading(**given)
-
-
-def _part(kind: type[Any], value: Mapping[str, Any]) -> object:
-    return kind(**{name: tuple(one) if isinstance(one, list) else one for name, one in value.items()})
+    return msgspec.convert(value, Reading)
 
 
 def overall_mood(clauses: Sequence[Clause]) -> Mood:

@@ -9,10 +9,10 @@ from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
 from panda.errors import UsageError
 from panda.memory.memory import Value, stage_value
-from panda.retrieval.relevance import find_query_words
+from panda.retrieval.relevance import share_of_words
 from panda.storage.files import read_text
 from panda.tools.contract import Arguments, Entity, QueryArguments, ToolClaim, ToolContext, ToolResult, tool
-from panda.tools.nodes import best_items, claims_of, count_shared_words, entities_of, load_found
+from panda.tools.nodes import best_items, claims_of, entities_of, load_found
 
 _MEMORY_KINDS = ("memory:", "fact:", "research:", "visit:")
 _MOST_MEMORY_NODES = 8
@@ -137,13 +137,12 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
 )
 def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Passages that share most words with the query come first; corrupt nodes are named under faults."""
-    words = find_query_words(given.query)
     nodes, faults = load_found(
         given.query, context, lambda node_id: node_id.startswith(_DOC_KINDS), limit=_MOST_DOC_NODES
     )
     pairs = [(node, item) for node in nodes for item in best_items(node, given.query, limit=_MOST_DOC_LINES)]
-    pairs = [(node, item) for node, item in pairs if count_shared_words(item.text, words)]
-    pairs.sort(key=lambda pair: -count_shared_words(pair[1].text, words))
+    pairs = [(node, item) for node, item in pairs if share_of_words(given.query, item.text)]
+    pairs.sort(key=lambda pair: -share_of_words(given.query, pair[1].text))
     home = context.layout.user(context.user)
     texts = {node.provenance: read_text(home / unescape_path(node.provenance)) for node, _ in pairs}
     passages = [

@@ -1,13 +1,12 @@
 """Loading what a search found, and the lines of it that speak of the query."""
 
-import re
 from collections.abc import Callable, Sequence
 
 from panda.errors import MemoryNodeError
 from panda.language.sentences import is_question
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.node import Item, Node
-from panda.retrieval.relevance import find_query_words
+from panda.retrieval.relevance import share_of_words
 from panda.tools.contract import Entity, ToolClaim, ToolContext
 
 
@@ -52,27 +51,10 @@ def _stands(item: Item) -> bool:
     return item.origin is None and not is_question(item.text)
 
 
-def count_shared_words(text: str, words: Sequence[str]) -> int:
-    """
-    How many of the words stand in the text, plural or not.
-
-    >>> count_shared_words("Two laptops with an RTX 4050", ["laptop", "rtx", "price"])
-    2
-    """
-    present = {_stem(word) for word in re.findall(r"\w+", text)}
-    return len({_stem(word) for word in words} & present)
-
-
-def _stem(word: str) -> str:
-    word = word.lower()
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
-
-
 def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Item]:
     """Most lines of a node that share a word with the query, in its order; the first ones if none does."""
-    words = find_query_words(query)
     usable = [one for one in node.items if _stands(one) and (expired or one.confidence >= EXPIRED_BELOW)]
-    order = sorted(range(len(usable)), key=lambda i: -count_shared_words(usable[i].text, words))
+    order = sorted(range(len(usable)), key=lambda i: -share_of_words(query, usable[i].text))
     return [usable[i] for i in sorted(order[:limit])]
 
 

@@ -7,11 +7,11 @@ from typing import Any
 from panda.documents.times import render_time, with_last_seen
 from panda.errors import MemoryNodeError, WebError
 from panda.memory.node import Item, Node, visit_items
-from panda.retrieval.relevance import find_query_words
+from panda.retrieval.relevance import share_of_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.records import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
-from panda.tools.nodes import best_items, claims_of, count_shared_words, entities_of
+from panda.tools.nodes import best_items, claims_of, entities_of
 from panda.web.addresses import parse_url
 from panda.web.client import Page, Validators, WebClient
 
@@ -105,10 +105,8 @@ def _telling_items(node: Node, url: str, query: str, *, expired: bool = False) -
 
 def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[ToolClaim, ...]:
     """The first lines of a page that no turn keeps; its address is their source."""
-    words = find_query_words(context.query) if context.query else []
-    items = sorted(
-        visit_items(visit, context.clock()), key=lambda item: -count_shared_words(item.text, words)
-    )[:_MOST_LINES]
+    lines = visit_items(visit, context.clock())
+    items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
     return tuple(ToolClaim(item.text, round(item.confidence, 2), visit.url, None) for item in items)
 
 
