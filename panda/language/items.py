@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Literal
 
-from panda.language.claims import Amount, is_plural, scan
+from panda.language.claims import Amount, scan
 from panda.language.text_front import plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words, split_terms, stem
 
@@ -216,10 +216,6 @@ class Known:
     """Terms of each part of what was said, up to its first preposition: what it is, as ("rabbit",)."""
     heads: frozenset[str]
     """Terms that alone can stand for the label: "honey" of "a pot of honey from the farm"."""
-    before_heads: frozenset[str]
-    """The terms before those: "carrot" of "carrot cake"."""
-    proper: frozenset[str]
-    """Terms of capitalised words of the label, and of words of letters and digits."""
     strange: frozenset[str]
     """Terms of words that are no English words, anywhere in what was said."""
 
@@ -232,48 +228,31 @@ def known(item: Item) -> Known:
     lacks: set[str] = set()
     for match in re.finditer(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", whole, re.IGNORECASE):
         lacks.update(_terms(match[1]))
-    heads, before = _heads(label)
-    proper, strange = set[str](), set[str]()
-    titled = re.fullmatch(r"\S+|\S+ [^a-z].*", label) is not None  # else a first capital is a sentence's
+    strange = set[str]()
     for token in tokens_of(whole):
         mixed = any(char.isdigit() for char in token.text) and not token.text.isdigit()
-        if token.text[0].isupper() or mixed or token.text.isdigit():
-            is_name = mixed or (token.text[0].isupper() and not is_ordinary(token.text))
-            if token.end <= len(label) and not token.text.isdigit() and (token.start or is_name or titled):
-                proper.update(_terms(token.text))
-            if is_name:
-                strange.update(_terms(token.text))
-    kinds = {_kind(part) for part in _PARTS.split(whole)}
+        if mixed or (token.text[0].isupper() and not is_ordinary(token.text)):
+            strange.update(_terms(token.text))
+    kinds = {_terms(part) for part in _PARTS.split(whole)}
     told = frozenset(_terms(whole))
     return Known(
-        item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()}, heads, before,
-        frozenset(proper), frozenset(strange),
+        item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()}, _heads(label),
+        frozenset(strange),
     )  # fmt: skip
 
 
-def _kind(part: str) -> tuple[str, ...]:
-    """What a part says that something is: its words up to a preposition."""
-    found: list[str] = []
-    for token in tokens_of(part.strip()):
-        if token.low in word_list("prepositions"):
-            break
-        found += token.terms
-    return tuple(found)
-
-
-def _heads(label: str) -> tuple[frozenset[str], frozenset[str]]:
-    heads, before, run = set[str](), set[str](), list[str]()
-    for token in (*tokens_of(label), None):
-        if token is None or (token.low in word_list("prepositions") or not token.is_word):
-            if run:
-                heads.add(run[-1])
-                before.update(run[:-1])
-            run = []
-            if token is not None and token.low != "of":
+def _heads(label: str) -> frozenset[str]:
+    """The last term of each run of words, up to the first preposition but "of"."""
+    heads, last = set[str](), ""
+    for token in tokens_of(f"{label} of"):
+        if token.low in word_list("prepositions") or not token.is_word:
+            heads.add(last)
+            last = ""
+            if token.low != "of":
                 break
-        else:
-            run += token.terms
-    return frozenset(heads), frozenset(before)
+        elif token.terms:
+            last = token.terms[-1]
+    return frozenset(heads - {""})
 
 
 def holds(terms: Collection[str], term: str) -> bool:
@@ -342,7 +321,7 @@ class _Finder:
         refs = {item.ref for item in items}
         self._all = self._items + [known(item) for item in others if item.ref not in refs]
         kinds = (term for one in self._all for term in _terms(one.item.type))
-        heads = (term for one in self._items for term in one.heads - one.proper)
+        heads = (term for one in self._items for term in one.heads - one.strange)
         self._nouns = {*nouns, *kinds, *heads}
         self._terms = {term for one in self._all for term in (*one.name, *one.told)}
         self._found: list[Mention] = []
@@ -392,14 +371,14 @@ class _Finder:
             and set(_terms(word)) <= self._nouns
         )
 
-    def _stops(self, at: int, *, plural: bool = False) -> bool:
+    def _stops(self, at: int) -> bool:
         """Whether a noun phrase may end before this word."""
         word = self._low(at)
         if not word[0].isalnum() or word in FUNCTION_WORDS or word in word_list("verbs"):
             return True
         if word in word_list("joins") or word in word_list("prepositions"):
             return True
-        return word.endswith(("'s", "'d", "'ll")) and not plural
+        return word.endswith(("'s", "'d", "'ll"))
 
     def _is_noun(self, at: int) -> bool:
         """Whether a word that may be a verb has its verb behind it: "the first leaves are …"."""
@@ -408,13 +387,8 @@ class _Finder:
 
     def _opened_by_verb(self, at: int) -> bool:
         """Whether a question has its verb before this place, so that another may follow: "does the X …"."""
-        for before in range(at - 1, max(-1, at - 6), -1):
-            word = self._low(before)
-            if word in word_list("asks") or word in word_list("verbs"):
-                return True
-            if not word[0].isalnum() and word != "'":
-                return False
-        return False
+        verbs = word_list("asks") | word_list("verbs")
+        return any(self._low(before) in verbs for before in range(max(0, at - 5), at))
 
     # places
 
@@ -424,33 +398,17 @@ class _Finder:
     def _number(self, at: int) -> tuple[int, Mention] | None:
         """ "number 3", "no. 3", "#3", "option two"."""
         start, word = at, self._low(at)
-        if word == "#" or word in word_list("counts"):
-            at += 1 + (self._low(at + 1) == "." and word in ("no", "nr"))
-        elif match := re.fullmatch(r"(?:#|no|nr)\.?(\d{1,2})", word):
-            return self._at_places(start, at + 1, [int(match[1]) - 1])
-        else:
+        if (word != "#" and word not in word_list("counts")) or self._low(start - 1) in word_list("labels"):
             return None
-        value, behind = self._low(at), self._low(at + 1)
-        if word == "no" and not (value.isdigit() and self._low(start + 1) == "."):
-            return None
-        place = self._place_of(value, letters=word == "option")
-        if (
-            place is None
-            or self._low(start - 1) in word_list("labels")
-            or behind in ("%", "$", "€", "£", "°")
-        ):
-            return None
-        if not self._stops(at + 1) or (behind == "of" and not self._of_list(at + 1)):
-            return None
-        return self._at_places(start, at + 1, [place])
+        at += 1 + (self._low(at + 1) == ".")
+        place = self._place_of(self._low(at))
+        return self._at_places(start, at + 1, [place]) if place is not None and self._stops(at + 1) else None
 
     @staticmethod
-    def _place_of(word: str, *, letters: bool = False) -> int | None:
+    def _place_of(word: str) -> int | None:
         if word.isdecimal() and len(word) <= 2 and int(word):
             return int(word) - 1
-        if word in _in_order("numbers"):
-            return _in_order("numbers").index(word)
-        return ord(word) - ord("a") if letters and len(word) == 1 and "a" <= word <= "f" else None
+        return _in_order("numbers").index(word) if word in _in_order("numbers") else None
 
     def _places(self, at: int) -> tuple[int, Mention] | None:
         """ "the second one", "the first and the third", "the last two"."""
@@ -481,27 +439,14 @@ class _Finder:
             end = step
         if not places:
             return None
-        dated = any(_PLACE.fullmatch(token.low) for token in self._tokens[at:end])
-        lead, last = self._low(start - 1), end if self._is_asked_of(start, end) else self._closed(end)
+        last = self._closed(end)
         if not self._is_thing(end) and self._low(end) != "of":
-            day = lead == "on" or (dated and lead in word_list("dates_on")) or self._low(start) == "your"
+            day = self._low(start - 1) == "on" or self._low(start) == "your"
             if day or self._low(end) == "to" or self._is_noun(end):
                 return None
         if last is None or self._low(last) in word_list("no_item"):
             return None
         return self._at_places(start, last, places)
-
-    def _is_asked_of(self, start: int, end: int) -> bool:
-        """Whether what is asked of a thing stands behind it: "when is the second due", which of each is said,
-        or "what does the third charge", which has no other verb."""
-        verb, word = self._low(start - 1), self._low(end)
-        if not word.isalpha() or self._low(end + 1)[0].isalnum() or self._is_thing(end):
-            return False
-        if verb in ("does", "did", "do"):
-            return self._low(start - 2) in word_list("asks")
-        return verb in ("is", "was") and all(
-            holds(one.told, term) for one in self._items for term in _terms(word)
-        )
 
     def _ordinal(self, at: int) -> tuple[int | None, int]:
         """The place that a word or two name, and how many words; (None, 0) if they name none."""
@@ -517,12 +462,10 @@ class _Finder:
             return size - 1, 1
         if match := _PLACE.fullmatch(word):
             return int(match[1]) - 1, 1
-        if word in word_list("place"):
-            one = self._low(at + 1) in (*word_list("item_nouns"), "of") or not self._low(at + 1)[0].isalnum()
-            if one or self._many(at):
-                return (
-                    0 if word == "top" else size - 1 if word == "bottom" else size // 2 if size % 2 else -1
-                ), 1
+        one = self._low(at + 1) in word_list("item_nouns") or not self._low(at + 1)[0].isalnum()
+        if word in word_list("place") and (one or self._many(at)):
+            middle = size // 2 if size % 2 else -1
+            return {"top": 0, "bottom": size - 1}.get(word, middle), 1
         return None, 0
 
     def _many(self, at: int) -> int | None:
@@ -552,23 +495,15 @@ class _Finder:
 
     def _of_list(self, at: int) -> int | None:
         """Where "of them", "of the three" or "of the tents" ends; None if other things are counted."""
-        if self._low(at) != "of":
+        if self._low(at + 1) in ("them", "all"):
+            return at + 2
+        if self._low(at + 1) not in word_list("determiners"):
             return None
-        at += 1
-        if self._low(at) in ("them", "all"):
-            return at + 1
-        if self._low(at) not in word_list("determiners"):
-            return None
-        if self._low(at) in ("these", "those") and self._stops(at + 1):
-            return at + 1
-        at += 1
-        place = self._place_of(self._low(at))
+        place = self._place_of(self._low(at + 2))
         if place is not None and place + 1 != len(self._items):
             return None
-        at += place is not None
-        if self._is_thing(at) or self._low(at) in word_list("lists"):
-            return at + 1
-        return at if place is not None else None
+        end = at + 2 + (place is not None)
+        return end + 1 if self._is_thing(end) else end if place is not None else None
 
     def _at_places(self, start: int, end: int, places: Sequence[int]) -> tuple[int, Mention] | None:
         there = all(0 <= place < len(self._items) for place in places)
@@ -576,12 +511,10 @@ class _Finder:
         return self._mention(start, end, refs, "counted")
 
     def _all_of(self, at: int) -> tuple[int, Mention] | None:
-        """ "both", "all three of them", "the former"."""
+        """ "both", "the former"."""
         words, size = (self._low(at), self._low(at + 1)), len(self._items)
         if words[0] == "both":
             behind, places = at + 1, [0, 1] if size == 2 else [size]
-        elif words[0] == "all" and self._place_of(words[1]) == size - 1 and size > 1:
-            behind, places = at + 2, list(range(size))
         elif words[0] == "the" and words[1] in ("former", "latter") and size == 2:
             behind, places = at + 2, [int(words[1] == "latter")]
         else:
@@ -602,15 +535,10 @@ class _Finder:
         scale, size = (_base(rest), 1) if dash else self._scale(at)
         if dash and lead in _in_order("ordinals"):
             place = _in_order("ordinals").index(lead)
-        elif word in _in_order("ordinals"):
-            place, at = _in_order("ordinals").index(word), at + 1
-            scale, size = self._scale(at)
         if scale is None:
             return None
         end = self._closed(at + size)
         if end is None:
-            return None
-        if self._low(end - 1) in ("ones", "options", "items"):
             return None
         ref = self._extreme(scale, place, less=self._low(at) in ("least", "less"))
         return self._mention(start, end, [ref] if ref else [], "described", open_=True)
@@ -681,7 +609,7 @@ class _Finder:
         bounded = fitting_bound(words, [item.item for item in self._items])
         if bounded is not None and len(bounded) == 1:
             return self._mention(at, end, bounded, "described")
-        negated = self._low(start) == "without" or self._low(start + 1) in ("no", "without", "not")
+        negated = self._low(start) == "without"
         scores = [0.0] * len(self._items)
         last = start
         for n in range(start, end):
@@ -705,9 +633,7 @@ class _Finder:
         if self._low(at) != "the" or not self._tokens[at + 2 : at + 3]:
             return None
         word, what = self._low(at + 1), self._tokens[at + 2]
-        less = word in ("least", "fewest") or _direction(_base(word)) == "min"
-        if not less and word not in ("most", "best") and _base(word) is None:
-            return None
+        less = (base := _base(word)) is not None and _scales()[base][0][0] == "min"
         values = [(_beside(item, what.terms), item.ref) for item in self._ranks]
         there = sorted(((value, ref) for value, ref in values if value is not None), reverse=not less)
         if len(there) < 2 or there[0][0] == there[1][0]:
@@ -723,7 +649,7 @@ class _Finder:
             )
             fit = [one.item.ref for one in self._items if amounts and amounts <= amounts_in(one.item)]
             if len(fit) == 1:
-                noun = self._low(end).isalpha() and not self._stops(end) and not is_weak(self._low(end))
+                noun = self._low(end).isalpha() and not self._stops(end)
                 return self._mention(at, end + noun, fit, "described")
         return None
 
@@ -747,12 +673,15 @@ class _Finder:
         for n in range(first, len(self._tokens)):
             token = self._tokens[n]
             terms = token.terms or _terms(token.text)
-            left = [one for one in fit if terms and all(self._says(one, term, pointed) for term in terms)]
+            left = [
+                one
+                for one in fit
+                if terms
+                and all(holds(one.told if pointed else one.name, t) or t in one.strange for t in terms)
+            ]
             if not token.is_word or not left or self._taken[n]:
                 break
             fit, end = left, n + 1
-        while end > first and is_weak(self._low(end - 1)) and not self._tokens[end - 1].text[0].isupper():
-            end -= 1
         run = self._tokens[first:end]
         if not run or not any(token.terms for token in run):
             return None
@@ -772,60 +701,32 @@ class _Finder:
         """Whether a small word begins a name that goes on: "The Remains of the Day"."""
         terms = _terms(self._tokens[at].text)
         behind = self._tokens[at + 1 : at + 2]
-        return bool(behind) and any(
-            one.name[: len(terms)] == terms
-            and one.name[len(terms) : len(terms) + 1] == behind[0].terms[:1] != ()
-            for one in self._all
-        )
-
-    @staticmethod
-    def _says(one: Known, term: str, pointed: bool) -> bool:
-        return holds(one.name, term) or (pointed and holds(one.told, term)) or term in one.strange
+        return bool(behind) and any(one.name[: len(terms)] == terms for one in self._all)
 
     def _means(self, one: Known, first: int, run: Sequence[Token], end: int, *, pointed: bool) -> bool:
         """Whether words that stand in what was said of an item mean it, or stand there by chance."""
         terms = [term for token in run for term in token.terms or _terms(token.text)]
         content = [token for token in run if token.terms]
-        digits = all(token.text.isdigit() for token in content)
         in_name = all(holds(one.name, term) for term in terms)
         whole = in_name and len(terms) == len(one.name)
-        if not content or (whole and (len(content) > 1 or pointed)):
-            return whole
+        if whole and (len(content) > 1 or pointed):
+            return True
         strange = any(not t.text.isdigit() and all(holds(one.strange, x) for x in t.terms) for t in content)
         if strange and (in_name or pointed or len(content) > 1):
             return True
-        proper = [t for t in content if t.text[0].isupper() and all(holds(one.proper, x) for x in t.terms)]
-        if in_name and proper:
-            inside = first > 0 and self._low(first - 1) not in _STARTS
-            if not pointed and len(proper) == 1 and not inside:
-                return self._is_subject(end)
+        if in_name and any(token.text[0].isupper() for token in content):
+            starts = not pointed and (first == 0 or self._low(first - 1) in _STARTS)
             dated = run[0].low in _DATE_NAMES and self._low(first - 1) in word_list("dates_on")
-            return pointed or not dated
-        if digits and in_name and len(run) == 1:
-            code = run[0].text
-            return (code[0] == "0" or (len(code) > 2 and pointed)) and self._stops(end)
-        if digits or not (self._stops(end) or self._is_predicate(first, end, run)):
+            if starts and len(content) == 1 and is_ordinary(content[0].text):
+                lists = ("determiners", "owners", "after_verbs")
+                return self._low(end).isalpha() and not any(self._low(end) in word_list(n) for n in lists)
+            return not dated
+        ends = self._stops(end) or self._opened_by_verb(first)
+        if all(token.text.isdigit() for token in content) or not ends:
             return False
         if whole or not pointed:
             return whole
-        if in_name and (holds(one.heads, terms[-1]) or one.before_heads.issuperset(terms)):
-            small = len(content) == 1 and content[0].text[0].islower() and one.proper.issuperset(terms)
-            return not (small and self._low(first - 1) == "the")  # "the club" is not the Surly Bridge Club
-        return tuple(terms) in {kind[-len(terms) :] for kind in one.kinds if len(kind) - len(terms) < 2}
-
-    def _is_subject(self, end: int) -> bool:
-        """Whether a capital word that begins a sentence and is an ordinary one too, is a name there."""
-        word = self._low(end)
-        if end >= len(self._tokens) or not word[0].isalpha():
-            return word in ",.?!"
-        lists = ("determiners", "owners", "after_verbs")
-        return not self._tokens[end].text[0].isupper() and not any(word in word_list(one) for one in lists)
-
-    def _is_predicate(self, first: int, end: int, run: Sequence[Token]) -> bool:
-        """Whether the word behind a noun is likely its verb."""
-        word = self._low(end)
-        is_verb = word.endswith(("s", "ed")) and not word.endswith(("ss", "us", "is"))
-        return self._opened_by_verb(first) or (is_verb and not is_plural(run[-1].low))
+        return in_name or tuple(terms) in {kind[-len(terms) :] for kind in one.kinds}
 
     def _remaining(self, at: int) -> tuple[int, Mention] | None:
         """ "the other one": what is left of the list when the others are named in the same message."""
@@ -1011,10 +912,6 @@ def _scales() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
         ways = [way.split() for way in words.split("|")]
         found[name] = [(way[0], tuple(way[1:])) for way in ways]
     return found
-
-
-def _direction(scale: str | None) -> str:
-    return _scales()[scale][0][0] if scale else ""
 
 
 @cache
