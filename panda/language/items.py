@@ -273,6 +273,18 @@ def holds(terms: Collection[str], term: str) -> bool:
     )
 
 
+def refs_said(words: Sequence[Token], items: Sequence[Item]) -> list[str]:
+    """The items of which all these words are said, or the same amounts."""
+    terms = [term for token in words for term in token.terms]
+    amounts = amounts_of(" ".join(token.text for token in words))
+    return [
+        item.ref
+        for item in items
+        if (terms and all(holds(known(item).told, term) for term in terms))
+        or (amounts and amounts <= amounts_in(item))
+    ]
+
+
 def find_mentions(
     text: str,
     items: Sequence[Item],
@@ -572,7 +584,8 @@ class _Finder:
             end += 1
         is_one, said = self._low(end) == "one", self._tokens[at + 1 : end]
         if said and self._is_thing(end):
-            refs = self._fitting(said)
+            refs = refs_said(said, [one.item for one in self._items])
+            refs = refs if len(refs) < len(self._items) else []
             if len(refs) != 1 and not (is_one and refs):
                 return None
             return self._mention(at, end + 1, refs if len(refs) == 1 else [], "described", open_=True)
@@ -584,18 +597,6 @@ class _Finder:
         word = self._low(at)
         sign = not word[0].isalnum() and word not in "€$£%"
         return sign or (self._stops(at) and word not in ("for", "to", "on", "in"))
-
-    def _fitting(self, said: Sequence[Token]) -> list[str]:
-        """The items of which all these words are said; none if that is every item."""
-        terms = [term for token in said for term in token.terms]
-        amounts = amounts_of(" ".join(token.text for token in said))
-        fit = [
-            one.item.ref
-            for one in self._items
-            if (terms and all(holds(one.told, term) for term in terms))
-            or (amounts and amounts <= amounts_in(one.item))
-        ]
-        return fit if len(fit) < len(self._items) else []
 
     def _having(self, at: int, start: int, *, one: bool) -> tuple[int, Mention] | None:
         """ "the one that …": the item of which most is said that follows, rare words before common ones."""
