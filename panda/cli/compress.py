@@ -93,9 +93,8 @@ def _compressed(
     with open_layers(settings, invocation.environ) as layers:
         info = (model := layers.model(layer)).info
         recipe = book.load_recipe(RECIPES[kind])
-        about_text = {"kind": kind, "budget_tokens": budget, "query": query, "keep": keep}
         version = recipe.text if info.writes else None
-        key = cache.key(text, **about_text, model=info.digest, recipe=version)  # type: ignore[arg-type]  # as named
+        key = cache.key(text, kind, budget, query, list(keep), info.digest, version)
         was_kept = (made := cache.find(key)) is not None
         if made is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log, count=count_tokens)

@@ -325,20 +325,9 @@ class CompressionCache:
         self._directory = directory
         self._max_age_seconds = max_age_seconds
 
-    def key(
-        self,
-        source: str,
-        *,
-        kind: str,
-        budget_tokens: int,
-        query: str | None,
-        keep: Sequence[str],
-        model: str | None,
-        recipe: str | None,
-    ) -> str:
-        """The name of a result; the same inputs always have the same."""
-        parts = [_VERSION, source, kind, budget_tokens, query, list(keep), model, recipe]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    def key(self, *parts: object) -> str:
+        """The name of a result that these plain JSON values decide, always in the same order."""
+        return hashlib.sha256(json.dumps([_VERSION, *parts]).encode()).hexdigest()
 
     def find(self, key: str) -> Compression | None:
         """The result of that name, or None; a damaged file, or one that is too old, counts as none."""

@@ -3,13 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from panda.errors import BudgetExceededError
-
-if TYPE_CHECKING:
-    from panda.compression.compress import Compression, Surprise
-
 
 MARK = "[…]"
 """Stands where something was left out."""
@@ -23,14 +19,7 @@ REWRITE = "rewrite"
 ContentType = Literal["context.md", "research.md", "page_doc", "tool_result", "prior_turn", "generic"]
 CONTENT_TYPES: tuple[ContentType, ...] = get_args(ContentType)
 
-RECIPES: dict[ContentType, str] = {
-    "context.md": "compress/compress_context",
-    "research.md": "compress/compress_research",
-    "page_doc": "compress/compress_page_doc",
-    "tool_result": "compress/compress_tool_result",
-    "prior_turn": "compress/compress_prior_turn",
-    "generic": "compress/compress_generic",
-}
+RECIPES = {kind: f"compress/compress_{kind.removesuffix('.md')}" for kind in CONTENT_TYPES}
 """The recipe that rewrites a document of each type."""
 
 _CONTEXT_LINE = re.compile(r"^## 0\. User Query\s*$", re.MULTILINE)
@@ -132,7 +121,6 @@ def fit_documents(
     room_tokens: int,
     count: Callable[[str], int],
     query: str | None = None,
-    surprise: "Surprise | None" = None,
     keep: Sequence[re.Pattern[str]] = (),
     rewrite: Rewrite | None = None,
 ) -> tuple[list[InputDocument], list[Cut]]:
@@ -141,7 +129,6 @@ def fit_documents(
 
     Args:
         documents: n documents, most important first.
-        surprise: Asks the NERVES model where there is no query; None decides by words alone.
 
     Returns:
         The n documents in order, the least important unprotected ones compressed first, with `[…]` in the
@@ -180,12 +167,12 @@ def fit_documents(
             budget_tokens=max(floor, sizes[i] - over),
             count=count,
             query=query,
-            surprise=surprise,
             keep=keep,
             rewrite=rewrite,
         )
         fitted[i] = replace(document, text=made.text)
-        cuts[i] = _cut(document, made)
+        before, after = made.before_tokens, made.after_tokens
+        cuts[i] = Cut(document.name, before, after, made.method, made.kind, seconds=made.seconds)
         over -= sizes[i] - made.after_tokens
         sizes[i] = made.after_tokens
     if over > 0:
@@ -197,9 +184,3 @@ def fit_documents(
             fix="raise token_budget.input of the recipe, or use a model with a larger context window",
         )
     return fitted, list(cuts.values())
-
-
-def _cut(document: InputDocument, made: "Compression") -> Cut:
-    return Cut(
-        document.name, made.before_tokens, made.after_tokens, made.method, made.kind, seconds=made.seconds
-    )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from panda.choosing.decision import Option
@@ -37,26 +37,13 @@ class SearchResult:
     """What the provider quotes of the page; may be empty."""
 
 
-class SearchProvider(Protocol):
-    """Finds pages."""
-
-    @property
-    def name(self) -> str:
-        """As the setting search_provider names it."""
-        ...
-
-    def search(self, phrase: str) -> list[SearchResult]:
-        """The results for a phrase, best first; [] if there are none."""
-        ...
-
-
-def open_provider(setting: str | None, web: WebClient) -> SearchProvider:
+def open_provider(setting: str | None, web: WebClient) -> "SearXng | SavedResults":
     """The provider of a setting "searxng:URL" or "file:DIRECTORY"; UsageError if nothing is set."""
     kind, _, place = (setting or "").partition(":")
     if kind == "searxng":
-        return _SearXng(place, web)
+        return SearXng(place, web)
     if kind == "file":
-        return _SavedResults(Path(place))
+        return SavedResults(Path(place))
     raise UsageError(
         "no search provider is configured",
         where="search_provider",
@@ -64,7 +51,7 @@ def open_provider(setting: str | None, web: WebClient) -> SearchProvider:
     )
 
 
-class _SearXng:
+class SearXng:
     """A SearXNG server, by its JSON API."""
 
     def __init__(self, url: str, web: WebClient) -> None:
@@ -73,6 +60,7 @@ class _SearXng:
         self._web = web
 
     def search(self, phrase: str) -> list[SearchResult]:
+        """The results for a phrase, best first; [] if there are none."""
         asked = urlencode({"q": phrase, "format": "json"})
         page = self._web.fetch(f"{self._url}?{asked}", robots=False)
         try:
@@ -83,7 +71,7 @@ class _SearXng:
         return list(_json_results(value, self.name))[:_MOST_RESULTS]
 
 
-class _SavedResults:
+class SavedResults:
     """Saved result pages in a directory: JSON as SearXNG gives it, or HTML."""
 
     def __init__(self, directory: Path) -> None:
