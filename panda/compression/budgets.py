@@ -32,12 +32,9 @@ _LEAST_SAVING_PART = 4
 class Limits:
     """What the user can set of it."""
 
-    enabled: bool = True
-    """Off: what is over its budget is an error."""
-    call_tokens: int = 12_000
-    """Most budget tokens of one call, prompt and output together."""
-    reserve_tokens: int = 0
-    """Kept free beside the output of a recipe that states no response_reserve."""
+    enabled: bool = True  # off: what is over its budget is an error
+    call_tokens: int = 12_000  # most budget tokens of one call, prompt and output together
+    reserve_tokens: int = 0  # kept free beside the output of a recipe that states no response_reserve
     threshold: float = 1.0
     """Share of a recipe's input budget above which inputs are compressed, and to which they are."""
     least_saving_tokens: int = 500

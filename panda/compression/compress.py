@@ -42,40 +42,26 @@ there is a query: measured, it adds nothing to the words that text and query sha
 class Dropped:
     """One piece that was left out."""
 
-    text: str
-    """What it said."""
-    reason: str
-    """Why it went."""
-    rung: int
-    """Rung of the ladder that took it: 1, 2 or 3; 4 when another wording stands for it."""
+    text: str  # what it said
+    reason: str  # why it went
+    rung: int  # rung of the ladder that took it: 1, 2 or 3; 4 when another wording stands for it
 
 
 @dataclass(frozen=True)
 class Compression:
     """A document within its budget."""
 
-    text: str
-    """The document."""
-    kind: ContentType
-    """Its type."""
-    before_tokens: int
-    """Budget tokens it had."""
-    after_tokens: int
-    """Budget tokens it has."""
-    rung: int
-    """Highest rung of the ladder that was needed; 0 when the document was within budget."""
-    method: str
-    """none, whole pieces, lexical, model, or rewrite."""
-    kept_pieces: int
-    """Number of pieces kept."""
-    dropped: tuple[Dropped, ...]
-    """What was left out, in order."""
-    protected: tuple[str, ...]
-    """What was not to be touched."""
-    seconds: float
-    """Wall clock."""
-    note: str | None = None
-    """What did not work on the way, e.g. a rewrite that was refused."""
+    text: str  # the document
+    kind: ContentType  # its type
+    before_tokens: int  # budget tokens it had
+    after_tokens: int  # budget tokens it has
+    rung: int  # highest rung of the ladder that was needed; 0 when the document was within budget
+    method: str  # none, whole pieces, lexical, model, or rewrite
+    kept_pieces: int  # number of pieces kept
+    dropped: tuple[Dropped, ...]  # what was left out, in order
+    protected: tuple[str, ...]  # what was not to be touched
+    seconds: float  # wall clock
+    note: str | None = None  # what did not work on the way, e.g. a rewrite that was refused
 
     @property
     def ratio(self) -> float:
@@ -87,18 +73,12 @@ class Compression:
 class _Plan:
     """What is known of a document whatever the budget."""
 
-    source: str
-    """The document."""
-    outline: Outline
-    """Its pieces."""
-    weights: Weights
-    """What is protected."""
-    order: tuple[Item, ...]
-    """What is kept next."""
-    by_model: bool
-    """Whether the model had a say in the order."""
-    count: Callable[[str], int]
-    """Maps a text to budget tokens."""
+    source: str  # the document
+    outline: Outline  # its pieces
+    weights: Weights  # what is protected
+    order: tuple[Item, ...]  # what is kept next
+    by_model: bool  # whether the model had a say in the order
+    count: Callable[[str], int]  # maps a text to budget tokens
 
     @property
     def protected(self) -> tuple[str, ...]:

@@ -85,34 +85,23 @@ over an earlier one is compressed before a later one is looked at. Or `panda com
 class InputDocument:
     """One document that goes into a prompt."""
 
-    name: str
-    """Its title in the prompt."""
-    text: str
-    """What it says."""
-    protected: bool = False
-    """Never cut."""
-    share: float = 0.0
-    """Part of the room, 0 to 1, that it is left with until all else is cut."""
+    name: str  # its title in the prompt
+    text: str  # what it says
+    protected: bool = False  # never cut
+    share: float = 0.0  # part of the room, 0 to 1, that it is left with until all else is cut
 
 
 @dataclass(frozen=True)
 class Cut:
     """What fitting took from one document."""
 
-    name: str
-    """The document."""
-    before_tokens: int
-    """Budget tokens it had."""
-    after_tokens: int
-    """Budget tokens it kept, the marks included."""
-    method: str = "lexical"
-    """How it was compressed: whole pieces, lexical, model or rewrite."""
-    content_type: ContentType = "generic"
-    """Its type."""
-    trigger: Trigger = "input"
-    """Which limit it was over."""
-    seconds: float = 0.0
-    """What it took."""
+    name: str  # the document
+    before_tokens: int  # budget tokens it had
+    after_tokens: int  # budget tokens it kept, the marks included
+    method: str = "lexical"  # how it was compressed: whole pieces, lexical, model or rewrite
+    content_type: ContentType = "generic"  # its type
+    trigger: Trigger = "input"  # which limit it was over
+    seconds: float = 0.0  # what it took
 
 
 def fit_documents(

@@ -65,16 +65,11 @@ def overflow_line(what: str, message: str, *, timestamp: str, recipe: str | None
 class CompressionMetrics:
     """What the compressions of a log add up to."""
 
-    calls: int = 0
-    """Compressions."""
-    original_tokens: int = 0
-    """Budget tokens before."""
-    compressed_tokens: int = 0
-    """Budget tokens after."""
-    overflow_warnings: int = 0
-    """How often something did not fit its budget."""
-    seconds: float = 0.0
-    """Wall clock of all of them."""
+    calls: int = 0  # compressions
+    original_tokens: int = 0  # budget tokens before
+    compressed_tokens: int = 0  # budget tokens after
+    overflow_warnings: int = 0  # how often something did not fit its budget
+    seconds: float = 0.0  # wall clock of all of them
 
     @property
     def tokens_saved(self) -> int:

@@ -26,36 +26,24 @@ _SAYS_ITSELF = re.compile(r": (?:https?://\S+|\d{4}-\d\d-\d\d\S*)\Z")
 class _Node:
     """One value of the document."""
 
-    start: int
-    """Index of its first character."""
-    end: int = 0
-    """Index behind its last."""
-    key: str = ""
-    """Its key with quotes, as written; empty in a list."""
-    kind: str = "scalar"
-    """object, list, text (a long string in several pieces) or scalar."""
-    children: list["_Node"] = field(default_factory=list)
-    """Of an object or list."""
-    first: int = 0
-    """Index of its first piece."""
-    last: int = 0
-    """Index behind its last piece."""
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    """Of a text: its pieces in the decoded string."""
-    decoded: str = ""
-    """Of a text: what it says."""
+    start: int  # index of its first character
+    end: int = 0  # index behind its last
+    key: str = ""  # its key with quotes, as written; empty in a list
+    kind: str = "scalar"  # object, list, text (a long string in several pieces) or scalar
+    children: list["_Node"] = field(default_factory=list)  # of an object or list
+    first: int = 0  # index of its first piece
+    last: int = 0  # index behind its last piece
+    spans: list[tuple[int, int]] = field(default_factory=list)  # of a text: its pieces in the decoded string
+    decoded: str = ""  # of a text: what it says
 
 
 @dataclass(frozen=True)
 class JsonOutline:
     """A JSON document."""
 
-    source: str
-    """The document."""
-    pieces: Sequence[Piece]
-    """Its values, long strings in several pieces."""
-    root: "_Node"
-    """The value itself."""
+    source: str  # the document
+    pieces: Sequence[Piece]  # its values, long strings in several pieces
+    root: "_Node"  # the value itself
 
     def render(self, kept: Set[int]) -> str:
         """The document with these pieces, whole ones as they are written, `"[…]"` for what was left out."""

@@ -39,16 +39,11 @@ Unit = tuple[int, ...]
 class Item:
     """The next thing to keep."""
 
-    pieces: tuple[int, ...]
-    """Indexes of pieces."""
-    rung: int
-    """What drops it: 1 repeats and boilerplate, 2 low priority, 3 too little information."""
-    reason: str
-    """Why it is dropped when it is."""
-    is_fact: bool = False
-    """Whether it is kept for a price, URL or date that nothing before it holds."""
-    tokens: int = 0
-    """Budget tokens of its pieces, heads and marks apart."""
+    pieces: tuple[int, ...]  # indexes of pieces
+    rung: int  # what drops it: 1 repeats and boilerplate, 2 low priority, 3 too little information
+    reason: str  # why it is dropped when it is
+    is_fact: bool = False  # whether it is kept for a price, URL or date that nothing before it holds
+    tokens: int = 0  # budget tokens of its pieces, heads and marks apart
 
 
 def find_units(pieces: Sequence[Piece]) -> list[Unit]:

@@ -32,24 +32,16 @@ Kind = Literal[
 class Piece:
     """A stretch of a document that is kept whole or dropped whole."""
 
-    start: int
-    """Index of its first character in the source."""
-    end: int
-    """Index behind its last."""
-    kind: Kind
-    """What it is."""
-    text: str
-    """What it says, as a reader sees it."""
-    line: int
-    """Pieces of the same line or paragraph share this number."""
-    unit: int
-    """Pieces of the same sentence, row or value share this number."""
+    start: int  # index of its first character in the source
+    end: int  # index behind its last
+    kind: Kind  # what it is
+    text: str  # what it says, as a reader sees it
+    line: int  # pieces of the same line or paragraph share this number
+    unit: int  # pieces of the same sentence, row or value share this number
     heads: tuple[int, ...] = ()
     """Pieces that must stand where this one stands: heading, label, table head, both lines of a fence."""
-    section: int | None = None
-    """Number of the section of context.md that it stands in."""
-    path: tuple[str, ...] = ()
-    """Headings, or keys of a JSON document, that it stands under."""
+    section: int | None = None  # number of the section of context.md that it stands in
+    path: tuple[str, ...] = ()  # headings, or keys of a JSON document, that it stands under
 
 
 def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
@@ -68,10 +60,8 @@ def with_heads(pieces: Sequence[Piece], kept: Set[int]) -> set[int]:
 class TextOutline:
     """A Markdown or plain text."""
 
-    source: str
-    """The document."""
-    pieces: Sequence[Piece]
-    """Its pieces in order; between them there is only white space."""
+    source: str  # the document
+    pieces: Sequence[Piece]  # its pieces in order; between them there is only white space
 
     def render(self, kept: Set[int]) -> str:
         """The document with only these pieces and the heads they need, `[…]` for each stretch left out."""

@@ -55,17 +55,14 @@ _PAGE_LOW = frozenset(("navigation", "nav", "footer", "header", "menu", "sidebar
 class Weights:
     """What is known of each piece before its words are weighed, by index."""
 
-    protected: frozenset[int]
-    """Never dropped."""
-    reasons: dict[int, str]
-    """Why each protected piece is so."""
+    protected: frozenset[int]  # never dropped
+    reasons: dict[int, str]  # why each protected piece is so
     facts: dict[int, tuple[str, ...]]
     """
     Prices, URLs and dates in a piece: each as a value, and as it is written, which begins with "as" and
     counts for little. So do times of day, days without a year, and names of sites.
     """
-    low: dict[int, str]
-    """Pieces that go first, with the reason."""
+    low: dict[int, str]  # pieces that go first, with the reason
 
 
 def weigh(

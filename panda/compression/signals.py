@@ -19,24 +19,18 @@ _SAME_LINE, _LINE_BEFORE, _LINE_AFTER = 0.4, 0.4, 0.2
 class UnitText:
     """One unit as it is weighed."""
 
-    text: str
-    """What it says."""
-    line: int
-    """Units of the same line or paragraph share it."""
-    around: str = ""
-    """Headings, keys, label that it stands under."""
+    text: str  # what it says
+    line: int  # units of the same line or paragraph share it
+    around: str = ""  # headings, keys, label that it stands under
 
 
 @dataclass(frozen=True)
 class Signals:
     """What is measured of each unit; all lists are in the order of the units."""
 
-    query: list[float]
-    """How far it answers the query, 0 to about 1; zeros without one."""
-    specific: list[float]
-    """How much rare content it has, 0 to about 1."""
-    marks: list[float]
-    """Names, numbers, times, negations, 0 to 1."""
+    query: list[float]  # how far it answers the query, 0 to about 1; zeros without one
+    specific: list[float]  # how much rare content it has, 0 to about 1
+    marks: list[float]  # names, numbers, times, negations, 0 to 1
 
 
 def measure(units: Sequence[UnitText], query: str | None) -> Signals:
@@ -111,12 +105,9 @@ _TIMEOUT_SECONDS = 300.0
 class _Window:
     """Units that are read together."""
 
-    units: tuple[int, ...]
-    """Their indexes."""
-    text: str
-    """What is read."""
-    spans: tuple[tuple[int, int], ...]
-    """Where each of them stands in it."""
+    units: tuple[int, ...]  # their indexes
+    text: str  # what is read
+    spans: tuple[tuple[int, int], ...]  # where each of them stands in it
 
 
 class NervesReader:

@@ -22,10 +22,8 @@ _N = TypeVar("_N", int, float)
 class Side:
     """One side of a comparison."""
 
-    name: str
-    """Id of the run, or "saved"."""
-    outcomes: Sequence[Outcome]
-    """What each turn came to, by user and number."""
+    name: str  # id of the run, or "saved"
+    outcomes: Sequence[Outcome]  # what each turn came to, by user and number
     directories: Mapping[TurnKey, Path]
     """User and number of a turn to its directory, where the text of its sections is."""
     unfinished: Mapping[TurnKey, str] = field(default_factory=dict)
@@ -86,94 +84,65 @@ def _saved(run: RunFolder, layout: Layout) -> Side:
 class Flip:
     """A decision that came out otherwise."""
 
-    user: str
-    """Whose turn."""
-    turn: int
-    """The turn."""
-    phase: int
-    """Phase that decided."""
-    recipe: str
-    """Recipe that was asked."""
-    name: str
-    """What was decided."""
-    before: object
-    """Value in the first run; None if it was not decided there."""
-    after: object
-    """Value in the second run."""
-    first: bool
-    """Whether no earlier decision of the turn flipped: the others may follow from it."""
+    user: str  # whose turn
+    turn: int  # the turn
+    phase: int  # phase that decided
+    recipe: str  # recipe that was asked
+    name: str  # what was decided
+    before: object  # value in the first run; None if it was not decided there
+    after: object  # value in the second run
+    first: bool  # whether no earlier decision of the turn flipped: the others may follow from it
 
 
 @dataclass(frozen=True)
 class Change:
     """An answer that came out otherwise."""
 
-    user: str
-    """Whose turn."""
-    turn: int
-    """The turn."""
-    phase: int
-    """First phase whose section or decision differs."""
-    recipe: str
-    """The recipe of that phase: where the change began."""
-    before: str | None
-    """Answer in the first run; None if there was none."""
-    after: str | None
-    """Answer in the second run."""
+    user: str  # whose turn
+    turn: int  # the turn
+    phase: int  # first phase whose section or decision differs
+    recipe: str  # the recipe of that phase: where the change began
+    before: str | None  # answer in the first run; None if there was none
+    after: str | None  # answer in the second run
 
 
 @dataclass(frozen=True)
 class Unjudged:
     """A turn that could not be compared."""
 
-    user: str
-    """Whose turn."""
-    turn: int
-    """The turn."""
-    side: str
-    """The side that lacks it: id of a run, or "saved"."""
-    reason: str
-    """Why."""
+    user: str  # whose turn
+    turn: int  # the turn
+    side: str  # the side that lacks it: id of a run, or "saved"
+    reason: str  # why
 
 
 @dataclass(frozen=True)
 class Cost:
     """What something took in both runs, over the turns that both hold."""
 
-    name: str
-    """Phase by number, or recipe."""
-    tokens_before: int | None
-    """Prompt and output tokens in the first run; None if one turn's are unknown."""
-    tokens_after: int | None
-    """The same in the second."""
-    seconds_before: float | None
-    """Wall time in the first run."""
-    seconds_after: float | None
-    """The same in the second."""
+    name: str  # phase by number, or recipe
+    tokens_before: int | None  # prompt and output tokens in the first run; None if one turn's are unknown
+    tokens_after: int | None  # the same in the second
+    seconds_before: float | None  # wall time in the first run
+    seconds_after: float | None  # the same in the second
 
 
 @dataclass(frozen=True)
 class RunDiff:
     """What two runs differ in."""
 
-    turns: int
-    """Turns that both hold."""
-    not_judged: tuple[Unjudged, ...]
-    """Turns that one side alone holds, or that came to no end on one."""
+    turns: int  # turns that both hold
+    not_judged: tuple[Unjudged, ...]  # turns that one side alone holds, or that came to no end on one
     faults: tuple[str, ...]
     """Why a side as a whole, or the comparison, is not what it was to be, a sentence each."""
-    flips: tuple[Flip, ...]
-    """Decisions that differ, by turn and phase."""
-    answers: tuple[Change, ...]
-    """Answers that differ."""
+    flips: tuple[Flip, ...]  # decisions that differ, by turn and phase
+    answers: tuple[Change, ...]  # answers that differ
     recipes_changed: Mapping[str, tuple[str | None, str | None]]
     """Recipe to its versions before and after, where they differ; None: not asked there, or not known."""
     models_changed: Mapping[str, tuple[str | None, str | None]]
     """Recipe to the digests of its models, where they differ."""
-    phases: tuple[Cost, ...]
-    """Costs by phase."""
-    recipes: tuple[Cost, ...]
-    """Costs of the phases that one recipe alone serves, by recipe."""
+    phases: tuple[Cost, ...]  # costs by phase
+    recipes: tuple[Cost, ...]  # costs of the phases that one recipe alone serves, by recipe
 
     @property
     def verdict(self) -> Verdict:
@@ -187,16 +156,11 @@ class RunDiff:
 class Thresholds:
     """From where on a difference is a regression; None: never."""
 
-    flips: int | None = 0
-    """Most decisions flipped."""
-    answers: int | None = 0
-    """Most answers changed."""
-    tokens: float | None = None
-    """Most growth of tokens in per cent."""
-    seconds: float | None = None
-    """Most growth of seconds in per cent."""
-    missing: bool = False
-    """Whether turns that were not compared are let pass; at least one must be compared."""
+    flips: int | None = 0  # most decisions flipped
+    answers: int | None = 0  # most answers changed
+    tokens: float | None = None  # most growth of tokens in per cent
+    seconds: float | None = None  # most growth of seconds in per cent
+    missing: bool = False  # whether turns that were not compared are let pass; at least one must be compared
 
 
 def compare_runs(before: Side, after: Side) -> RunDiff:

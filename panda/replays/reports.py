@@ -25,16 +25,11 @@ _PLOT_WIDTH = 420
 class Bar:
     """One pair of bars of a plot."""
 
-    label: str
-    """What it is of."""
-    before: float | None
-    """Value in the first run; None if unknown."""
-    after: float | None
-    """Value in the second run."""
-    before_width: int
-    """Length of the first bar in pixels."""
-    after_width: int
-    """Length of the second bar."""
+    label: str  # what it is of
+    before: float | None  # value in the first run; None if unknown
+    after: float | None  # value in the second run
+    before_width: int  # length of the first bar in pixels
+    after_width: int  # length of the second bar
 
 
 def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions: Sequence[str]) -> None:

@@ -51,54 +51,36 @@ _DECIDED = (
 class Decision:
     """One thing that was decided in a turn."""
 
-    phase: int
-    """Phase that decided."""
-    recipe: str
-    """Recipe that was asked, or the step of the pipeline if none was."""
-    name: str
-    """What was decided."""
-    value: Any
-    """A plain JSON value."""
+    phase: int  # phase that decided
+    recipe: str  # recipe that was asked, or the step of the pipeline if none was
+    name: str  # what was decided
+    value: Any  # a plain JSON value
 
 
 @dataclass(frozen=True)
 class PhaseCost:
     """What one phase of a turn took."""
 
-    phase: int
-    """Phase."""
-    recipes: tuple[str, ...]
-    """Recipes that were asked."""
-    calls: int
-    """Model calls."""
-    tokens: int | None
-    """Prompt and output tokens of the model; None if unknown."""
-    seconds: float | None
-    """Wall time; None if unknown."""
+    phase: int  # phase
+    recipes: tuple[str, ...]  # recipes that were asked
+    calls: int  # model calls
+    tokens: int | None  # prompt and output tokens of the model; None if unknown
+    seconds: float | None  # wall time; None if unknown
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What one turn came to, for comparing runs."""
 
-    turn: int
-    """Its number."""
-    user: str
-    """Whose turn it is."""
-    query: str
-    """The raw query."""
-    status: str
-    """As in metadata.json."""
-    answered: bool | None
-    """As in metadata.json."""
-    answer: str | None
-    """response.md; None if there is none."""
-    decisions: tuple[Decision, ...]
-    """What was decided, in the order of the phases."""
-    sections: Mapping[int, str] = field(default_factory=dict)
-    """Digest of each section of context.md."""
-    phases: tuple[PhaseCost, ...] = ()
-    """What each phase took."""
+    turn: int  # its number
+    user: str  # whose turn it is
+    query: str  # the raw query
+    status: str  # as in metadata.json
+    answered: bool | None  # as in metadata.json
+    answer: str | None  # response.md; None if there is none
+    decisions: tuple[Decision, ...]  # what was decided, in the order of the phases
+    sections: Mapping[int, str] = field(default_factory=dict)  # digest of each section of context.md
+    phases: tuple[PhaseCost, ...] = ()  # what each phase took
     recipes: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Recipe key to the hashes of what was asked: recipe, prompts, schema, model."""
 
@@ -112,22 +94,15 @@ class Outcome:
 class TurnLine:
     """What came of one turn of a run, a line of its turns.jsonl."""
 
-    turn: int
-    """Its number."""
-    user: str
-    """Whose turn it is."""
-    directory: str
-    """The saved turn."""
-    result: Result
-    """What came of it."""
-    findings: tuple[str, ...] = ()
-    """What is wrong, a line each."""
+    turn: int  # its number
+    user: str  # whose turn it is
+    directory: str  # the saved turn
+    result: Result  # what came of it
+    findings: tuple[str, ...] = ()  # what is wrong, a line each
     different: Mapping[str, str] = field(default_factory=dict)
     """Documents that differ from the saved ones, with the difference."""
-    misses: tuple[Miss, ...] = ()
-    """Calls that no recording answers."""
-    outcome: Outcome | None = None
-    """What the turn came to; None if that does not read."""
+    misses: tuple[Miss, ...] = ()  # calls that no recording answers
+    outcome: Outcome | None = None  # what the turn came to; None if that does not read
 
     @property
     def key(self) -> TurnKey:
@@ -153,46 +128,32 @@ class TurnLine:
 class PlannedTurn:
     """A turn that a run is to judge."""
 
-    turn: int
-    """Its number."""
-    user: str
-    """Whose turn it is."""
+    turn: int  # its number
+    user: str  # whose turn it is
 
 
 @dataclass(frozen=True)
 class Fingerprint:
     """What a run depends on."""
 
-    panda: str
-    """The version of the code."""
-    recipes: Mapping[str, str]
-    """Each recipe with the version in force, its prompts included."""
-    models: Mapping[str, Mapping[str, str]]
-    """Layer to name and digest of its model."""
+    panda: str  # the version of the code
+    recipes: Mapping[str, str]  # each recipe with the version in force, its prompts included
+    models: Mapping[str, Mapping[str, str]]  # layer to name and digest of its model
 
 
 @dataclass(frozen=True)
 class RunPlan:
     """What a run was to do, and what came of it: its run.json."""
 
-    schema: Literal["panda.run/1"]
-    """Version of the format."""
-    id: str
-    """Its id."""
-    mode: Mode
-    """What is done with each turn."""
-    started_at: str
-    """When it began."""
-    finished_at: str | None
-    """When it ended; None if it was killed, or still runs."""
-    turns: tuple[PlannedTurn, ...]
-    """The turns."""
-    fingerprint: Fingerprint
-    """What it depends on."""
-    options: Mapping[str, Any]
-    """Options of the command."""
-    results: Mapping[str, int] | None
-    """How many turns came to each result; None as long as it runs."""
+    schema: Literal["panda.run/1"]  # version of the format
+    id: str  # its id
+    mode: Mode  # what is done with each turn
+    started_at: str  # when it began
+    finished_at: str | None  # when it ended; None if it was killed, or still runs
+    turns: tuple[PlannedTurn, ...]  # the turns
+    fingerprint: Fingerprint  # what it depends on
+    options: Mapping[str, Any]  # options of the command
+    results: Mapping[str, int] | None  # how many turns came to each result; None as long as it runs
 
 
 def read_outcome(folder: TurnFolder) -> Outcome:

@@ -16,12 +16,9 @@ from panda.storage.turns import TurnFolder, TurnStore
 class TurnPlace:
     """A saved turn and the store that it is in."""
 
-    layout: Layout
-    """The store."""
-    user: str
-    """Whose turn it is."""
-    number: int
-    """Its number."""
+    layout: Layout  # the store
+    user: str  # whose turn it is
+    number: int  # its number
 
     @property
     def directory(self) -> Path:
@@ -37,12 +34,9 @@ class TurnPlace:
 class TurnFilter:
     """What turns must be like to be taken; None takes all."""
 
-    session: str | None = None
-    """Session id."""
-    since: datetime | None = None
-    """Claimed at this instant or later."""
-    status: str | None = None
-    """Status, as in metadata.json."""
+    session: str | None = None  # session id
+    since: datetime | None = None  # claimed at this instant or later
+    status: str | None = None  # status, as in metadata.json
 
     def takes(self, metadata: Metadata) -> bool:
         """Whether a turn is taken."""

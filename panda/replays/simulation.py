@@ -42,18 +42,12 @@ Answers = Literal["recorded", "recorded or live", "live"]
 class Simulation:
     """What came of one turn that was run again."""
 
-    turn: int
-    """Its number."""
-    same: tuple[str, ...]
-    """Documents that are byte for byte the same (steps: but for their seconds)."""
-    different: dict[str, str]
-    """Documents that differ, with the difference."""
-    misses: tuple[Miss, ...]
-    """Calls that no recording answers."""
-    halted: str | None
-    """Why it could not go on, if so."""
-    outcome: Outcome
-    """What the turn came to this time."""
+    turn: int  # its number
+    same: tuple[str, ...]  # documents that are byte for byte the same (steps: but for their seconds)
+    different: dict[str, str]  # documents that differ, with the difference
+    misses: tuple[Miss, ...]  # calls that no recording answers
+    halted: str | None  # why it could not go on, if so
+    outcome: Outcome  # what the turn came to this time
     changed: tuple[str, ...] = ()
     """Memory files and notes that are not what they were when the turn began, for all that is known."""
 

@@ -26,14 +26,10 @@ _MOST_CHANGED = 8
 class Task:
     """One turn of a run."""
 
-    place: TurnPlace
-    """The saved turn."""
-    mode: Mode
-    """What is done with it."""
-    answers: Answers
-    """Where answers come from, unless it is only verified."""
-    keep: Path
-    """Where the directory of the turn that was run goes, if it is worth keeping."""
+    place: TurnPlace  # the saved turn
+    mode: Mode  # what is done with it
+    answers: Answers  # where answers come from, unless it is only verified
+    keep: Path  # where the directory of the turn that was run goes, if it is worth keeping
 
 
 def run_tasks(

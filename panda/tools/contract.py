@@ -31,52 +31,35 @@ _Given = TypeVar("_Given", bound=Struct)
 class ToolClaim:
     """One statement that a tool found."""
 
-    text: str
-    """One line, quotable as it stands."""
-    confidence: float | None
-    """As of now; None if unknown."""
-    source: str
-    """File it comes from, relative to the user's directory or the project's; never empty."""
-    node_id: str | None
-    """Node that holds it; None if the step itself is the only record."""
-    expires_at: str | None = None
-    """Instant, None if never said."""
+    text: str  # one line, quotable as it stands
+    confidence: float | None  # as of now; None if unknown
+    source: str  # file it comes from, relative to the user's directory or the project's; never empty
+    node_id: str | None  # node that holds it; None if the step itself is the only record
+    expires_at: str | None = None  # instant, None if never said
 
 
 @dataclass(frozen=True)
 class Entity:
     """One thing that a tool read, made or changed."""
 
-    ref: str
-    """Node id, or another name that means the same thing in every turn, as "file:src/app.py"."""
-    type: str
-    """What it is, as "visit", "preference" or "file"."""
-    label: str
-    """Its name for people."""
-    op: Op = "read"
-    """What the tool did to it."""
+    ref: str  # node id, or another name that means the same thing in every turn, as "file:src/app.py"
+    type: str  # what it is, as "visit", "preference" or "file"
+    label: str  # its name for people
+    op: Op = "read"  # what the tool did to it
 
 
 @dataclass(frozen=True)
 class ToolResult:
     """What one run of a tool gave; with number, tool and arguments it is a steps/step_NN.json."""
 
-    status: Status
-    """blocked: the tool ran, but what it gave may not be used."""
-    data: Any = None
-    """As the tool's result schema says; None unless success."""
-    error: str | None = None
-    """One line that names the fault; None on success."""
-    claims: tuple[ToolClaim, ...] = ()
-    """What the answer may rest on."""
-    entities: tuple[Entity, ...] = ()
-    """What was found, made or changed."""
-    artifacts: tuple[str, ...] = ()
-    """Files that were made; relative to the turn's directory."""
-    text: str = ""
-    """What a model should read besides the claims, such as a file's lines or a diff."""
-    seconds: float | None = None
-    """Wall clock; None if it was not measured."""
+    status: Status  # blocked: the tool ran, but what it gave may not be used
+    data: Any = None  # as the tool's result schema says; None unless success
+    error: str | None = None  # one line that names the fault; None on success
+    claims: tuple[ToolClaim, ...] = ()  # what the answer may rest on
+    entities: tuple[Entity, ...] = ()  # what was found, made or changed
+    artifacts: tuple[str, ...] = ()  # files that were made; relative to the turn's directory
+    text: str = ""  # what a model should read besides the claims, such as a file's lines or a diff
+    seconds: float | None = None  # wall clock; None if it was not measured
 
     def to_json(self) -> dict[str, object]:
         """The part of a steps/step_NN.json that the tool decides."""
@@ -95,40 +78,25 @@ Draft = Callable[[str, str], str]
 class ToolContext:
     """What a tool may touch."""
 
-    layout: Layout
-    """Where the store is."""
-    user: str
-    """Whose turn it is."""
-    turn: int
-    """Its number."""
-    query: str
-    """The raw query of the turn."""
-    reader: NodeReader
-    """Loads the user's nodes."""
-    retriever: Retriever
-    """Finds the user's nodes."""
-    clock: Clock
-    """Gives the present instant."""
-    folder: Path | None = None
-    """Where artifacts go: the turn's directory; None if there is no turn."""
-    step: int = 1
-    """Number of the step that the call is."""
-    project: Project | None = None
-    """The project's files; None in chat mode, where no tool may see them."""
-    draft: Draft | None = None
-    """Asks the model that writes drafts; None if there is no turn."""
-    limit_seconds: float = 60.0
-    """How long a tool may take."""
+    layout: Layout  # where the store is
+    user: str  # whose turn it is
+    turn: int  # its number
+    query: str  # the raw query of the turn
+    reader: NodeReader  # loads the user's nodes
+    retriever: Retriever  # finds the user's nodes
+    clock: Clock  # gives the present instant
+    folder: Path | None = None  # where artifacts go: the turn's directory; None if there is no turn
+    step: int = 1  # number of the step that the call is
+    project: Project | None = None  # the project's files; None in chat mode, where no tool may see them
+    draft: Draft | None = None  # asks the model that writes drafts; None if there is no turn
+    limit_seconds: float = 60.0  # how long a tool may take
     intend: Callable[[ToolResult], None] = lambda result: None
     """Told of the result by a tool that is about to change a file, before it does."""
     web: "Callable[[], WebClient] | None" = None
     """Gives what reads pages; None where the web is not to be reached."""
-    search_provider: str | None = None
-    """Who searches the web, as the setting names it; None if nobody."""
-    pages: tuple[str, ...] = ()
-    """Pages that were read before and should be looked at again for this query."""
-    ask: Ask | None = None
-    """Asks recipes on behalf of a tool; None if there is no turn."""
+    search_provider: str | None = None  # who searches the web, as the setting names it; None if nobody
+    pages: tuple[str, ...] = ()  # pages that were read before and should be looked at again for this query
+    ask: Ask | None = None  # asks recipes on behalf of a tool; None if there is no turn
 
     def open_project(self) -> Project:
         """The project that a tool of code mode works on."""
@@ -141,24 +109,18 @@ class ToolContext:
 class Tool:
     """One tool. It writes nothing outside the turn's directory and, in code mode, the project's."""
 
-    name: str
-    """As plans call it, e.g. "memory.query"."""
-    kind: Kind
-    """What it does to the world; after a write the same read may give something else."""
-    description: str
-    """One line for prompts."""
-    arguments: type[Struct]
-    """What it takes."""
-    result: type
-    """A typed dictionary: the data of a success."""
+    name: str  # as plans call it, e.g. "memory.query"
+    kind: Kind  # what it does to the world; after a write the same read may give something else
+    description: str  # one line for prompts
+    arguments: type[Struct]  # what it takes
+    result: type  # a typed dictionary: the data of a success
     run: Callable[[Any, ToolContext], ToolResult]
     """
     Does the work, given its arguments. A PandaError says that it cannot be done and becomes an error result.
     """
     reaches_out: bool = False
     """Whether its result depends on more than the store: a replay takes what it gave when it ran."""
-    has_own_limit: bool = False
-    """Whether it keeps a limit of its own, longer than that of the context."""
+    has_own_limit: bool = False  # whether it keeps a limit of its own, longer than that of the context
 
     @cached_property
     def argument_schema(self) -> Mapping[str, Any]:

@@ -139,12 +139,9 @@ GIT_TOOLS = (show_status, show_diff)
 class _Repository:
     """Where the parts of a repository are."""
 
-    work_tree: Path
-    """Top of its files."""
-    own: Path
-    """What belongs to this work tree: HEAD and index."""
-    shared: Path
-    """What all work trees share: objects, refs, configuration."""
+    work_tree: Path  # top of its files
+    own: Path  # what belongs to this work tree: HEAD and index
+    shared: Path  # what all work trees share: objects, refs, configuration
 
 
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:

@@ -19,28 +19,20 @@ _FOREIGN = re.compile(r"(?ms)^```.*?(?:^```|\Z)|^>.*?$")
 class SaidTurn:
     """A saved turn, as far as it can teach something."""
 
-    number: int
-    """Its number."""
-    query: str
-    """What the user said."""
-    answer: str
-    """What came back."""
+    number: int  # its number
+    query: str  # what the user said
+    answer: str  # what came back
 
 
 @dataclass(frozen=True)
 class Candidate:
     """One statement of the user about himself."""
 
-    relation: str
-    """Key, of the user's words."""
-    value: str
-    """Verbatim."""
-    text: str
-    """The sentence, one line."""
-    turn: int
-    """Turn in which it was said."""
-    sure: bool
-    """Whether rules are sure that it is meant to last."""
+    relation: str  # key, of the user's words
+    value: str  # verbatim
+    text: str  # the sentence, one line
+    turn: int  # turn in which it was said
+    sure: bool  # whether rules are sure that it is meant to last
 
 
 def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:

@@ -28,14 +28,10 @@ _LEFT_OUT = ("PANDA_", "GIT_")
 class Ran:
     """What a process left."""
 
-    exit_code: int
-    """0 is success; negative for the signal that ended it."""
-    output: bytes
-    """What it wrote, or one end of it."""
-    left_out_bytes: int
-    """How much of the output is missing."""
-    errors: str
-    """The beginning of what it wrote to standard error, if that is not a part of the output."""
+    exit_code: int  # 0 is success; negative for the signal that ended it
+    output: bytes  # what it wrote, or one end of it
+    left_out_bytes: int  # how much of the output is missing
+    errors: str  # the beginning of what it wrote to standard error, if that is not a part of the output
 
 
 def run_process(

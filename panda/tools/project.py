@@ -111,20 +111,14 @@ _HIDDEN = frozenset(
 class Project:
     """One project directory; in a dry run its changes stay in memory."""
 
-    root: Path
-    """The project directory."""
+    root: Path  # the project directory
     guarded: tuple[Path, ...] = ()
     """Files and directories that panda uses, wherever they are; those of it can be read, not changed."""
-    commands: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What test.run may run, by name."""
-    command_seconds: float = 600.0
-    """How long such a command may take."""
-    environ: Mapping[str, str] = field(default_factory=dict)
-    """Environment of what is run."""
-    dry: bool = False
-    """Whether changes are only shown."""
-    overlay: dict[str, bytes] = field(default_factory=dict)
-    """What a dry run has changed so far, by path."""
+    commands: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what test.run may run, by name
+    command_seconds: float = 600.0  # how long such a command may take
+    environ: Mapping[str, str] = field(default_factory=dict)  # environment of what is run
+    dry: bool = False  # whether changes are only shown
+    overlay: dict[str, bytes] = field(default_factory=dict)  # what a dry run has changed so far, by path
 
     @cached_property
     def top(self) -> Path:

@@ -38,26 +38,19 @@ _LONG_PAGE_LINES = 60
 class _ReadPage:
     """A page that was read for the research."""
 
-    id: str
-    """p1, p2, …"""
-    visit: Visit
-    """As written."""
-    node: Node
-    """Its node."""
-    lines: list[FoundClaim] = field(default_factory=list)
-    """What may be quoted of it."""
+    id: str  # p1, p2, …
+    visit: Visit  # as written
+    node: Node  # its node
+    lines: list[FoundClaim] = field(default_factory=list)  # what may be quoted of it
 
 
 @dataclass
 class _Read:
     """What came of reading the chosen sources."""
 
-    pages: list[_ReadPage] = field(default_factory=list)
-    """Those that could be read."""
-    failed: list[str] = field(default_factory=list)
-    """A line for each that could not."""
-    away: list[str] = field(default_factory=list)
-    """Earlier visits of these."""
+    pages: list[_ReadPage] = field(default_factory=list)  # those that could be read
+    failed: list[str] = field(default_factory=list)  # a line for each that could not
+    away: list[str] = field(default_factory=list)  # earlier visits of these
 
 
 def research(query: str, context: ToolContext) -> ToolResult:

@@ -29,22 +29,14 @@ _MODEL = re.compile(r"(?=\w*\d)\w+")
 class FoundClaim(Struct, frozen=True, kw_only=True, rename={"text": "claim"}):
     """One claim of a research with where it comes from."""
 
-    text: str
-    """One line."""
-    source: str
-    """Site."""
-    confidence: float
-    """As of now, two decimals."""
-    content_type: str
-    """How it ages."""
-    visit_id: str
-    """Visit that holds it."""
-    url: str
-    """Page."""
-    subject: str
-    """Title of the page: what it is about."""
-    provenance: str
-    """Its file, relative to the user's directory."""
+    text: str  # one line
+    source: str  # site
+    confidence: float  # as of now, two decimals
+    content_type: str  # how it ages
+    visit_id: str  # visit that holds it
+    url: str  # page
+    subject: str  # title of the page: what it is about
+    provenance: str  # its file, relative to the user's directory
 
     @property
     def price(self) -> str | None:
@@ -56,25 +48,18 @@ class FoundClaim(Struct, frozen=True, kw_only=True, rename={"text": "claim"}):
 class Conflict(Struct, frozen=True):
     """Claims that cannot all hold: shown side by side, never settled."""
 
-    about: str
-    """What they are about."""
-    text: str
-    """One line that says what each source says."""
-    claims: tuple[FoundClaim, ...]
-    """All of them, in the order they were found."""
+    about: str  # what they are about
+    text: str  # one line that says what each source says
+    claims: tuple[FoundClaim, ...]  # all of them, in the order they were found
 
 
 class Source(Struct, frozen=True):
     """A search result as it was rated."""
 
-    url: str
-    """Address of the page."""
-    title: str
-    """As the provider gives it."""
-    quality: float
-    """Computed before it was read."""
-    chosen: bool
-    """Whether it was to be read."""
+    url: str  # address of the page
+    title: str  # as the provider gives it
+    quality: float  # computed before it was read
+    chosen: bool  # whether it was to be read
 
 
 class Research(
@@ -82,40 +67,24 @@ class Research(
 ):
     """What a research found, as research.json holds it."""
 
-    topic: str
-    """As "commerce.laptop"."""
-    cache_key: str
-    """The words of its subject."""
-    created_at: str
-    """When it ran."""
-    expires_at: str
-    """Until when it holds."""
+    topic: str  # as "commerce.laptop"
+    cache_key: str  # the words of its subject
+    created_at: str  # when it ran
+    expires_at: str  # until when it holds
     quality: float
     """Mean confidence of the claims, less if a single source or a contradiction stands behind them."""
-    summary: str
-    """In a sentence or two."""
-    claims: tuple[FoundClaim, ...]
-    """What the pages say."""
-    conflicts: tuple[Conflict, ...]
-    """Claims that cannot all hold."""
-    visit_ids: tuple[str, ...]
-    """Visits of the pages that count."""
-    query: str
-    """What was looked for."""
-    kind: str
-    """prices, comparison, facts, howto or news."""
-    phrases: tuple[str, ...]
-    """What the provider was asked."""
-    provider: str
-    """Who was asked."""
-    sources: tuple[Source, ...]
-    """All results, best first."""
-    failed: tuple[str, ...]
-    """Pages that could not be read, with the reason."""
-    refreshes: tuple[str, ...] = ()
-    """Earlier visits of the pages that were read."""
-    away: tuple[str, ...] = ()
-    """Earlier visits of the pages that could not be read."""
+    summary: str  # in a sentence or two
+    claims: tuple[FoundClaim, ...]  # what the pages say
+    conflicts: tuple[Conflict, ...]  # claims that cannot all hold
+    visit_ids: tuple[str, ...]  # visits of the pages that count
+    query: str  # what was looked for
+    kind: str  # prices, comparison, facts, howto or news
+    phrases: tuple[str, ...]  # what the provider was asked
+    provider: str  # who was asked
+    sources: tuple[Source, ...]  # all results, best first
+    failed: tuple[str, ...]  # pages that could not be read, with the reason
+    refreshes: tuple[str, ...] = ()  # earlier visits of the pages that were read
+    away: tuple[str, ...] = ()  # earlier visits of the pages that could not be read
 
 
 def new_research(

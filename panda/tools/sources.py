@@ -29,12 +29,9 @@ _SNIPPET_CHARS = 400
 class SearchResult:
     """One result of a search."""
 
-    url: str
-    """Address of the page."""
-    title: str
-    """As the provider gives it."""
-    snippet: str
-    """What the provider quotes of the page; may be empty."""
+    url: str  # address of the page
+    title: str  # as the provider gives it
+    snippet: str  # what the provider quotes of the page; may be empty
 
 
 def open_provider(setting: str | None, web: WebClient) -> "SearXng | SavedResults":

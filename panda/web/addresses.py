@@ -19,14 +19,10 @@ _MOST_CHARS = 65_536
 class Url:
     """An http or https address in its normal form, without user, password and fragment."""
 
-    scheme: str
-    """http or https."""
-    host: str
-    """In small ASCII letters; an IPv6 address without its brackets."""
-    port: int | None
-    """None for the port of the scheme."""
-    path: str
-    """"" or from the first slash on, with what does not belong there percent-encoded, and the query."""
+    scheme: str  # http or https
+    host: str  # in small ASCII letters; an IPv6 address without its brackets
+    port: int | None  # none for the port of the scheme
+    path: str  # "" or from the first slash on, with what does not belong there percent-encoded, and the query
 
     @property
     def netloc(self) -> str:
@@ -130,14 +126,10 @@ _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_](
 class AllowedPlace:
     """One entry of the setting web_allow."""
 
-    text: str
-    """As the user wrote it."""
-    host: str | None
-    """Host name in small letters; None for addresses."""
-    network: IPv4Network | IPv6Network | None
-    """Addresses; None for a host name."""
-    port: int | None
-    """The only port that is allowed; None allows every one."""
+    text: str  # as the user wrote it
+    host: str | None  # host name in small letters; None for addresses
+    network: IPv4Network | IPv6Network | None  # Addresses; None for a host name
+    port: int | None  # the only port that is allowed; None allows every one
 
 
 def parse_allowed(text: str) -> AllowedPlace:
@@ -190,8 +182,7 @@ def parse_places(value: object) -> tuple[str, ...]:
 class AddressRules:
     """Says of an address whether it may be contacted."""
 
-    allowed: tuple[AllowedPlace, ...] = ()
-    """What the user allows beside public addresses."""
+    allowed: tuple[AllowedPlace, ...] = ()  # what the user allows beside public addresses
 
     def check(self, host: str, port: int, addresses: Sequence[str]) -> None:
         """

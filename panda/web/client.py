@@ -20,8 +20,7 @@ _LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#]*?)\s*(?:#.*)?\Z")
 class RobotsRules:
     """The rules of one robots.txt for one program."""
 
-    rules: tuple[tuple[bool, str], ...] = ()
-    """(allowed, path pattern), in the order of the file."""
+    rules: tuple[tuple[bool, str], ...] = ()  # (allowed, path pattern), in the order of the file
 
     def allows(self, path: str) -> bool:
         """
@@ -258,32 +257,22 @@ _TEXT_TYPES = ("text/plain", "text/markdown", "application/json", "application/l
 class Validators:
     """What an earlier answer gave for asking whether it still holds."""
 
-    url: str
-    """The URL that answered, after redirects."""
-    etag: str | None
-    """Its ETag."""
-    last_modified: str | None
-    """Its Last-Modified."""
+    url: str  # the URL that answered, after redirects
+    etag: str | None  # its ETag
+    last_modified: str | None  # its Last-Modified
 
 
 @dataclass(frozen=True)
 class Page:
     """One answer."""
 
-    url: str
-    """As it was asked for, normalised."""
-    final_url: str
-    """The URL that answered, after redirects."""
-    media_type: str
-    """text/html, application/json, …; "" if not modified."""
-    charset: str | None
-    """In which the text was read; None if not modified."""
-    text: str | None
-    """The body; None if it is the same as at the earlier visit (304)."""
-    etag: str | None
-    """ETag as given."""
-    last_modified: str | None
-    """Last-Modified as given."""
+    url: str  # as it was asked for, normalised
+    final_url: str  # the URL that answered, after redirects
+    media_type: str  # text/html, application/json, …; "" if not modified
+    charset: str | None  # in which the text was read; None if not modified
+    text: str | None  # the body; None if it is the same as at the earlier visit (304)
+    etag: str | None  # ETag as given
+    last_modified: str | None  # Last-Modified as given
 
 
 class WebClient:
@@ -372,12 +361,10 @@ class WebClient:
 class _Answer:
     """Status and headers of an answer whose body has not been read."""
 
-    status: int
-    """HTTP status."""
+    status: int  # HTTP status
     headers: Mapping[str, str]
     """Its headers by their names in small letters; what came several times is joined."""
-    body: Iterator[bytes]
-    """Its body, piece by piece, as it comes from the wire."""
+    body: Iterator[bytes]  # its body, piece by piece, as it comes from the wire
 
 
 @contextmanager

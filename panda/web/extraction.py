@@ -49,28 +49,21 @@ _ORDER: tuple[ZoneType, ...] = ("pricing", "product_info", "reviews", "other", "
 class Zone:
     """One part of a page."""
 
-    type: ZoneType
-    """What it is about."""
-    confidence: float
-    """How sure that is, and that it belongs to the page's own subject."""
-    items: tuple[str, ...]
-    """Its lines."""
+    type: ZoneType  # what it is about
+    confidence: float  # how sure that is, and that it belongs to the page's own subject
+    items: tuple[str, ...]  # its lines
 
 
 @dataclass(frozen=True)
 class Reading:
     """A block with what was made of it."""
 
-    block: Block
-    """The block."""
-    aside: bool
-    """Stands in a part about other things: related products, advertisements."""
+    block: Block  # the block
+    aside: bool  # stands in a part about other things: related products, advertisements
     prices: tuple[str, ...]
     """Values of the prices of the page's subject, as find_claims gives them; none if struck or aside."""
-    stock: bool | None
-    """What it says of availability; None if nothing."""
-    name: str
-    """In a list: the name that a price belongs to; "" if none."""
+    stock: bool | None  # what it says of availability; None if nothing
+    name: str  # in a list: the name that a price belongs to; "" if none
 
 
 def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
@@ -248,16 +241,11 @@ _SITE_TITLE = re.compile(r"\s+[|–—·]\s+[^|–—·]{1,40}\Z")
 class Extraction:
     """What was read from one page."""
 
-    title: str
-    """Of the product, article or page; "" if it has none."""
-    page_type: str
-    """product, listing, article, page or data."""
-    fields: dict[str, Any]
-    """The data of extracted.json."""
-    content: str
-    """Readable content as markdown."""
-    quality: float
-    """extraction_quality, 0 to 1."""
+    title: str  # of the product, article or page; "" if it has none
+    page_type: str  # product, listing, article, page or data
+    fields: dict[str, Any]  # the data of extracted.json
+    content: str  # readable content as markdown
+    quality: float  # extraction_quality, 0 to 1
 
 
 def extract_page(page: Page) -> Extraction:

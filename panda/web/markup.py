@@ -110,18 +110,12 @@ _MOST_BLOCKS = 4_000
 class Block:
     """A stretch of text that a reader sees as one."""
 
-    text: str
-    """One line."""
-    tag: str
-    """Element that holds it: p, h1, li, td, …"""
-    hints: str
-    """Names of the elements around it, with their class, id, itemprop and role; in small letters."""
-    in_navigation: bool
-    """Stands in a menu, header or footer."""
-    struck: bool
-    """Struck through, as a price that no longer holds."""
-    link_share: float
-    """Share of its characters that are links, 0 to 1."""
+    text: str  # one line
+    tag: str  # element that holds it: p, h1, li, td, …
+    hints: str  # names of the elements around it, with their class, id, itemprop and role; in small letters
+    in_navigation: bool  # stands in a menu, header or footer
+    struck: bool  # struck through, as a price that no longer holds
+    link_share: float  # share of its characters that are links, 0 to 1
 
 
 @dataclass
@@ -243,30 +237,23 @@ _TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
 class PageTable:
     """A table of data."""
 
-    caption: str
-    """Its caption or the heading before it; "" if none."""
-    columns: tuple[str, ...]
-    """Texts of the head; empty if it has none."""
-    rows: tuple[tuple[str, ...], ...]
-    """Cells, row by row."""
-    left_out: int = 0
-    """Rows beyond the limit."""
+    caption: str  # its caption or the heading before it; "" if none
+    columns: tuple[str, ...]  # texts of the head; empty if it has none
+    rows: tuple[tuple[str, ...], ...]  # cells, row by row
+    left_out: int = 0  # rows beyond the limit
 
 
 @dataclass
 class PageData:
     """What a page says for machines and in tables."""
 
-    title: str = ""
-    """Of <title>."""
+    title: str = ""  # of <title>
     meta: dict[str, str] = field(default_factory=dict)
     """Of <meta>: name or property, in small letters, to content."""
-    scripts: list[str] = field(default_factory=list)
-    """Texts of JSON-LD."""
+    scripts: list[str] = field(default_factory=list)  # texts of JSON-LD
     microdata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     """(itemtype, itemprop to value) of each outermost item."""
-    tables: list[PageTable] = field(default_factory=list)
-    """Tables of data, in document order."""
+    tables: list[PageTable] = field(default_factory=list)  # tables of data, in document order
     pairs: dict[str, str] = field(default_factory=dict)
     """Terms with their descriptions, from lists of definitions and two-column tables."""
     taken: set[HtmlElement] = field(default_factory=set)
@@ -394,10 +381,8 @@ def _read_definitions(element: HtmlElement, found: PageData) -> None:
 class Markup:
     """A page as blocks of text and as data."""
 
-    blocks: tuple[Block, ...]
-    """In document order."""
-    data: PageData
-    """What it says for machines and in tables."""
+    blocks: tuple[Block, ...]  # in document order
+    data: PageData  # what it says for machines and in tables
 
 
 def read_markup(html: str) -> Markup:
