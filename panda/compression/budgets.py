@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass
 
+DOCUMENT_TOKENS = 8_600
+"""A context.md above this is brought down …"""
+DOCUMENT_TARGET_TOKENS = 7_500
+"""… to this."""
+_CALL_SLACK_TOKENS = 1_000
+_LEAST_SAVING_PART = 4
+
 
 def count_tokens(text: str) -> int:
     """
@@ -18,14 +25,6 @@ def count_tokens(text: str) -> int:
     from panda.models.cl100k import count_cl100k  # loaded with the first text that is counted
 
     return count_cl100k(text)
-
-
-DOCUMENT_TOKENS = 8_600
-"""A context.md above this is brought down …"""
-DOCUMENT_TARGET_TOKENS = 7_500
-"""… to this."""
-_CALL_SLACK_TOKENS = 1_000
-_LEAST_SAVING_PART = 4
 
 
 @dataclass(frozen=True)

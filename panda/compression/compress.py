@@ -36,6 +36,9 @@ Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
 Says how much of each unit the NERVES model did not expect, 0 to 1; None when it cannot say. Not asked where
 there is a query: measured, it adds nothing to the words that text and query share (docs/compression.md).
 """
+_VERSION = 4
+"""Changes when the same inputs would give another result."""
+_MOST_FILES = 1_000
 
 
 @dataclass(frozen=True)
@@ -291,11 +294,6 @@ def _reword(
         return None, note
     faults = plan.faults(output, budget_tokens)
     return (None, faults[0]) if faults else (output, note)
-
-
-_VERSION = 4
-"""Changes when the same inputs would give another result."""
-_MOST_FILES = 1_000
 
 
 class CompressionCache:

@@ -26,6 +26,46 @@ Kind = Literal[
     "meta",  # a whole `_meta` fence
     "field",  # a value of a JSON document with its key
 ]
+LONG_CHARS = 110
+"""A sentence up to here stays whole."""
+_AIM_CHARS = 70
+_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
+_MOST_CHARS = 4 * _AIM_CHARS
+_BREAK = re.compile(rf"\s+(?=\S)|(?<=[{_WIDE}])(?=[{_WIDE}])|(?<=[\]}}\"]),(?=[\[{{\"])")
+_CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]\Z")
+_BESIDE_VALUE = re.compile(r"[\d$€£¥₽₹%#]")
+_BETWEEN_VALUES = re.compile(r"(?<=\d)[;,\t]?\s+(?=[-+]?\d)|(?<=\d),(?=[-+]?\d)")
+WORDED_DATE = r"(?<![\d.,])\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,10}\.?,?\s(?:de\s)?(?:19|20)\d\d(?!\d)"
+"""A day with its month as a word, in whatever language, and its year."""
+_DAY_WITH_DOT = re.compile(rf"(?=\d\d?\.){WORDED_DATE}")
+_VALUE = re.compile(
+    rf"""
+    \[[^\]\n]{{0,80}}\]\(\S+?://[^\s)]*\)     # a link
+  | (?i:(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s<>"`|]+)
+  | {DATES}
+  | {WORDED_DATE}
+  | (?<![A-Za-z]){CURRENCY_BEFORE}[ ]?(?:{DIGITS})
+  | (?:{DIGITS})\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
+    """,
+    re.VERBOSE,
+)
+_MAY_HAVE_VALUE = re.compile(r"\d|://")
+_WHOLE_CHARS = 48
+"""What is no longer is not cut for the price, URL or date in it."""
+_CRUMB_CHARS = 10
+HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
+FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
+_SPEAKER = re.compile(
+    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
+)
+_LINE = re.compile(r"(?m)^.*$")
+_PIPE = re.compile(r"(?<!\\)\|")
+_LONG_CELL_CHARS = 48
+TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$|\s*\|\s*:?-+:?\s*\|\s*$")
+_RULE = re.compile(r"\s*([-*_=])(?:\s*\1){2,}\s*$")
+_SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 
 
 @dataclass(frozen=True)
@@ -133,35 +173,6 @@ def count_cells(row: str) -> int:
     """
     plain = row.strip().replace("\\|", "")
     return max(1, plain.strip("|").count("|") + 1) if plain else 1
-
-
-LONG_CHARS = 110
-"""A sentence up to here stays whole."""
-_AIM_CHARS = 70
-_WIDE = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef"
-_MOST_CHARS = 4 * _AIM_CHARS
-_BREAK = re.compile(rf"\s+(?=\S)|(?<=[{_WIDE}])(?=[{_WIDE}])|(?<=[\]}}\"]),(?=[\[{{\"])")
-_CLAUSE_END = re.compile(r"[,;:)—–、，；：。|]\Z")
-_BESIDE_VALUE = re.compile(r"[\d$€£¥₽₹%#]")
-_BETWEEN_VALUES = re.compile(r"(?<=\d)[;,\t]?\s+(?=[-+]?\d)|(?<=\d),(?=[-+]?\d)")
-WORDED_DATE = r"(?<![\d.,])\d{1,2}\.?\s(?:de\s)?[^\W\d_]{3,10}\.?,?\s(?:de\s)?(?:19|20)\d\d(?!\d)"
-"""A day with its month as a word, in whatever language, and its year."""
-_DAY_WITH_DOT = re.compile(rf"(?=\d\d?\.){WORDED_DATE}")
-_VALUE = re.compile(
-    rf"""
-    \[[^\]\n]{{0,80}}\]\(\S+?://[^\s)]*\)     # a link
-  | (?i:(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s<>"`|]+)
-  | {DATES}
-  | {WORDED_DATE}
-  | (?<![A-Za-z]){CURRENCY_BEFORE}[ ]?(?:{DIGITS})
-  | (?:{DIGITS})\s?(?:[€£¥₽円元]|(?i:USD|EUR|GBP|JPY|dollars?|euros?|руб)\b)
-    """,
-    re.VERBOSE,
-)
-_MAY_HAVE_VALUE = re.compile(r"\d|://")
-_WHOLE_CHARS = 48
-"""What is no longer is not cut for the price, URL or date in it."""
-_CRUMB_CHARS = 10
 
 
 def has_value(text: str) -> bool:
@@ -283,21 +294,6 @@ def _skip_blanks_back(source: str, at: int) -> int:
     while at > 0 and source[at - 1].isspace():
         at -= 1
     return at
-
-
-HEADING = re.compile(r" {0,3}#{1,6}\s+\S")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-FENCE = re.compile(r"\s*(?:[-*+]\s+)?(`{3,}(?=[^`]*$)|~{3,})")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)|\s*>\s?")
-_SPEAKER = re.compile(
-    r"\s*(?:\*\*)?[^\W\d][\w.'’-]*(?: [^\W\d][\w.'’-]*){0,2}(?: \([^)]{1,20}\))?:(?:\*\*)?\s+(?=\S)"
-)
-_LINE = re.compile(r"(?m)^.*$")
-_PIPE = re.compile(r"(?<!\\)\|")
-_LONG_CELL_CHARS = 48
-TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)+\|?\s*$|\s*\|\s*:?-+:?\s*\|\s*$")
-_RULE = re.compile(r"\s*([-*_=])(?:\s*\1){2,}\s*$")
-_SECTIONS = {heading(kind.number): kind.number for kind in SECTIONS}
 
 
 def parse_text(source: str, *, lines_alone: bool = False) -> TextOutline:

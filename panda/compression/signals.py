@@ -13,6 +13,11 @@ _STOP_WORDS = frozenset(split_terms(" ".join(FUNCTION_WORDS)))
 _SHARED_START = 5
 _SAME_LINE, _LINE_BEFORE, _LINE_AFTER = 0.4, 0.4, 0.2
 """An answer often stands beside the words that the question shares: in the same line, or below a question."""
+_WINDOW_TOKENS = 1_024
+_BEFORE_CHARS = 400
+_MAX_CHARS = 24_000
+"""A longer document is judged by its words alone: the model would read it for a minute."""
+_TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -92,13 +97,6 @@ def _marks(text: str) -> float:
     score += 0.3 * bool(count_kind(text, "number")) + 0.2 * bool(count_kind(text, "time"))
     score += 0.1 * negates(text) + 0.2 * speaks_of_self(text) - 0.4 * text.rstrip().endswith("?")
     return max(-0.4, min(1.0, score))
-
-
-_WINDOW_TOKENS = 1_024
-_BEFORE_CHARS = 400
-_MAX_CHARS = 24_000
-"""A longer document is judged by its words alone: the model would read it for a minute."""
-_TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from panda.storage.layout import CONTEXT_MD
 
 _TEMPLATE = "page.html.j2"
 _PLOT_WIDTH = 420
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True)
@@ -112,9 +113,6 @@ def _sections(directory: Path) -> Mapping[int, str]:
     except PandaError:
         return {}
     return {section.number: render_section(section) for section in document.sections}
-
-
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds: Thresholds) -> None:

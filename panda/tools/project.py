@@ -50,6 +50,11 @@ _BUILD_FILES = (
 _BUILD_DIRECTORIES = frozenset({".venv", ".direnv"})
 _TRAILING = ". "
 _STREAM = re.compile(r":.*", re.DOTALL)
+MOST_BYTES = 1_000_000
+"""The largest file that is read, edited or written."""
+_HIDDEN = frozenset(
+    {".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"}
+)
 
 
 def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> str | None:
@@ -97,14 +102,6 @@ def _plain(name: str) -> str:
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     seen = "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Mn", "Cc"))
     return _STREAM.sub("", seen).rstrip(_TRAILING) or seen
-
-
-MOST_BYTES = 1_000_000
-"""The largest file that is read, edited or written."""
-
-_HIDDEN = frozenset(
-    {".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"}
-)
 
 
 @dataclass(frozen=True)

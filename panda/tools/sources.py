@@ -23,6 +23,15 @@ from panda.web.markup import HtmlElement, clean_text, parse_html, squeeze
 
 _MOST_RESULTS = 20
 _SNIPPET_CHARS = 400
+_PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
+_POOR = re.compile(
+    r"pinterest|coupon|promo-?code|dealspotr|fandom\.com|quora\.com|answers\.com", re.IGNORECASE
+)
+_TALK = re.compile(r"reddit\.|forum|facebook\.|twitter\.|\bx\.com|tiktok\.|youtube\.", re.IGNORECASE)
+_LIST = re.compile(r"/(?:tag|category|search|login|cart)(?:/|\?|\Z)|[?&]q=", re.IGNORECASE)
+_MOST_CANDIDATES = 12
+_PRICE_WORDS = {"prices": ("price", "buy"), "comparison": ("review", "comparison")}
+_OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
 
 
 @dataclass(frozen=True)
@@ -129,14 +138,6 @@ def _html_results(root: HtmlElement | None) -> Iterator[SearchResult]:
             yield SearchResult(url, title, text.strip()[:_SNIPPET_CHARS])
 
 
-_PUBLIC = re.compile(r"\.(?:gov|edu|mil|int)(?:\.[a-z]{2})?\Z|\.ac\.[a-z]{2}\Z")
-_POOR = re.compile(
-    r"pinterest|coupon|promo-?code|dealspotr|fandom\.com|quora\.com|answers\.com", re.IGNORECASE
-)
-_TALK = re.compile(r"reddit\.|forum|facebook\.|twitter\.|\bx\.com|tiktok\.|youtube\.", re.IGNORECASE)
-_LIST = re.compile(r"/(?:tag|category|search|login|cart)(?:/|\?|\Z)|[?&]q=", re.IGNORECASE)
-
-
 def site_of(url: str) -> str:
     """
     The site of an address, without www.
@@ -187,11 +188,6 @@ def judge_source(
     score -= 0.1 if _LIST.search(result.url) else 0.0
     score -= 0.15 if site in taken else 0.0
     return round(max(0.0, min(1.0, score)), 2)
-
-
-_MOST_CANDIDATES = 12
-_PRICE_WORDS = {"prices": ("price", "buy"), "comparison": ("review", "comparison")}
-_OTHER_WORDS = {"news": ("news",), "howto": ("how to",), "facts": ()}
 
 
 def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:

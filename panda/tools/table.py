@@ -30,6 +30,14 @@ TOOLS: Mapping[str, Tool] = {
     for tool in (*MEMORY_TOOLS, *WEB_TOOLS, generate_content, *FILE_TOOLS, *GIT_TOOLS, run_command)
 }
 """Every tool, by name."""
+_QUERY_CHARS = 2000
+_MOST_VALUES = 3
+_QUOTED = re.compile(r"`([^`\n]+)`|“([^”\n]+)”|\"([^\"\n]+)\"|'([^'\n]+)'")
+_IDENTIFIER = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w*|\w+(?=\(\)))\b")
+_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
+_POLL_SECONDS = 0.05
+_END_SECONDS = 3.0
+_T = TypeVar("_T")
 
 
 def why_unavailable(name: str, context: ToolContext) -> str | None:
@@ -115,13 +123,6 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
     return result
 
 
-_QUERY_CHARS = 2000
-_MOST_VALUES = 3
-_QUOTED = re.compile(r"`([^`\n]+)`|“([^”\n]+)”|\"([^\"\n]+)\"|'([^'\n]+)'")
-_IDENTIFIER = re.compile(r"\b(?:\w+_\w+|[a-z]+[A-Z]\w*|\w+(?=\(\)))\b")
-_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
-
-
 def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[str, Any]]:
     """
     The calls of a tool that a query suggests, without a word of a model's own.
@@ -179,12 +180,6 @@ _SOURCES: Mapping[str, Callable[[str, ToolContext], list[str]]] = {
     "command": _commands,
 }
 """Where an argument of that name comes from."""
-
-
-_POLL_SECONDS = 0.05
-_END_SECONDS = 3.0
-
-_T = TypeVar("_T")
 
 
 class _Expired(KeyboardInterrupt):

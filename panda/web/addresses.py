@@ -13,6 +13,8 @@ _QUERY_SAFE = "".join(char for char in _PRINTABLE if char not in '"#<>')
 _PATH_SAFE = "".join(char for char in _QUERY_SAFE if char not in "?`{}")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MOST_CHARS = 65_536
+_NAT64 = ip_network("64:ff9b::/96")
+_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 
 
 @dataclass(frozen=True)
@@ -116,10 +118,6 @@ def _without_dots(path: str) -> str:
         elif part not in (".", ".."):
             kept.append(part)
     return "/".join(kept)
-
-
-_NAT64 = ip_network("64:ff9b::/96")
-_HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,45 @@ from panda.web.connection import Deadline, Exchange, Resolve, resolve_host
 
 _TOKEN = re.compile(r"[a-z_-]+|\*")
 _LINE = re.compile(r"\s*([A-Za-z-]+)\s*:\s*([^#]*?)\s*(?:#.*)?\Z")
+MOST_BYTES = 5_000_000
+"""Most bytes of a page, packed and unpacked."""
+_STEP_BYTES = 65_536
+_META_CHARSET = re.compile(rb"<meta[^>]{0,400}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
+_XML_CHARSET = re.compile(
+    rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE
+)
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_AS_BROWSERS_READ = {
+    "iso-8859-1": "cp1252",
+    "latin1": "cp1252",
+    "latin-1": "cp1252",
+    "us-ascii": "cp1252",
+    "ascii": "cp1252",
+    "iso-8859-9": "cp1254",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "shift-jis": "cp932",
+    "sjis": "cp932",
+    "x-sjis": "cp932",
+    "euc-kr": "cp949",
+    "ks_c_5601-1987": "cp949",
+    "tis-620": "cp874",
+    "x-user-defined": "cp1252",
+    "utf8": "utf-8",
+}
+AGENT = "panda"
+"""Name in requests and in robots.txt."""
+_REQUEST_HEADERS = {
+    "User-Agent": "panda/0.1 (command-line reader; one page at a time)",
+    "Accept": "text/html, application/xhtml+xml, application/json;q=0.8, text/plain;q=0.8, */*;q=0.1",
+    "Accept-Encoding": "gzip, deflate",
+}
+_MOST_REDIRECTS = 8
+_MOST_ROBOTS_BYTES = 512_000
+_REDIRECTS = (301, 302, 303, 307, 308)
+_PAGE_TYPES = ("text/html", "application/xhtml+xml")
+_TEXT_TYPES = ("text/plain", "text/markdown", "application/json", "application/ld+json", "text/csv")
 
 
 @dataclass(frozen=True)
@@ -84,36 +123,6 @@ def _matches(pattern: str, path: str) -> bool:
             return False
         at = found + len(part)
     return not ends or at == len(rest) or (len(parts) > 1 and (not parts[-1] or rest.endswith(parts[-1])))
-
-
-MOST_BYTES = 5_000_000
-"""Most bytes of a page, packed and unpacked."""
-
-_STEP_BYTES = 65_536
-_META_CHARSET = re.compile(rb"<meta[^>]{0,400}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
-_XML_CHARSET = re.compile(
-    rb"\A\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE
-)
-_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_AS_BROWSERS_READ = {
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "iso-8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "sjis": "cp932",
-    "x-sjis": "cp932",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "tis-620": "cp874",
-    "x-user-defined": "cp1252",
-    "utf8": "utf-8",
-}
 
 
 def read_body(chunks: Iterable[bytes], encoding: str, *, where: str, most_bytes: int = MOST_BYTES) -> bytes:
@@ -236,21 +245,6 @@ def _strict_utf8(body: bytes) -> str | None:
         return body.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-AGENT = "panda"
-"""Name in requests and in robots.txt."""
-
-_REQUEST_HEADERS = {
-    "User-Agent": "panda/0.1 (command-line reader; one page at a time)",
-    "Accept": "text/html, application/xhtml+xml, application/json;q=0.8, text/plain;q=0.8, */*;q=0.1",
-    "Accept-Encoding": "gzip, deflate",
-}
-_MOST_REDIRECTS = 8
-_MOST_ROBOTS_BYTES = 512_000
-_REDIRECTS = (301, 302, 303, 307, 308)
-_PAGE_TYPES = ("text/html", "application/xhtml+xml")
-_TEXT_TYPES = ("text/plain", "text/markdown", "application/json", "application/ld+json", "text/csv")
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,12 @@ _NAME_BLOCKS = 6
 _SENTENCE_CHARS = 200
 _MOST_ITEMS = 400
 _ORDER: tuple[ZoneType, ...] = ("pricing", "product_info", "reviews", "other", "navigation")
+_ENOUGH_WORDS = 60
+_SPEC_CHARS = 300
+_MOST_SPECS = 60
+_MOST_PRODUCTS = 100
+_MAIN_WORDS = 25
+_SITE_TITLE = re.compile(r"\s+[|–—·]\s+[^|–—·]{1,40}\Z")
 
 
 @dataclass(frozen=True)
@@ -167,7 +173,6 @@ def find_main_text(html: str, url: str) -> str:
 
 
 _WORST, _BEST = 0.05, 0.98
-_ENOUGH_WORDS = 60
 
 
 def judge_extraction(
@@ -228,13 +233,6 @@ def _prices(text: str) -> dict[str, str]:
         if claim.kind == "price":
             found.setdefault(claim.value, claim.text)
     return found
-
-
-_SPEC_CHARS = 300
-_MOST_SPECS = 60
-_MOST_PRODUCTS = 100
-_MAIN_WORDS = 25
-_SITE_TITLE = re.compile(r"\s+[|–—·]\s+[^|–—·]{1,40}\Z")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,34 @@ _HIDDEN_STYLE = re.compile(
 )
 NAVIGATION_TAGS = frozenset({"nav", "header", "footer", "aside", "menu"})
 """Elements around what is no part of a page's own subject."""
+_GONE = frozenset(
+    {
+        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "select"),
+        *("textarea", "input", "head", "math", "video", "audio", "map", "dialog"),
+    }
+)
+_INLINE = frozenset(
+    {
+        *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "dfn", "em", "font"),
+        *("i", "img", "ins", "kbd", "label", "mark", "meter", "nobr", "output", "picture", "q", "rb"),
+        *("rp", "rt", "ruby", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u"),
+        *("var", "wbr"),
+    }
+)
+_STRUCK = frozenset(["del", "s", "strike"])
+_STRUCK_NAMES = re.compile(
+    r"(?:^|[\s_-])(?:was|old|strike|striked|strikethrough|list|original|before|previous|regular|crossed|rrp|msrp)"
+    r"[_-]?price|price[_-]{1,2}(?:was|old|strike|before|original|list|previous|crossed|regular)|line-through",
+    re.IGNORECASE,
+)
+_NAVIGATION_ROLES = frozenset(("navigation", "banner", "contentinfo", "menu", "menubar", "search"))
+_CENTS = re.compile(r"\d{2}\Z")
+_MOST_BLOCKS = 4_000
+_MOST_ROWS = 300
+_MOST_COLUMNS = 30
+_CELL_CHARS = 300
+_TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
+"""Where a title that is never closed goes over into the page."""
 
 
 def parse_html(text: str) -> HtmlElement | None:
@@ -79,31 +107,6 @@ def is_hidden(element: HtmlElement) -> bool:
 def is_in_hidden(element: HtmlElement) -> bool:
     """Whether an element or one around it is not shown."""
     return any(is_hidden(outer) for outer in (element, *element.iterancestors()))
-
-
-_GONE = frozenset(
-    {
-        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "select"),
-        *("textarea", "input", "head", "math", "video", "audio", "map", "dialog"),
-    }
-)
-_INLINE = frozenset(
-    {
-        *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "dfn", "em", "font"),
-        *("i", "img", "ins", "kbd", "label", "mark", "meter", "nobr", "output", "picture", "q", "rb"),
-        *("rp", "rt", "ruby", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u"),
-        *("var", "wbr"),
-    }
-)
-_STRUCK = frozenset(["del", "s", "strike"])
-_STRUCK_NAMES = re.compile(
-    r"(?:^|[\s_-])(?:was|old|strike|striked|strikethrough|list|original|before|previous|regular|crossed|rrp|msrp)"
-    r"[_-]?price|price[_-]{1,2}(?:was|old|strike|before|original|list|previous|crossed|regular)|line-through",
-    re.IGNORECASE,
-)
-_NAVIGATION_ROLES = frozenset(("navigation", "banner", "contentinfo", "menu", "menubar", "search"))
-_CENTS = re.compile(r"\d{2}\Z")
-_MOST_BLOCKS = 4_000
 
 
 @dataclass(frozen=True)
@@ -224,13 +227,6 @@ def _gap(element: HtmlElement, texts: list[str]) -> str:
     glued = neighbour is not None and not neighbour.tail and before[-1].isdigit() and inner[0].isalpha()
     priced = inner[0] in "$€£¥₹" and re.search(r"[a-z\d)]\Z", before) is not None
     return " " if apart or priced or (glued and " " in inner) else ""
-
-
-_MOST_ROWS = 300
-_MOST_COLUMNS = 30
-_CELL_CHARS = 300
-_TAG = re.compile(r"<[a-z/!]", re.IGNORECASE)
-"""Where a title that is never closed goes over into the page."""
 
 
 @dataclass(frozen=True)
