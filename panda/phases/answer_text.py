@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import PurePosixPath
 
 from panda.documents.evidence import Proof
 from panda.documents.text import escape_quote
@@ -119,13 +118,12 @@ def render_answer(
         quoted: The items that are lines of lists: neighbours of one list stand as one.
         said: What stands in front of items that were said at different times.
     """
-    places = [_place(place) for place in provenance]
+    places = [place.removesuffix("/manifest.json") for place in provenance]
     quoted, said = quoted or {}, said or {}
     blocks: list[str] = []
-    for name, group in groupby(
-        items, key=lambda item: quoted[item].list_name if item in quoted and item not in said else ""
-    ):
-        together = list(group)
+    names = [quoted[item].list_name if item in quoted and item not in said else "" for item in items]
+    for name, group in groupby(zip(names, items, strict=True), key=lambda pair: pair[0]):
+        together = [item for _, item in group]
         marks = ["".join(f" [{node_ids.index(n) + 1}]" for n in item.node_ids) for item in together]
         if name and (len(together) > 1 or quoted[together[0]].left_out):
             lines = [quoted[item] for item in together]
@@ -134,13 +132,10 @@ def render_answer(
                 where = places[node_ids.index(together[0].node_ids[0])]
                 blocks[-1] += f"\n\n… and {lines[-1].left_out} more in {where}"
         else:
-            blocks += [
-                f"{said.get(item, '')}{_marked(item.text, mark)}"
-                for item, mark in zip(together, marks, strict=True)
-            ]
-    sources = [
-        f"- [{n}] {one}, {place}" for n, (one, place) in enumerate(zip(node_ids, places, strict=True), 1)
-    ]
+            pairs = zip(together, marks, strict=True)
+            blocks += [f"{said.get(item, '')}{_marked(item.text, mark)}" for item, mark in pairs]
+    pairs_of_sources = enumerate(zip(node_ids, places, strict=True), 1)
+    sources = [f"- [{n}] {one}, {place}" for n, (one, place) in pairs_of_sources]
     computed = [f"- {proof.text} = {proof.steps}" for proof in proofs]
     cited = ["Sources:\n" + "\n".join([*sources, *computed])] if sources else []
     return "\n\n".join([*lead, *blocks, *cited])
@@ -160,14 +155,11 @@ def _list_blocks(lines: Sequence[Item], marks: Sequence[str]) -> list[str]:
         table = [[*cells[0]], ["---"] * len(cells[0])]
         table += [[*row[:-1], row[-1] + mark] for row, mark in zip(rows, marks, strict=True)]
         return [*blocks, "\n".join(f"| {' | '.join(row)} |" for row in table)]
-    said = [f"{_bullet(line)}{escape_quote(text)}" for line, text in zip(lines, texts, strict=True)]
-    return [*blocks, "\n".join(text + mark for text, mark in zip(said, marks, strict=True))]
-
-
-def _bullet(line: Item) -> str:
-    if line.form == "code":
-        return "  "
-    return "- " if line.number is None else f"{line.number}. "
+    listed = []
+    for line, text, mark in zip(lines, texts, marks, strict=True):
+        bullet = "  " if line.form == "code" else "- " if line.number is None else f"{line.number}. "
+        listed.append(f"{bullet}{escape_quote(text)}{mark}")
+    return [*blocks, "\n".join(listed)]
 
 
 def _cells(row: str) -> dict[str, str]:
@@ -181,17 +173,10 @@ def _marked(text: str, mark: str) -> str:
     if "\n" not in text:
         return escape_quote(text) + mark
     lines = text.split("\n")
-    fenced = {at for match in _FENCED.finditer(text) for at in range(*_lines_of(text, match))}
+    fenced: set[int] = set()
+    for match in _FENCED.finditer(text):
+        fenced.update(range(text.count("\n", 0, match.start()), text.count("\n", 0, match.end()) + 1))
     lines = [line if at in fenced else escape_quote(line) for at, line in enumerate(lines)]
     if len(lines) - 1 in fenced or lines[-1].rstrip().endswith("|"):
         return "\n".join(lines) + f"\n\n({mark.strip()})"
     return "\n".join(lines) + mark
-
-
-def _lines_of(text: str, match: re.Match[str]) -> tuple[int, int]:
-    return text.count("\n", 0, match.start()), text.count("\n", 0, match.end()) + 1
-
-
-def _place(provenance: str) -> str:
-    path = PurePosixPath(provenance)
-    return path.parent.as_posix() if path.name == "manifest.json" else provenance

@@ -46,7 +46,7 @@ from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import ClosestLines, evidence_of
 from panda.phases.recall import recalled_turns
-from panda.phases.request import ask, question_of
+from panda.phases.request import ask, question_of, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
@@ -54,21 +54,17 @@ from panda.retrieval.candidates import (
     Candidate,
     Retriever,
     build_plan,
-    further_nodes,
     judge_candidates,
     offered_candidates,
     planned_nodes,
     ruled_nodes,
 )
-from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_names, measure_closeness, share_of_words
-from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON, RETRIEVAL_PLAN_JSON
+from panda.storage.layout import GATHERED_CONTEXT_JSON, RETRIEVAL_PLAN_JSON
 
 _MOST_LINES = 40
 _MOST_LISTED = 12
 _SPEC = "product_spec"
-RateFunction = Callable[[Sequence[Option]], Sequence[Option]]
-"""Maps lines to the same lines, rated by how close they are to a query."""
 _GAP = "nothing that was gathered seems to answer the query"
 _MOST_CANDIDATES = 30
 _WIDER = 4
@@ -87,7 +83,9 @@ class Line:
     item: Item  # the line
 
 
-def line_options(documents: Sequence[LoadedDocument], rate: RateFunction) -> list[Line]:
+def line_options(
+    documents: Sequence[LoadedDocument], rate: Callable[[Sequence[Option]], Sequence[Option]]
+) -> list[Line]:
     """
     The lines of the documents; where a turn repeats another source, the source is kept.
 
@@ -124,37 +122,27 @@ def draft_of(
         plan, all details of a page when the query asks for them, and the whole list where a chosen line
         introduces one, or belongs to one and the query asks for all there are.
     """
-    ranked = sorted(lines, key=lambda line: line.option.prior)
-    best = {line.node.id: line for line in ranked}
     if "sections" in values:
-        written = tuple(_written(section) for section in values["sections"])
+        written = [_written(section) for section in values["sections"]]
         cited = {node_id for part in written for item in part.items for node_id in item.node_ids}
-        missing = [line for line in _by_rule(query, reading, lines, plan, best) if line.node.id not in cited]
-        extra = draft_of_lines([(line.node, line.item) for line in missing])
-        return _merged([*written, *extra])
+        missing = [line for line in _by_rule(query, reading, lines, plan) if line.node.id not in cited]
+        return _merged([*written, *draft_of_lines([(line.node, line.item) for line in missing])])
     by_id = {line.option.id: line for line in lines}
     chosen = [by_id[id_] for id_ in values["lines"]]
     shown = {line.node.id for line in chosen}
-    chosen += [line for line in _by_rule(query, reading, lines, plan, best, shown) if line not in chosen]
+    chosen += [line for line in _by_rule(query, reading, lines, plan, shown) if line not in chosen]
     shown_lines = [(line.node, line.item) for line in chosen]
     for node, item in list(shown_lines):
-        usable = [
-            one
-            for one in wanted_list(item, node.items, node.title, query, all_=reading.all)
-            if is_usable(one)
-        ]
+        wanted = wanted_list(item, node.items, node.title, query, all_=reading.all)
+        usable = [one for one in wanted if is_usable(one)]
         shown_lines += [(node, one) for one in usable[:_MOST_LISTED] if (node, one) not in shown_lines]
     return tuple(draft_of_lines(shown_lines))
 
 
 def _written(section: Mapping[str, Any]) -> DraftSection:
-    items = (
-        GatheredItem(one_line(item["text"]), tuple(dict.fromkeys(item["node_ids"])))
-        for item in section["items"]
-    )
-    return DraftSection(
-        one_line(section["title"]), tuple(item for item in items if item.text), section.get("confidence_avg")
-    )
+    pairs = [(one_line(item["text"]), tuple(dict.fromkeys(item["node_ids"]))) for item in section["items"]]
+    items = tuple(GatheredItem(*pair) for pair in pairs if pair[0])
+    return DraftSection(one_line(section["title"]), items, section.get("confidence_avg"))
 
 
 def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
@@ -162,10 +150,8 @@ def _merged(sections: Sequence[DraftSection]) -> tuple[DraftSection, ...]:
     merged: dict[str, DraftSection] = {}
     for section in sections:
         other = merged.get(section.title)
-        items = (*other.items, *section.items) if other else section.items
-        merged[section.title] = DraftSection(
-            section.title, tuple(dict.fromkeys(items)), None if other else section.confidence_avg
-        )
+        items = tuple(dict.fromkeys((*other.items, *section.items) if other else section.items))
+        merged[section.title] = DraftSection(section.title, items, None if other else section.confidence_avg)
     return tuple(merged.values())
 
 
@@ -174,23 +160,25 @@ def _by_rule(
     reading: Reading,
     lines: Sequence[Line],
     plan: Mapping[str, Any],
-    best: Mapping[str, Line],
     shown: Collection[str] = (),
 ) -> list[Line]:
     """A line of what a rule put into the plan or the query names; details of the page it asks about."""
-    ruled = [str(one["node_id"]) for one in plan["candidates"] if one["by"] == "always_include"]
-    ruled = list(dict.fromkeys([*ruled, *reading.turns]))
+    best = {line.node.id: line for line in sorted(lines, key=lambda line: line.option.prior)}
+    ruled = list(dict.fromkeys([*_ruled(plan), *reading.turns]))
     found = [best[node_id] for node_id in ruled if node_id in best and node_id not in shown]
     if reading.details:
-        pages = {line.node.id: share_of_words(query, line.node.title) for line in lines if _is_detail(line)}
+        visits = [line for line in lines if line.node.source_type == "visit_record"]
+        details = [line for line in visits if line.item.content_type == _SPEC]
+        pages = {line.node.id: share_of_words(query, line.node.title) for line in details}
         pages |= dict.fromkeys((node_id for node_id in ruled if node_id in pages), 1.0)
         top = max(pages.values(), default=0.0)
-        found += [line for line in lines if _is_detail(line) and top and pages[line.node.id] == top]
+        found += [line for line in details if top and pages[line.node.id] == top]
     return found
 
 
-def _is_detail(line: Line) -> bool:
-    return line.node.source_type == "visit_record" and line.item.content_type == _SPEC
+def _ruled(plan: Mapping[str, Any]) -> list[str]:
+    """What a rule put into the plan."""
+    return [str(one["node_id"]) for one in plan["candidates"] if one["by"] == "always_include"]
 
 
 def gathered_values(
@@ -201,10 +189,13 @@ def gathered_values(
     verdict: str,
     confidence: float | None,
 ) -> dict[str, object]:
-    """The value of gathered_context.json."""
+    """The value of gathered_context.json, with the figures of S0 §7."""
     averages = [section.confidence_avg for section in sections if section.confidence_avg is not None]
     quality = round(sum(averages) / len(averages), 2) if averages else 0.0
     gaps = [] if verdict == "pass" else [_GAP]
+    limits = next(section for section in sections if section.title == CONSTRAINTS)
+    nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
+    kinds = ("turn", "memory", "fact", "knowledge", "research", "visit")
     return {
         "sections": sections_to_json(sections),
         "gathered_at": render_time(now),
@@ -221,25 +212,17 @@ def gathered_values(
             }
             for one in documents
         ],
-        "metrics": _metrics(sections, quality),
+        "metrics": {
+            "context_quality": quality,
+            "coverage": {kind: sum(node_id.startswith(f"{kind}:") for node_id in nodes) for kind in kinds},
+            "constraints": len(limits.items),
+            "constraints_missing": not limits.items,
+        },
         "verdict": {
             "status": "clarify" if verdict == "clarify" else "pass",
             "issues": gaps,
             "confidence": confidence,
         },
-    }
-
-
-def _metrics(sections: Sequence[GatheredSection], quality: float) -> dict[str, object]:
-    """S0 §7: context quality, source coverage, missing constraints."""
-    shown = {section.title: section for section in sections}
-    nodes = [node_id for section in sections if section.title != CONSTRAINTS for node_id in section.node_ids]
-    kinds = ("turn", "memory", "fact", "knowledge", "research", "visit")
-    return {
-        "context_quality": quality,
-        "coverage": {kind: sum(node_id.startswith(f"{kind}:") for node_id in nodes) for kind in kinds},
-        "constraints": len(shown[CONSTRAINTS].items),
-        "constraints_missing": not shown[CONSTRAINTS].items,
     }
 
 
@@ -254,38 +237,20 @@ class Gathered:
     outcome: Outcome  # how the phase ends
 
 
+@dataclass(frozen=True)
 class ContextGatherer:
-    """
-    Writes §2, retrieval_plan.json and gathered_context.json.
-
-    Args:
-        executor: Asks the recipes.
-        retriever: Ranks candidates.
-        reader: Loads nodes.
-        closest: Orders lines by how close they are to the query.
-        clock: The present.
-        count: Maps a text to budget tokens.
-    """
+    """Writes §2, retrieval_plan.json and gathered_context.json."""
 
     number = 2
     name = "context gatherer"
     layer = "MIND"
 
-    def __init__(
-        self,
-        executor: RecipeExecutor,
-        retriever: Retriever,
-        reader: NodeReader,
-        closest: ClosestLines,
-        clock: Clock,
-        count: Callable[[str], int],
-    ) -> None:
-        self._executor = executor
-        self._retriever = retriever
-        self._reader = reader
-        self._closest = closest
-        self._clock = clock
-        self._count = count
+    executor: RecipeExecutor  # asks the recipes
+    retriever: Retriever  # ranks candidates
+    reader: NodeReader  # loads nodes
+    closest: ClosestLines  # orders lines by how close they are to the query
+    clock: Clock  # the present
+    count: Callable[[str], int]  # maps a text to budget tokens
 
     def run(self, turn: Turn) -> Outcome:
         """Plan, load, draft, check, judge; a draft that fails is made again once, with guidance."""
@@ -297,26 +262,26 @@ class ContextGatherer:
         HaltError: The model gave no valid reply, or research that was chosen cannot be read.
         """
         if turn.folder.has(RETRIEVAL_PLAN_JSON):
-            turn.count_execution(self._executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
+            turn.count_execution(self.executor.book.recipe_for("phase2_1_retrieval", turn.mode).key)
             return turn.read(RETRIEVAL_PLAN_JSON)
         found, previous = self._candidates(turn)
         nodes: dict[str, Node] = {}
         candidates, origins = self._followed(turn, found, nodes)
         label_tokens = _LABEL_TOKENS if self._writes(turn) else 0
-        offered = offered_candidates(candidates, count=lambda text: self._count(text) + label_tokens)
-        best = self._closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
+        offered = offered_candidates(candidates, count=lambda text: self.count(text) + label_tokens)
+        best = self.closest.best_lines(turn.meant, self._known([one.node_id for one in offered], nodes))
         lines = [best.get(one.node_id, Option(one.node_id, one.text)) for one in offered]
         shares = measure_closeness(turn.meant, [line.near for line in lines], None)
-        now = self._clock()
+        now = self.clock()
         labels = {id_: f"{node_label(node, now)}: " for id_, node in nodes.items() if label_tokens}
         options = [
             replace(line, prior=share, shown=labels.get(c.node_id, "") + c.text)
             for c, share, line in zip(offered, shares, lines, strict=True)
         ]
-        reply = ask(self._executor, "phase2_1_retrieval", turn, options={"relevant": options})
+        reply = ask(self.executor, "phase2_1_retrieval", turn, options={"relevant": options})
         relevant = reply.choices.get("relevant")
         ids = [candidate.node_id for candidate in found]
-        ruled = ruled_nodes(turn.reading, turn.read(QUERY_ANALYSIS_JSON), ids, previous)
+        ruled = ruled_nodes(turn.reading, turn.analysis, ids, previous)
         judged = judge_candidates(
             candidates,
             scores=relevant.scores if relevant else {},
@@ -329,8 +294,8 @@ class ContextGatherer:
         chosen = [one.candidate.node_id for one in judged if one.chosen]
         if not chosen and candidates:
             turn.warn("no saved source is relevant to the query")
-        research = next((self._reader.load(one) for one in chosen if one.startswith("research:")), None)
-        plan = build_plan(judged, research, self._clock(), reasoning=reply.values.get("reasoning"))
+        research = next((self.reader.load(one) for one in chosen if one.startswith("research:")), None)
+        plan = build_plan(judged, research, self.clock(), reasoning=reply.values.get("reasoning"))
         turn.folder.write_json(RETRIEVAL_PLAN_JSON, plan)
         return plan
 
@@ -349,12 +314,13 @@ class ContextGatherer:
             nodes = {one.node.id: one.node for one in documents}
             try:
                 draft = self._draft(turn, documents, plan, guidance)
-                sections = self._build(turn, draft, nodes, plan)
-                issues = check_sections(sections, nodes, self._clock(), query=turn.query)
+                limits = [one.text for one in turn.reading.limits]
+                sections = build_sections(draft, nodes, limits, self.clock(), by_rule=_ruled(plan))
+                issues = check_sections(sections, nodes, self.clock(), query=turn.query)
                 if issues and valid is None:
                     guidance = "; ".join(issues)
                     continue
-                sections = with_own_confidence(sections, nodes, self._clock())
+                sections = with_own_confidence(sections, nodes, self.clock())
                 reply = self._judge(turn, sections, guidance) if not issues else None
             except (ReplyError, GateError) as exc:
                 if valid is None:
@@ -364,7 +330,7 @@ class ContextGatherer:
                 assert valid is not None
                 turn.warn(f"the second draft of §2 failed, the first is kept: {'; '.join(issues)}")
                 return valid
-            further = [one for one in further_nodes(plan) if one not in nodes][:_WIDER]
+            further = [one for one in planned_nodes(plan, chosen=False) if one not in nodes][:_WIDER]
             if reply.asks_back or reply.values["verdict"] != "retry" or round_ == 1 or not further:
                 return self._gathered(turn, plan, documents, sections, reply)
             valid = self._gathered(turn, plan, documents, sections, reply)
@@ -381,9 +347,9 @@ class ContextGatherer:
         """The ranked candidates, and the session's previous turn."""
         if turn.reading.mood == "tells" and not self._writes(turn):
             return [], None  # nothing is asked
-        analysis = turn.read(QUERY_ANALYSIS_JSON)
+        analysis = turn.analysis
         named = turn.reading.turns
-        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=1)
+        recent = turn.recent(1)
         previous = f"turn:{recent[0][0]}" if recent else None
         reference = analysis["content_reference"]
         must = [*named, *filter(None, [previous]), *([reference["node_id"]] if reference else [])]
@@ -393,15 +359,13 @@ class ContextGatherer:
         shown = find_names(image["description"]) if image else []
         asked = [analysis["resolved_query"], reference and reference["title"], *shown]
         query = " ".join(dict.fromkeys(filter(None, asked)))
-        found = self._retriever.find(
+        found = self.retriever.find(
             query, limit=_MOST_CANDIDATES, must_include=must, before_turn=turn.turn, fill_up=True
         )
-        for problem in self._retriever.problems:
+        for problem in self.retriever.problems:
             turn.warn(f"not in the index: {problem.told}")
-        if self._retriever.behind:
-            turn.warn(
-                f"the index lacks {self._retriever.behind} changed files: another process is writing it"
-            )
+        if self.retriever.behind:
+            turn.warn(f"the index lacks {self.retriever.behind} changed files: another process is writing it")
         if reference and is_statement(reference["node_id"].removeprefix("fact:")):
             known = (reference["node_id"], f"turn:{reference['source_turn']}")
             found = [one for one in found if one.node_id not in known]  # what is asked goes on from there
@@ -439,7 +403,7 @@ class ContextGatherer:
         return list(found.values()), replaced
 
     def _writes(self, turn: Turn) -> bool:
-        return self._executor.writes(self._executor.book.recipe_for("phase2_2_synthesis", turn.mode).key)
+        return writes(self.executor, "phase2_2_synthesis", turn)
 
     def _known(self, node_ids: Sequence[str], nodes: dict[str, Node]) -> list[Node]:
         """
@@ -449,12 +413,12 @@ class ContextGatherer:
         for node_id in node_ids:
             if node_id not in nodes:
                 with suppress(MemoryNodeError):
-                    nodes[node_id] = self._reader.load(node_id)
+                    nodes[node_id] = self.reader.load(node_id)
         return [nodes[node_id] for node_id in node_ids if node_id in nodes]
 
     def _load(self, turn: Turn, chosen: Sequence[str]) -> list[LoadedDocument]:
         try:
-            nodes = load_nodes(self._reader, chosen)
+            nodes = load_nodes(self.reader, chosen)
         except MemoryNodeError as exc:
             plan = turn.folder.paths / RETRIEVAL_PLAN_JSON
             fix = f"restore or mend it, or delete {plan} so that the turn plans anew; then resume the turn"
@@ -462,17 +426,16 @@ class ContextGatherer:
                 exc.message, where=exc.where, fix=fix, expected=exc.expected, details=exc.details
             ) from exc
         meant = turn.meant
-        documents = fit_nodes(nodes, count=self._count, fit=lambda text: share_of_words(meant, text))
+        documents = fit_nodes(nodes, count=self.count, fit=lambda text: share_of_words(meant, text))
         for document in documents:
             for warning in document.node.warnings:
                 turn.warn(warning)
+            name = document.node.id
             if document.is_cut:
-                sizes = f"from {document.tokens} to {document.kept_tokens} tokens"
-                turn.warn(f"{document.node.id} cut {sizes}")
+                turn.warn(f"{name} cut from {document.tokens} to {document.kept_tokens} tokens")
             for item in document.node.items:
                 if len(item.text) > LONGEST_LINE_CHARS:
-                    length = f"{len(item.text):,} characters"
-                    turn.warn(f"{document.node.id}: a line of {length} is too long to quote")
+                    turn.warn(f"{name}: a line of {len(item.text):,} characters is too long to quote")
         return documents
 
     def _draft(
@@ -482,40 +445,26 @@ class ContextGatherer:
         plan: Mapping[str, Any],
         guidance: str | None,
     ) -> tuple[DraftSection, ...]:
-        session = recent_turns(
-            turn.layout, turn.user_id, turn.earlier, limit=_SESSION_TURNS
-        )  # fmt: skip
-        lines = line_options(documents, lambda plain: self._closest.rate(turn.meant, plain))
+        session = [number for number, _ in turn.recent(_SESSION_TURNS)]
+        lines = line_options(documents, lambda plain: self.closest.rate(turn.meant, plain))
         sources = [Option(one.node.id, one.node.title) for one in documents if one.items]
         reply = ask(
-            self._executor,
+            self.executor,
             "phase2_2_synthesis",
             turn,
             options={"lines": [line.option for line in lines], "sources": sources},
-            extra={**group_documents(documents, self._clock(), [number for number, _ in session])},
+            extra={**group_documents(documents, self.clock(), session)},
             guidance=guidance,
         )
         return draft_of(turn.meant, reply.values, lines, plan, turn.reading)
 
-    def _build(
-        self,
-        turn: Turn,
-        draft: Sequence[DraftSection],
-        nodes: Mapping[str, Node],
-        plan: Mapping[str, Any],
-    ) -> list[GatheredSection]:
-        ruled = [one["node_id"] for one in plan["candidates"] if one["by"] == "always_include"]
-        return build_sections(
-            draft, nodes, [one.text for one in turn.reading.limits], self._clock(), by_rule=ruled
-        )
-
     def _judge(self, turn: Turn, sections: Sequence[GatheredSection], guidance: str | None) -> Reply:
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         return ask(
-            self._executor,
+            self.executor,
             "phase2_5_context_validator",
             turn,
-            options={"evidence": self._closest.closest(turn.meant, evidence_of(sections_to_json(sections)))},
+            options={"evidence": self.closest.closest(turn.meant, evidence_of(sections_to_json(sections)))},
             extra={"gathered_context": text},
             guidance=guidance,
         )
@@ -528,7 +477,7 @@ class ContextGatherer:
         sections: Sequence[GatheredSection],
         reply: Reply,
     ) -> Gathered:
-        now = self._clock()
+        now = self.clock()
         nodes = {one.node.id: one.node for one in documents}
         section = render_gathered(sections, nodes, now)
         verdict = "clarify" if reply.asks_back else str(reply.values["verdict"])

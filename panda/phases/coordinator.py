@@ -16,7 +16,7 @@ from panda.phases.contract import Advance
 from panda.phases.evidence_spans import tool_spans
 from panda.phases.goals import goals_progress, ready_goals
 from panda.phases.pages import live_pages
-from panda.phases.request import ask, present_carry, recipe_asker
+from panda.phases.request import ask
 from panda.phases.tool_outcome import render_results, render_section
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
@@ -24,7 +24,7 @@ from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.steps import call_digest, step_type
 from panda.storage.files import read_json
-from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
+from panda.storage.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.files import settle_change
 from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable
@@ -34,7 +34,8 @@ MOST_CALLS = 20
 MOST_FAILURES = 3
 _DONE = "done"
 Step = Mapping[str, Any]
-Calls = Sequence[Mapping[str, Any]]
+Arguments = Mapping[str, Any]
+Calls = Sequence[Arguments]
 
 
 def reused_step(turn: Turn, step: Step) -> Step | None:
@@ -49,37 +50,20 @@ def reused_step(turn: Turn, step: Step) -> Step | None:
         nobody made it, it does not read, something was written since, it has expired, or is wanted anew.
     """
     digest = call_digest(step["tool"], step["arguments"])
-    found = [one for one in turn.carry.step_cache if one.call == digest]
-    made = _result(turn, found[-1]) if found else None
-    if made is None or _wants_live_data(turn) or _written_since(turn, found[-1]):
-        return None
-    return {**made, **step, "reused": {"turn": found[-1].turn, "step": found[-1].step}}
+    found = [one for one in turn.carry.step_cache if one.call == digest][-1:]
+    made = _result(turn, found[0]) if found else None
+    return {**made, **step} if made is not None and not _written_since(turn, found[0]) else None
 
 
 def reused_steps(turn: Turn) -> list[Step]:
     """The results of the session's last turn that read something, as steps of this one."""
-    newest = [one for one in turn.carry.step_cache if one.detail == "full"]
-    found: list[Step] = []
-    for one in newest:
-        made = _result(turn, one)
-        if made is not None and not _wants_live_data(turn):
-            decided = {
-                "step": len(found) + 1,
-                "plan": turn.round,
-                "round": 1,
-                "note": None,
-                "conclusion": None,
-            }
-            found.append({**made, **decided, "reused": {"turn": one.turn, "step": one.step}})
-    return found
-
-
-def _wants_live_data(turn: Turn) -> bool:
-    return bool(turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"])
+    newest = (_result(turn, one) for one in turn.carry.step_cache if one.detail == "full")
+    decided = {"plan": turn.round, "round": 1, "note": None, "conclusion": None}
+    return [{**made, **decided, "step": n} for n, made in enumerate(filter(None, newest), 1)]
 
 
 def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
-    """The step that made a cached result, if it may be used."""
+    """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
         made = read_json(turn.layout.user(turn.user_id) / cached.path)
     except (StoreError, FileFormatError):
@@ -89,18 +73,16 @@ def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
         return None
     now = turn.context.front.created_at
     expiries = [parse_time(claim["expires_at"]) for claim in made["claims"] if claim["expires_at"]]
-    if any(at <= now for at in expiries):
+    if any(at <= now for at in expiries) or turn.analysis["data_requirements"]["needs_live_data"]:
         return None
-    return {**made, "artifacts": [], "seconds": None}
+    return {**made, "artifacts": [], "seconds": None, "reused": {"turn": cached.turn, "step": cached.step}}
 
 
 def _written_since(turn: Turn, cached: CachedStep) -> bool:
     """Whether something was written after a result was got: by a tool, or into the user's memory."""
     place = (cached.turn, cached.step)
-    later = [one for one in turn.carry.step_cache if (one.turn, one.step) > place]
-    if any(step_type({"tool": one.tool}) == "write" for one in later):
-        return True
-    if any(step_type(step) == "write" for step in turn.steps()):
+    later = [{"tool": one.tool} for one in turn.carry.step_cache if (one.turn, one.step) > place]
+    if any(step_type(step) == "write" for step in (*later, *turn.steps())):
         return True
     got = next((one.timestamp for one in turn.carry.recent_turns if one.turn == cached.turn), None)
     log = MemoryLog(turn.layout, turn.user_id)
@@ -111,35 +93,20 @@ def _written_since(turn: Turn, cached: CachedStep) -> bool:
 
 
 @dataclass(frozen=True)
-class _Call:
-    """One call that is to be made."""
-
-    tool: str  # the tool
-    arguments: Mapping[str, Any]  # its arguments
-    goal: str  # the goal that it serves
-
-
 class Coordinator:
-    """
-    Writes §4, steps/, toolresults.md and staged_memory.json, and the progress in plan.json.
-
-    Args:
-        executor: Asks the recipe.
-        context_of: Gives what the tools of a turn may touch.
-    """
+    """Writes §4, steps/, toolresults.md and staged_memory.json, and the progress in plan.json."""
 
     number = 4
     name = "coordinator"
     layer = "MIND"
 
-    def __init__(self, executor: RecipeExecutor, context_of: Callable[[Turn], ToolContext]) -> None:
-        self._executor = executor
-        self._context_of = context_of
+    executor: RecipeExecutor  # asks the recipe
+    context_of: Callable[[Turn], ToolContext]  # gives what the tools of a turn may touch
 
     def run(self, turn: Turn) -> Advance:
         """Choose calls, make them, look at what they gave; until done, blocked or at a limit."""
-        plan = turn.read(PLAN_JSON)
-        loop = _Loop(self._executor, self._context_of(turn), turn, plan)
+        plan = turn.plan
+        loop = _Loop(self.executor, self.context_of(turn), turn, plan)
         ending, reason = loop.run()
         progress = {
             "ending": ending,
@@ -149,7 +116,8 @@ class Coordinator:
             "goals": goals_progress(plan["goals"], loop.current, said_done=loop.said_done, ended=True),
         }
         turn.folder.write_text(TOOLRESULTS_MD, render_results(loop.steps))
-        staged = [step["data"]["staged"] for step in loop.steps if _is_staged(step)]
+        made = [step for step in loop.steps if step["tool"] == "memory.create"]
+        staged = [step["data"]["staged"] for step in made if step["status"] == "success"]
         files: dict[str, object] = {PLAN_JSON: {**plan, "progress": progress}}
         files |= {STAGED_MEMORY_JSON: {"staged": staged, "applied": False}} if staged else {}
         return Advance(render_section(loop.steps, progress), files)
@@ -163,14 +131,14 @@ class _Loop:
     ) -> None:
         self._executor = executor
         pages = tuple(page.text for page in live_pages(turn, context.reader))
-        self._context = replace(context, pages=pages, ask=recipe_asker(executor, turn))
+        self._context = replace(context, pages=pages, ask=self._values)
         self._turn = turn
         self._plan = plan
         self._recipe = executor.book.recipe_for("phase4_coordinator", turn.mode)
         self._available = [n for n in self._recipe.tools_available if why_unavailable(n, context) is None]
         self._writes = executor.writes(self._recipe.key)
-        self._carry = present_carry(turn)
-        self._query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
+        self._carry = turn.present_carry
+        self._query = turn.analysis["resolved_query"]
         on_disk = turn.steps()
         self.steps: list[Step] = [step for step in on_disk if step["plan"] < turn.round]
         self._made: Sequence[Step] = on_disk[len(self.steps) :]
@@ -189,13 +157,13 @@ class _Loop:
             reply = self._ask(waiting)
             self.rounds += 1
             self.said_done = list(dict.fromkeys([*self.said_done, *reply.values.get("goals_done", ())]))
-            for call in self._calls_of(reply, waiting):
-                if call.tool == _DONE:
+            for tool, arguments, goal in self._calls_of(reply, waiting):
+                if tool == _DONE:
                     self._take_over()
                     return "done", None
                 if len(self.current) >= MOST_CALLS:
                     return "limited", f"{MOST_CALLS} tool calls"
-                self._make(call, reply)
+                self._make(tool, arguments, goal, reply)
                 blocked = self._blocked()
                 if blocked:
                     return "blocked", blocked
@@ -208,10 +176,10 @@ class _Loop:
         filled = {name: fill_arguments(TOOLS[name], self._query, self._context) for name in names}
         if self._writes:
             return filled
-        left = {
-            name: [one for one in given if self._twin(name, one) is None] for name, given in filled.items()
-        }
-        return {name: given for name, given in left.items() if given}
+        left = (
+            (name, [one for one in given if self._twin(name, one) is None]) for name, given in filled.items()
+        )
+        return {name: given for name, given in left if given}
 
     def _ask(self, waiting: Mapping[str, Calls]) -> Reply:
         progress = goals_progress(self._plan["goals"], self.current, said_done=self.said_done)
@@ -233,50 +201,52 @@ class _Loop:
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
         )
 
+    def _values(self, step: str, **given: Any) -> Mapping[str, Any]:
+        """What a tool asks recipes with: the values of the reply."""
+        return ask(self._executor, step, self._turn, **given).values
+
     def _owes_a_call(self, waiting: Mapping[str, Calls]) -> bool:
         """Whether the plan's first tool has not been tried; a model that writes may think anew."""
         tried = {step["tool"] for step in self.current}
         return not self._writes and any(n in waiting and n not in tried for n in self._plan["tools"][:1])
 
-    def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[_Call]:
-        """The calls that a reply asks for; without arguments those that the query suggests."""
+    def _calls_of(self, reply: Reply, waiting: Mapping[str, Calls]) -> Iterator[tuple[str, Arguments, str]]:
+        """Tool, arguments and goal of each call of a reply; where it gives none, the query's arguments."""
         goals = self._plan["goals"]
         progress = goals_progress(goals, self.current, said_done=self.said_done)
         (first, *_) = ready_goals(goals, progress) or goals
         for said in reply.values["calls"]:
             tool, goal = said["tool"], said.get("goal", first["id"])
             given = [said["arguments"]] if "arguments" in said else waiting.get(tool) or [{}]
-            yield from (_Call(tool, arguments, goal) for arguments in given)
+            yield from ((tool, arguments, goal) for arguments in given)
 
-    def _make(self, call: _Call, reply: Reply) -> None:
+    def _make(self, tool: str, arguments: Arguments, goal: str, reply: Reply) -> None:
         """Make one call, unless the same one was made before and nothing has changed since."""
-        twin = self._twin(call.tool, call.arguments)
-        excluded = uses_excluded(map(str, call.arguments.values()), self._carry) if self._writes else []
-        if twin is not None or excluded:
-            same = (
-                f"{call.tool} was called like that in step {twin['step']}; see what it gave"
-                if twin is not None
-                else f"{call.tool} would use what the user ruled out: {excluded[0].label}"
-            )
-            self._notices.append(same)
-            self._failures.append((call.tool, same))
+        twin, refused = self._twin(tool, arguments), ""
+        excluded = uses_excluded(map(str, arguments.values()), self._carry) if self._writes else []
+        if twin is not None:
+            refused = f"{tool} was called like that in step {twin['step']}; see what it gave"
+        elif excluded:
+            refused = f"{tool} would use what the user ruled out: {excluded[0].label}"
+        if refused:
+            self._notices.append(refused)
+            self._failures.append((tool, refused))
             return
-        values = reply.values
         step: Step = {
             "step": len(self.steps) + 1,
             "plan": self._turn.round,
             "round": self.rounds,
-            "goal": call.goal,
-            "tool": call.tool,
-            "kind": TOOLS[call.tool].kind if call.tool in TOOLS else None,
-            "arguments": dict(call.arguments),
-            "note": values.get("note"),
-            "conclusion": values.get("conclusion"),
+            "goal": goal,
+            "tool": tool,
+            "kind": TOOLS[tool].kind if tool in TOOLS else None,
+            "arguments": dict(arguments),
+            "note": reply.values.get("note"),
+            "conclusion": reply.values.get("conclusion"),
         }
         settled = self._taken_up(step) or reused_step(self._turn, step) or self._recorded(step)
         step = settled or {**step, **self._run(step).to_json()}
         self._keep(step)
-        self._failures.append((call.tool, None if step["status"] == "success" else step["error"]))
+        self._failures.append((tool, None if step["status"] == "success" else step["error"]))
         self._append()
 
     def _keep(self, step: Step) -> None:
@@ -315,9 +285,8 @@ class _Loop:
     def _recorded(self, step: Step) -> Step | None:
         """The step as a recording answers it; only calls that reach outside the store are recorded."""
         tool = TOOLS.get(step["tool"])
-        if tool is None or not tool.reaches_out:
-            return None
-        found = self._turn.recordings.step(step["tool"], step["arguments"])
+        is_recorded = tool is not None and tool.reaches_out
+        found = self._turn.recordings.step(step["tool"], step["arguments"]) if is_recorded else None
         if found is None:
             return None
         blank = ToolResult("error").to_json()
@@ -329,7 +298,7 @@ class _Loop:
         self._turn.write_context(self._turn.context.without(4).with_section(section))
         self._turn.folder.write_text(TOOLRESULTS_MD, render_results(self.steps))
 
-    def _twin(self, tool: str, arguments: Mapping[str, Any]) -> Step | None:
+    def _twin(self, tool: str, arguments: Arguments) -> Step | None:
         """An earlier call just like this one, with no change of a file since."""
         for step in reversed(self.steps):
             if (step["tool"], step["arguments"]) == (tool, dict(arguments)):
@@ -346,7 +315,3 @@ class _Loop:
         tool, error = self._failures[-1]
         failed = sum(one == tool and fault is not None for one, fault in self._failures)
         return f"{tool} failed {failed} times: {error}" if error and failed >= MOST_FAILURES else None
-
-
-def _is_staged(step: Step) -> bool:
-    return bool(step["tool"] == "memory.create" and step["status"] == "success")

@@ -35,9 +35,18 @@ def plan_goals(said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[st
     >>> [goal["depends_on"] for goal in goals]
     [[], ['G1']]
     """
-    given = [goal for goal in said if one_line(goal["goal"])][:MOST_GOALS]
-    sentences = split_sentences(query)[:MOST_GOALS] or [query]
-    goals = [_goal(goal, number) for number, goal in enumerate(given or [{"goal": s} for s in sentences], 1)]
+    given = [goal for goal in said if one_line(goal["goal"])]
+    given = given or [{"goal": sentence} for sentence in split_sentences(query) or [query]]
+    goals: list[_Goal] = [
+        {
+            "id": str(goal.get("id") or f"G{number}"),
+            "goal": one_line(goal["goal"]),
+            "priority": int(goal.get("priority") or number),
+            "depends_on": list(dict.fromkeys(goal.get("depends_on") or ())),
+            "success_criteria": goal.get("success_criteria"),
+        }
+        for number, goal in enumerate(given[:MOST_GOALS], 1)
+    ]
     free = (f"G{number}" for number in count(1) if f"G{number}" not in {goal["id"] for goal in goals})
     known: dict[str, _Goal] = {}
     for goal in goals:
@@ -53,16 +62,6 @@ def plan_goals(said: Sequence[Mapping[str, Any]], query: str, warn: Callable[[st
             else:
                 goal["depends_on"].append(other)
     return goals
-
-
-def _goal(said: Mapping[str, Any], number: int) -> _Goal:
-    return {
-        "id": str(said.get("id") or f"G{number}"),
-        "goal": one_line(said["goal"]),
-        "priority": int(said.get("priority") or number),
-        "depends_on": list(dict.fromkeys(said.get("depends_on") or ())),
-        "success_criteria": said.get("success_criteria"),
-    }
 
 
 def _needed(goal: str, known: Mapping[str, _Goal]) -> set[str]:
@@ -178,7 +177,9 @@ def goal_verdicts(
         shared = max((share_of_words(goal["goal"], item.text) for item in items), default=0.0)
         met = verdict == "APPROVE" and bool(items) and (shared > 0 or len(plan["goals"]) == 1)
         word, why = ("met" if met else "unmet"), None
-        if goal["id"] in blocked and not all(_speaks_of(items, part) for part in _parts(goal["goal"])):
+        parts = parts_about_one_thing(goal["goal"]) or (goal["goal"],)
+        spoken = (any(share_of_words(part, item.text) > 0 for item in items) for part in parts)
+        if goal["id"] in blocked and not all(spoken):
             word = "unmet"
         if goal["id"] in judged:
             one = judged[goal["id"]]
@@ -187,11 +188,3 @@ def goal_verdicts(
             word, why = "blocked", blocked[goal["id"]]
         found.append({"id": goal["id"], "verdict": word, "why": why})
     return found
-
-
-def _parts(goal: str) -> Sequence[str]:
-    return parts_about_one_thing(goal) or (goal,)
-
-
-def _speaks_of(items: Sequence[GatheredItem], part: str) -> bool:
-    return any(share_of_words(part, item.text) > 0 for item in items)

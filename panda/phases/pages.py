@@ -11,7 +11,6 @@ from panda.memory.node import Node
 from panda.memory.reader import NodeReader
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import folded_names, share_of_words
-from panda.storage.layout import GATHERED_CONTEXT_JSON, QUERY_ANALYSIS_JSON
 from panda.storage.records import visit_ids
 
 _MOST_PAGES = 2
@@ -29,17 +28,15 @@ def live_pages(turn: Turn, reader: NodeReader) -> list[Option]:
     """
     asked = {step["arguments"].get("url") for step in turn.steps() if step["tool"] == "web.fetch"}
     named = [Option(f"u{n}", url, (), 1.0) for n, url in enumerate(named_pages(turn), 1) if url not in asked]
-    if named or not turn.read(QUERY_ANALYSIS_JSON)["data_requirements"]["needs_live_data"]:
+    if named or not turn.analysis["data_requirements"]["needs_live_data"]:
         return named
     newest: dict[str, Node] = {}
     for node in _visits(turn, reader):
-        if node.url is None or node.url in asked:
-            continue
-        held = newest.get(node.url)
-        if held is None or (held.at and node.at and node.at > held.at):
+        held = newest.get(node.url or "")
+        if node.url and (held is None or (held.at and node.at and node.at > held.at)):
             newest[node.url] = node
     meant = turn.meant
-    pages = [n for n in newest.values() if speaks_of(meant, f"{n.title} {n.url}")]
+    pages = [n for url, n in newest.items() if url not in asked and speaks_of(meant, f"{n.title} {url}")]
     rated = sorted(((share_of_words(meant, n.title), n) for n in pages), key=lambda r: -r[0])
     return [
         Option(f"w{n}", str(node.url), (node.id,), share, node.title)
@@ -70,34 +67,22 @@ def speaks_of(query: str, text: str) -> bool:
 
 def read_anew(steps: Sequence[Mapping[str, Any]]) -> set[str]:
     """Nodes of visits that this turn has looked at again: refreshed, or found to be away."""
-    found = set()
+    found: set[str] = set()
     for step in steps:
-        if step["tool"] in ("web.fetch", "internet.research"):
-            found |= _superseded_by(step)
+        if step["tool"] not in ("web.fetch", "internet.research"):
+            continue
+        if step["status"] != "success":
+            found |= {claim["node_id"] for claim in step["claims"] if claim["node_id"]}
+            continue
+        known = step["data"].get("refreshes") or []
+        replaced = [known] if isinstance(known, str) else known
+        found |= {f"visit:{visit_id}" for visit_id in (*replaced, *step["data"].get("away", ()))}
     return found
-
-
-def _superseded_by(step: Mapping[str, Any]) -> set[str]:
-    if step["status"] != "success":
-        return {claim["node_id"] for claim in step["claims"] if claim["node_id"]}
-    data = step["data"]
-    known = data.get("refreshes") or []
-    replaced = [known] if isinstance(known, str) else known
-    return {f"visit:{visit_id}" for visit_id in (*replaced, *data.get("away", ()))}
-
-
-def _visits_made_in(turn: Turn, node_id: str) -> list[str]:
-    """The visits that an earlier turn made; [] for any other node."""
-    number = node_id.removeprefix("turn:")
-    if number == node_id:
-        return []
-    return [f"visit:{id_}" for id_ in visit_ids(turn.layout.turn(turn.user_id, int(number)).directory)]
 
 
 def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
     """Visits among the gathered nodes, and those that gathered turns and research lead to."""
-    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    waiting = list(dict.fromkeys(node_id for section in sections for node_id in section["node_ids"]))
+    waiting = [node_id for section in turn.gathered for node_id in section["node_ids"]]
     seen: set[str] = set()
     visits: list[Node] = []
     while waiting:
@@ -110,6 +95,9 @@ def _visits(turn: Turn, reader: NodeReader) -> list[Node]:
         except MemoryNodeError as exc:
             turn.warn(exc.message)
             continue
-        waiting += [*node.links, *_visits_made_in(turn, node_id)]
+        waiting += node.links
+        if node_id.startswith("turn:"):
+            made = turn.layout.turn(turn.user_id, int(node_id.removeprefix("turn:"))).directory
+            waiting += (f"visit:{visit_id}" for visit_id in visit_ids(made))
         visits += [node] if node_id.startswith("visit:") else []
     return visits

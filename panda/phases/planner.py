@@ -2,23 +2,24 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
 from panda.documents.text import one_line
 from panda.errors import ReplyError
+from panda.memory.gathered import CONSTRAINTS
 from panda.phases.contract import Advance, Outcome, Stop
 from panda.phases.evidence_spans import ClosestLines, gathered_spans
 from panda.phases.goals import plan_goals
 from panda.phases.pages import live_pages, named_pages
 from panda.phases.recall import recalled
-from panda.phases.request import ask, present_carry, question_of, quote
+from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.retrieval.recent import recent_turns
 from panda.session.registry import uses_excluded
-from panda.storage.layout import GATHERED_CONTEXT_JSON, PLAN_JSON, QUERY_ANALYSIS_JSON
+from panda.storage.layout import PLAN_JSON
 from panda.tools.contract import ToolContext
 from panda.tools.table import TOOLS, describe_tools, why_unavailable
 
@@ -26,26 +27,17 @@ _AFTER_TOOLS = 5
 _RECENT = 3
 
 
+@dataclass(frozen=True)
 class Planner:
-    """
-    Writes §3 and plan.json.
-
-    Args:
-        executor: Asks the recipe.
-        context_of: Gives what the tools of a turn may touch.
-        closest: Orders lines by how close they are to the query.
-    """
+    """Writes §3 and plan.json."""
 
     number = 3
     name = "planner"
     layer = "MIND"
 
-    def __init__(
-        self, executor: RecipeExecutor, context_of: Callable[[Turn], ToolContext], closest: ClosestLines
-    ) -> None:
-        self._executor = executor
-        self._closest = closest
-        self._context_of = context_of
+    executor: RecipeExecutor  # asks the recipes
+    context_of: Callable[[Turn], ToolContext]  # gives what the tools of a turn may touch
+    closest: ClosestLines  # orders lines by how close they are to the query
 
     def run(self, turn: Turn) -> Outcome:
         """
@@ -59,46 +51,42 @@ class Planner:
         if refusal is not None:
             plan = self._plan(turn, refusal)
             _check_excluded(turn, plan)
-        section = Section(
-            3,
-            (
-                Meta({key: plan[key] for key in ("next_step", "confidence", "round")}),
-                Text("\n\n".join(_lines(plan))),
-            ),
-        )
+        meta = {key: plan[key] for key in ("next_step", "confidence", "round")}
+        section = Section(3, (Meta(meta), Text("\n\n".join(_lines(plan)))))
         files = {PLAN_JSON: json.loads(json.dumps(plan))}
         if plan["next_step"] == "clarify":
             return Stop("clarify", section, files, question=plan["question"])
         return Advance(section, files, to=_AFTER_TOOLS if plan["next_step"] == "synthesis" else None)
 
     def _plan(self, turn: Turn, refusal: str | None) -> dict[str, Any]:
-        recipe = self._executor.book.recipe_for("phase3_planner", turn.mode)
-        context = self._context_of(turn)
+        recipe = self.executor.book.recipe_for("phase3_planner", turn.mode)
+        context, is_written = self.context_of(turn), self.executor.writes(recipe.key)
+        told = turn.reading.statements if turn.reading.mood == "tells" else ()  # noted, and nothing looked up
         missing = {name: why_unavailable(name, context) for name in recipe.tools_available if name in TOOLS}
         names = [name for name, reason in missing.items() if reason is None]
-        told = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
+        lacking = [f"- {name} cannot be used: {reason}" for name, reason in missing.items() if reason]
         failures = _failures(turn)
         guidance = [turn.reason, *failures] if turn.reason else []
         reply = ask(
-            self._executor,
+            self.executor,
             "phase3_planner",
             turn,
             options={
                 "tools": [Option(name, name) for name in names],
-                "evidence": self._closest.closest(turn.meant, gathered_spans(turn)),
+                "evidence": self.closest.closest(turn.meant, gathered_spans(turn)),
                 "pages": live_pages(turn, context.reader),
-                "told": _told(turn),
-                "recalled": recalled(turn, context.reader, self._executor.writes(recipe.key)),
+                "told": [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(told, 1)],
+                "recalled": recalled(turn, context.reader, is_written),
             },
-            variables={"tools": "\n".join([describe_tools(names), *told]), "quoted": quote(turn.query)},
+            variables={"tools": "\n".join([describe_tools(names), *lacking]), "quoted": quote(turn.query)},
             extra={"turn_summaries": _known(turn)},
             guidance="\n".join(filter(None, [*guidance, refusal])) or None,
         )
         values = {"tools": names, **reply.values}
-        if not self._executor.writes(recipe.key) and "web.fetch" in names and named_pages(turn):
-            values = {**values, "tools": list(dict.fromkeys(["web.fetch", *values["tools"]]))}
+        if not is_written and "web.fetch" in names and named_pages(turn):
+            values["tools"] = list(dict.fromkeys(["web.fetch", *values["tools"]]))
         if reply.asks_back:
-            values = {**values, "next_step": "clarify"}
+            values["next_step"] = "clarify"
         question = question_of(reply, turn) if values["next_step"] == "clarify" else None
         return _plan(turn, values, question, reply.confidence, failures)
 
@@ -106,8 +94,8 @@ class Planner:
 def _excluded(turn: Turn, plan: Mapping[str, Any]) -> list[str]:
     """What the user ruled out and the plan uses all the same; what the query itself says does not count."""
     texts = [plan["goal"], plan["approach"], *plan["tasks"], *(goal["goal"] for goal in plan["goals"])]
-    query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
-    found = uses_excluded([text for text in texts if text and text not in query], present_carry(turn))
+    query = turn.analysis["resolved_query"]
+    found = uses_excluded([text for text in texts if text and text not in query], turn.present_carry)
     return [f"{one.ref} ({one.label}): {one.reason}" for one in found]
 
 
@@ -116,8 +104,8 @@ def _refusal(turn: Turn, plan: Mapping[str, Any]) -> str | None:
     excluded = _excluded(turn, plan)
     if excluded:
         return f"Your last plan was refused: it uses what the user ruled out: {'; '.join(excluded)}"
-    pending = present_carry(turn).pending_clarification
-    answered = turn.read(QUERY_ANALYSIS_JSON).get("pending") or {}
+    pending = turn.present_carry.pending_clarification
+    answered = turn.analysis.get("pending") or {}
     if plan["next_step"] == "clarify" and pending and answered.get("status") == "answered":
         return f"The user has answered the question of turn {pending.asked_turn}: plan, do not ask again."
     return None
@@ -136,13 +124,6 @@ def _check_excluded(turn: Turn, plan: Mapping[str, Any]) -> None:
         )
 
 
-def _told(turn: Turn) -> list[Option]:
-    """What a message tells that only tells: it is noted, and nothing is looked up."""
-    if turn.reading.mood != "tells":
-        return []
-    return [Option(f"s{n}", one.text, (), 1.0) for n, one in enumerate(turn.reading.statements, 1)]
-
-
 def _plan(
     turn: Turn,
     values: Mapping[str, Any],
@@ -151,14 +132,16 @@ def _plan(
     failures: Sequence[str],
 ) -> dict[str, Any]:
     """The content of plan.json; what a model that does not write leaves out comes from the query."""
-    query = turn.read(QUERY_ANALYSIS_JSON)["resolved_query"]
+    limits = [
+        item["text"] for part in turn.gathered if part["title"] == CONSTRAINTS for item in part["items"]
+    ]
     return {
         "next_step": values["next_step"],
         "goal": values.get("goal"),
-        "goals": plan_goals(values.get("goals") or (), query, turn.warn),
+        "goals": plan_goals(values.get("goals") or (), turn.analysis["resolved_query"], turn.warn),
         "approach": values.get("approach"),
         "success_criteria": list(values.get("success_criteria") or ()),
-        "constraints": list(values.get("constraints") or _stated_constraints(turn)),
+        "constraints": list(values.get("constraints") or limits),
         "tasks": [str(task) for task in values.get("tasks") or ()],
         "tools": list(values["tools"]) if values["next_step"] == "coordinator" else [],
         "question": question,
@@ -175,10 +158,11 @@ def _lines(plan: Mapping[str, Any]) -> list[str]:
     """§3 as text."""
     lines = [f"**Next step:** {plan['next_step']}"]
     lines += [f"**Goal:** {plan['goal']}"] if plan["goal"] else []
-    goals = [
-        f"- {goal['id']} (priority {goal['priority']}{_after(goal)}): {goal['goal']}{_measure(goal)}"
-        for goal in plan["goals"]
-    ]
+    goals = []
+    for goal in plan["goals"]:
+        after = f", after {', '.join(goal['depends_on'])}" if goal["depends_on"] else ""
+        measure = f" Done when: {goal['success_criteria']}" if goal["success_criteria"] else ""
+        goals.append(f"- {goal['id']} (priority {goal['priority']}{after}): {goal['goal']}{measure}")
     lines += ["**Goals:**\n" + "\n".join(goals)]
     lines += [f"**Approach:** {plan['approach']}"] if plan["approach"] else []
     for name in ("success_criteria", "constraints"):
@@ -189,20 +173,6 @@ def _lines(plan: Mapping[str, Any]) -> list[str]:
     lines += [f"**Tried before:** {plan['reason']}"] if plan["reason"] else []
     kind = "Proposal" if plan["question_kind"] == "proposal" else "Question"
     return [*lines, f"**{kind}:** {plan['question']}"] if plan["question"] else lines
-
-
-def _after(goal: Mapping[str, Any]) -> str:
-    return f", after {', '.join(goal['depends_on'])}" if goal["depends_on"] else ""
-
-
-def _measure(goal: Mapping[str, Any]) -> str:
-    return f" Done when: {goal['success_criteria']}" if goal["success_criteria"] else ""
-
-
-def _stated_constraints(turn: Turn) -> list[str]:
-    """What §2 holds the answer to."""
-    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"]
-    return [item["text"] for part in sections if part["title"] == "Constraints" for item in part["items"]]
 
 
 def _failures(turn: Turn) -> list[str]:
@@ -220,7 +190,7 @@ def _failures(turn: Turn) -> list[str]:
 
 def _known(turn: Turn) -> str:
     """What the session is about: its latest turns, and what the query refers to."""
-    recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
+    recent = turn.recent(_RECENT)
     lines = [f"Turn {number}: {said}" for number, said in recent]
-    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
+    reference = turn.analysis["content_reference"]
     return "\n".join([*lines, reference["title"]] if reference else lines)

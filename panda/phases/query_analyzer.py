@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from panda.choosing.decision import Option, clause_options
-from panda.documents.carry import Carry, Curation, Entity, Judged
+from panda.documents.carry import Carry, Entity
 from panda.documents.context import Meta, Section, Text
 from panda.errors import HaltError, MemoryNodeError
 from panda.language.conversation import asks_again, asks_for_details, named_turns, plain_recap, wants_whole
@@ -13,7 +13,6 @@ from panda.language.items import find_pronouns, words_reaching_back
 from panda.language.narrowing import names_nothing
 from panda.language.periods import find_periods
 from panda.language.reading import (
-    Action,
     Agreement,
     Clause,
     Days,
@@ -32,11 +31,17 @@ from panda.phases.request import ask
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
-from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_names, find_query_words
 from panda.session.fold import kept_limits, limits_of
 from panda.session.pending import agreed_query, answer_of
-from panda.session.registry import Reference, curate, find_references, follow_up, names, replace_references
+from panda.session.registry import (
+    Reference,
+    find_decisions,
+    find_references,
+    follow_up,
+    names,
+    replace_references,
+)
 from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON
 from panda.storage.turns import load_picture
 
@@ -146,11 +151,6 @@ class References:
         return resolved
 
 
-def references_of(turn: Turn) -> References:
-    """The references of a turn's query."""
-    return References(tuple(find_references(turn.query, turn.carry)), turn.carry)
-
-
 def references_read(reading: Reading, turn: Turn) -> References:
     """The references of a reading that a model wrote, without turns that are named by number."""
     meant = (one for one in reading.references if not set(one.refs) & set(reading.turns))
@@ -175,31 +175,10 @@ def target_of(one: Entity, reader: NodeReader) -> tuple[str, int | None]:
     return f"turn:{source}", source
 
 
-def nodes_of(references: References, reader: NodeReader) -> list[str]:
-    """The nodes that hold what a query refers to."""
-    found = (target_of(one, reader)[0] for one in references.entities[:_MOST_NODES])
-    return list(dict.fromkeys(found))
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What the last turn was about as a whole, which a pronoun means where it names no single thing."""
-
-    query: str  # the query with it
-    title: str  # what it is
-    node_id: str  # the note that the last reply quoted a list of, or the statement that it noted
-    turn: int  # the last turn
-
-    @property
-    def content(self) -> dict[str, object]:
-        """It as content_reference."""
-        return {"title": self.title, "node_id": self.node_id, "source_turn": self.turn}
-
-
-def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
+def subject_of(turn: Turn, reader: NodeReader) -> tuple[str, dict[str, Any]] | None:
     """
     What a pronoun of a short query means, or what one asks of that names nothing, if the last turn noted a
-    statement or quoted a list of one note.
+    statement or quoted a list of one note: the query with that, and what it is, as content_reference.
     """
     query, last = turn.query, turn.earlier[-1:]
     pronoun = next((one for one in find_pronouns(query) if one.kind != "which"), None)
@@ -210,16 +189,16 @@ def subject_of(turn: Turn, reader: NodeReader) -> Subject | None:
     told = [node for node in reader.statements() if node.source_turn == last[0]]
     if told and quoted <= {node.id for node in told}:
         said = " ".join(node.items[0].text for node in told)
-        return Subject(f"{query} {said}", said, told[-1].id, last[0])
+        return f"{query} {said}", {"title": said, "node_id": told[-1].id, "source_turn": last[0]}
     listing = turn.carry.registry.listing
     note = next(iter(quoted)) if len(quoted) == 1 else ""
     if not note.startswith("knowledge:") or listing.turn != last[0] or len(listing.items) < _LEAST_LISTED:
         return None
     title = reader.load(note).title
+    content = {"title": title, "node_id": note, "source_turn": last[0]}
     if pronoun is None:
-        return Subject(f"{query} {title}", title, note, last[0])
-    end = pronoun.start + len(pronoun.words)
-    return Subject(f"{query[: pronoun.start]}{title}{query[end:]}", title, note, last[0])
+        return f"{query} {title}", content
+    return f"{query[: pronoun.start]}{title}{query[pronoun.start + len(pronoun.words) :]}", content
 
 
 def kept_content(query: str, carry: Carry, words: Sequence[str]) -> str | None:
@@ -247,21 +226,24 @@ def read_query(turn: Turn, references: References, reply: Reply) -> Reading:
     pending = turn.carry.pending_clarification
     is_open = pending is not None and pending.status == "open"
     clauses, telling = _clauses(query, reply)
-    curation = curate(query, turn.carry, references.refs)
-    is_recap = (
-        plain_recap(query) if _is_undecided(reply, "looks_back") else reply.values["looks_back"] == "recap"
+    exclusions, clears = find_decisions(query, turn.carry, references.refs)
+    unsure = {name for name in ("looks_back", "agreement") if _is_undecided(reply, name)}
+    agreement = (
+        plain_agreement(query) if "agreement" in unsure else cast(Agreement, reply.values["agreement"])
     )
+    is_recap = plain_recap(query) if "looks_back" in unsure else reply.values["looks_back"] == "recap"
+    periods = find_periods(query, turn.context.front.created_at)
     if is_recap:  # whatever it looks like, it asks
         clauses = telling = tuple(replace(one, mood="asks") for one in clauses)
     return Reading(
         mood=overall_mood(clauses),
         clauses=clauses,
-        references=(*(Referred(one.words, one.refs) for one in references.found), *_turns_named(query)),
-        exclusions=_exclusions(curation),
-        clears=_quoted(curation.reason or "") if curation.clear_all else None,
-        periods=_periods(turn),
+        references=(*(Referred(one.words, one.refs) for one in references.found), *_turns_named(turn)),
+        exclusions=exclusions,
+        clears=clears,
+        periods=tuple(Days(str(one.start), str(one.end), query[slice(*one.words)]) for one in periods),
         limits=limits_of(query, turn.carry.constraints),
-        agreement=_agreement(query, reply) if is_open else None,
+        agreement=agreement if is_open else None,
         recap=is_recap,
         all=wants_whole(query),
         details=asks_for_details(query),
@@ -293,7 +275,7 @@ def written_reading(turn: Turn, reply: Reply) -> Reading | None:
     back = [Excluded(ref, "keep", "") for ref in spoken if states[ref] != "active" and ref not in decided]
     return replace(
         reading,
-        references=(*reading.references, *_turns_named(turn.query)),
+        references=(*reading.references, *_turns_named(turn)),
         details=asks_for_details(turn.query),
         exclusions=(*reading.exclusions, *back),
     )
@@ -311,8 +293,8 @@ def entity_options(carry: Carry) -> list[Option]:
     ]
 
 
-def _turns_named(query: str) -> list[Referred]:
-    return [Referred(words, (f"turn:{number}",)) for words, number in named_turns(query).items()]
+def _turns_named(turn: Turn) -> list[Referred]:
+    return [Referred(words, (f"turn:{number}",)) for words, number in named_turns(turn.query).items()]
 
 
 def _clauses(query: str, reply: Reply) -> tuple[tuple[Clause, ...], tuple[Clause, ...]]:
@@ -340,64 +322,35 @@ def _is_undecided(reply: Reply, name: str) -> bool:
     return choice is None or choice.scorer == "prior"
 
 
-def _exclusions(curation: Curation) -> tuple[Excluded, ...]:
-    parts: tuple[tuple[Action, tuple[Judged, ...]], ...] = (
-        ("keep", curation.retained),
-        ("demote", curation.demoted),
-        ("drop", curation.dropped),
-    )
-    return tuple(Excluded(one.ref, action, _quoted(one.reason)) for action, judged in parts for one in judged)
-
-
-def _quoted(reason: str) -> str:
-    return reason.partition("“")[2].removesuffix("”")
-
-
-def _agreement(query: str, reply: Reply) -> Agreement:
-    undecided = _is_undecided(reply, "agreement")
-    return plain_agreement(query) if undecided else cast(Agreement, reply.values["agreement"])
-
-
-def _periods(turn: Turn) -> tuple[Days, ...]:
-    found = find_periods(turn.query, turn.context.front.created_at)
-    return tuple(Days(str(one.start), str(one.end), turn.query[slice(*one.words)]) for one in found)
-
-
+@dataclass(frozen=True)
 class QueryAnalyzer:
-    """
-    Writes §0 and query_analysis.json.
-
-    Args:
-        executor: Asks the recipe.
-        reader: Loads the nodes that a reference may mean.
-    """
+    """Writes §0, image.json and query_analysis.json."""
 
     number = 0
     name = "query analyzer"
     layer = "REFLEX"
 
-    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
-        self._executor = executor
-        self._reader = reader
+    executor: RecipeExecutor  # asks the recipes
+    reader: NodeReader  # loads the nodes that a reference may mean
 
     def run(self, turn: Turn) -> Advance:
         """Analyse the query; the references in it are found by rule, what they mean by choice."""
-        describe_image(self._executor, turn)
-        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
-        recipe = self._executor.book.recipe_for("phase0_query_analyzer", turn.mode)
-        references = references_of(turn)
+        describe_image(self.executor, turn)
+        recent = turn.recent(_RECENT)
+        recipe = self.executor.book.recipe_for("phase0_query_analyzer", turn.mode)
+        references = References(tuple(find_references(turn.query, turn.carry)), turn.carry)
         known = {stem(word) for _, said in recent for word in split_words(said)}
         words = references.words or words_reaching_back(turn.query, known)
         named = references.options()
         targets = [*named, *self._targets(recent)] if words and not references.refs else []
         clauses = clause_options(turn.query)
         reply = ask(
-            self._executor,
+            self.executor,
             "phase0_query_analyzer",
             turn,
             options={
                 "content_reference": targets,
-                "entities": entity_options(turn.carry) if self._executor.writes(recipe.key) else [],
+                "entities": entity_options(turn.carry) if self.executor.writes(recipe.key) else [],
                 "orders": clauses,
                 "asks": clauses,
                 "tells": clauses,
@@ -419,9 +372,9 @@ class QueryAnalyzer:
             words = references.words or ([target.text] if target else [])
         elif target in named and target is not None:
             references = references.chosen(target.id)
-        subject = subject_of(turn, self._reader) if written is None else None
+        subject = subject_of(turn, self.reader) if written is None else None
         words = words or ([turn.query] if subject else [])
-        content = subject.content if subject else self._content(references, target)
+        content = subject[1] if subject else self._content(references, target)
         status = "not_needed" if not words else "resolved" if content else "failed"
         reading = written or read_query(turn, references, reply)
         pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
@@ -429,7 +382,7 @@ class QueryAnalyzer:
         if written is not None and values["resolved_query"].strip() not in ("", turn.query.strip()):
             resolved = values["resolved_query"]
         elif subject is not None:
-            resolved = resolved or subject.query
+            resolved = resolved or subject[0]
         prices = values["needs_current_prices"]
         live = values["needs_live_data"] and (written is not None or prices or not reading.details)
         analysis = {
@@ -466,7 +419,7 @@ class QueryAnalyzer:
         """What the references mean, as content_reference; the first of several leads."""
         entities = references.entities
         if entities:
-            node_id, source = target_of(entities[0], self._reader)
+            node_id, source = target_of(entities[0], self.reader)
             title = ", ".join(one.label for one in entities)
             return {"title": title, "node_id": node_id, "source_turn": source}
         return {"title": target.text, "node_id": target.id, "source_turn": None} if target else None
@@ -476,9 +429,10 @@ class QueryAnalyzer:
     ) -> dict[str, object]:
         """What the session learns from the query; nothing where there is nothing."""
         terms = [word.lower() for word in find_query_words(turn.query)]
+        nodes = (target_of(one, self.reader)[0] for one in references.entities[:_MOST_NODES])
         found = {
             "references": list(references.refs),
-            "reference_nodes": nodes_of(references, self._reader),
+            "reference_nodes": list(dict.fromkeys(nodes)),
             "constraints": kept_limits(reading.limits),
             "pending": pending,
             "kept_content": kept_content(turn.query, turn.carry, terms),
@@ -488,10 +442,10 @@ class QueryAnalyzer:
     def _targets(self, recent: Sequence[tuple[int, str]]) -> list[Option]:
         found: dict[str, Option] = {}
         for number, _ in reversed(recent):
-            waiting = list(self._reader.load(f"turn:{number}").links)
+            waiting = list(self.reader.load(f"turn:{number}").links)
             while waiting:
                 node_id = waiting.pop(0)
-                node = self._reader.load(node_id)
+                node = self.reader.load(node_id)
                 waiting += [link for link in node.links if link not in found]
                 if node_id.startswith("visit:"):
                     found.setdefault(node_id, Option(node_id, node.title, (node_id,)))

@@ -28,7 +28,6 @@ from panda.memory.gathered import GatheredItem
 from panda.memory.node import Item, Node
 from panda.memory.reader import NodeReader
 from panda.phases.answer_text import MOST_ITEMS
-from panda.phases.request import present_carry
 from panda.phases.turn import Turn
 from panda.session.registry import uses_excluded
 from panda.storage.layout import GATHERED_CONTEXT_JSON
@@ -36,7 +35,6 @@ from panda.storage.records import load_turn
 
 _MOST_TURNS = 8
 _ASKED_CHARS, _SAID_CHARS = 120, 240
-_LISTING = ("turn:", "knowledge:")
 _NOTED = ("knowledge:", "fact:")
 _LOOKED_AT = 4  # how many turns of the session are looked at for a list that was shown
 
@@ -48,12 +46,7 @@ def recalled_turns(turn: Turn) -> tuple[int, ...]:
 
 
 def recalled_items(turn: Turn) -> list[GatheredItem]:
-    """
-    What was asked and answered in each of these turns, in their own words, clipped.
-
-    Returns:
-        One item a turn, which it cites; a turn that cannot be read is a warning.
-    """
+    """What was asked and answered in each of these turns, clipped; one that cannot be read is a warning."""
     found = []
     for number in recalled_turns(turn):
         try:
@@ -80,7 +73,7 @@ class FollowUp:
 class ShownList:
     """A list of a node."""
 
-    node_id: str  # the node
+    node: Node
     name: str  # which of its lists
     about: str  # what it stands under
     lines: tuple[Item, ...]  # its lines that can be quoted, in order
@@ -89,6 +82,22 @@ class ShownList:
     def rows(self) -> list[Row]:
         """The lines with the names of what they are about."""
         return [Row(name_of(line), line.text) for line in self.lines]
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether every line has a number."""
+        return all(line.number is not None for line in self.lines)
+
+    def asked_for(self, query: str) -> list[int]:
+        """Places of the lines that say what a query tells apart; all of them if it tells nothing apart."""
+        return rows_asked_for(query, self.rows, self.about)
+
+    def whole(self, lines: Sequence[Item]) -> FollowUp:
+        """Lines of it behind what heads it."""
+        heads = [line for line in self.node.items if line.heads == self.name and is_usable(line)]
+        return FollowUp(
+            tuple(GatheredItem(one.text, (self.node.id,)) for one in [*heads, *lines[:MOST_ITEMS]])
+        )
 
 
 def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
@@ -134,15 +143,10 @@ def lists_of(node: Node) -> Iterator[ShownList]:
     for name in dict.fromkeys(line.list_id for line in node.items if line.list_id):
         lines = tuple(line for line in node.items if line.list_id == name and is_usable(line))
         heads = [line.text for line in node.items if line.heads == name]
-        columns = [
-            cell.partition(":")[0]
-            for line in lines[:1]
-            if line.form == "row"
-            for cell in line.text.split("; ")
-        ]
         if lines:
-            about = " ".join([node.title, lines[0].heading, *heads, *columns])
-            yield ShownList(node.id, name, about, lines)
+            cells = lines[0].text.split("; ") if lines[0].form == "row" else []
+            columns = [cell.partition(":")[0] for cell in cells]
+            yield ShownList(node, name, " ".join([node.title, lines[0].heading, *heads, *columns]), lines)
 
 
 def lines_asked_for(
@@ -162,12 +166,12 @@ def lines_asked_for(
     shown = next((one for one in lists_of(node) if line in one.lines or line.heads == one.name), None)
     if shown is None:
         return None
-    step, is_numbered = asked_step(query), all(one.number is not None for one in shown.lines)
-    if step is not None and not step.is_relative and is_numbered:
+    step = asked_step(query)
+    if step is not None and not step.is_relative and shown.is_numbered:
         wanted = step.number(0, len(shown.lines))
         return [one for one in shown.lines if one.number == wanted] or None
-    asked = [shown.lines[at] for at in rows_asked_for(query, shown.rows, shown.about)]
-    if is_numbered or len(asked) == len(shown.lines) or not (whole or (several and line in asked)):
+    asked = [shown.lines[at] for at in shown.asked_for(query)]
+    if shown.is_numbered or len(asked) == len(shown.lines) or not (whole or (several and line in asked)):
         return None
     return [one for one in whole if one.heads is not None] + asked
 
@@ -180,12 +184,14 @@ def tells_none_apart(query: str, lines: Sequence[Item]) -> bool:
 def _step(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """The step that is asked for by its place alone, of the steps that the last reply quoted."""
     wanted, last = asked_step(turn.query), turn.earlier[-1:]
-    lines = _lines(reader, f"turn:{last[0]}") if wanted is not None and last else ()
+    if wanted is None or not last:
+        return None
+    lines = _lines(reader, f"turn:{last[0]}")
     for node_id in dict.fromkeys(one.origin for one in lines if one.origin and one.origin.startswith(_NOTED)):
         said = {one.text for one in lines if one.origin == node_id}
         numbered = [one for one in _lines(reader, node_id) if one.number is not None and is_usable(one)]
         quoted = [one.number for one in numbered if one.text in said and one.number is not None]
-        number = wanted.number((quoted[-1:] or [0])[0], len(numbered)) if wanted is not None else None
+        number = wanted.number((quoted[-1:] or [0])[0], len(numbered))
         found = [one for one in numbered if one.number == number]
         if found:
             return FollowUp((GatheredItem(found[0].text, (node_id,)),))
@@ -201,12 +207,16 @@ def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
     chosen = _meant(turn.query, known, back)
     if chosen is None:
         return None
-    asked = rows_asked_for(turn.query, chosen.rows, chosen.about)
+    asked = chosen.asked_for(turn.query)
     tells_apart = len(asked) < len(chosen.lines)
-    told = _told(turn, reader) if fits or (back and not tells_apart) else []
-    told = [(at, text) for at, text in told if not _is_of_another(text, chosen, known)]
+    others = [one for one in known if one is not chosen]
+    told = [
+        (at, text)
+        for at, text in (_told(turn, reader) if fits or (back and not tells_apart) else ())
+        if shared_terms(text, chosen.about) or not any(shared_terms(text, one.about) for one in others)
+    ]
     reasons = ruled_out(turn.query, chosen.rows, chosen.about, [*(text for _, text in told), turn.query])
-    carry = present_carry(turn)
+    carry = turn.present_carry
     aside = {at for at, line in enumerate(chosen.lines) if uses_excluded([line.text], carry)}
     kept = [chosen.lines[at] for at in asked if at not in reasons and at not in aside]
     if not kept or not (reasons or tells_apart):
@@ -219,18 +229,17 @@ def _what_counts(turn: Turn, reader: NodeReader) -> FollowUp | None:
     ]
     limits += ["what you put aside"] if aside - set(reasons) else []
     count = len(chosen.lines) - len(kept)
-    left_out = (
-        f"{count} of {len(chosen.lines)} left out: {', '.join(dict.fromkeys(limits))}." if limits else ""
-    )
-    return FollowUp(tuple(GatheredItem(line.text, (chosen.node_id,)) for line in kept), left_out)
+    by = ", ".join(dict.fromkeys(limits))
+    left_out = f"{count} of {len(chosen.lines)} left out: {by}." if limits else ""
+    return FollowUp(tuple(GatheredItem(line.text, (chosen.node.id,)) for line in kept), left_out)
 
 
 def _opened(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """The list that the query orders to show, if it names what one list stands under and nothing else."""
     wanted = words_to_show(turn.query)
     known = _known_lists(turn, reader) if wanted else []
-    named = [one for one in known if wanted <= terms_of(f"{one.about} {one.node_id}")]
-    return _whole(reader, named[0], named[0].lines) if len(named) == 1 else None
+    named = [one for one in known if wanted <= terms_of(f"{one.about} {one.node.id}")]
+    return named[0].whole(named[0].lines) if len(named) == 1 else None
 
 
 def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
@@ -248,16 +257,8 @@ def _wanted(turn: Turn, reader: NodeReader) -> FollowUp | None:
     best = max(known, key=lambda one: shared_terms(turn.query, one.about), default=None)
     if best is None or not shared_terms(turn.query, best.about):
         return None
-    is_numbered = all(one.number is not None for one in best.lines)
-    asked = rows_asked_for(turn.query, best.rows, best.about)
-    return _whole(reader, best, best.lines if is_numbered else [best.lines[at] for at in asked])
-
-
-def _whole(reader: NodeReader, shown: ShownList, lines: Sequence[Item]) -> FollowUp:
-    """Lines of a list behind what heads it."""
-    (node,) = _load(reader, shown.node_id)
-    heads = [line for line in node.items if line.heads == shown.name and is_usable(line)]
-    return FollowUp(tuple(GatheredItem(one.text, (node.id,)) for one in [*heads, *lines[:MOST_ITEMS]]))
+    asked = best.asked_for(turn.query)
+    return best.whole(best.lines if best.is_numbered else [best.lines[at] for at in asked])
 
 
 def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
@@ -268,7 +269,10 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
         for line in _lines(reader, f"turn:{number}")
         if line.origin and line.origin.startswith(_NOTED)
     }
-    gathered = _gathered(turn)
+    found = [node_id for _, node_ids in _gathered_lines(turn) for node_id in node_ids]
+    steps = turn.steps() if turn.phase > 2 else ()
+    found += [claim["node_id"] for step in steps for claim in step["claims"] if claim["node_id"]]
+    gathered = [node_id for node_id in dict.fromkeys(found) if node_id.startswith(_NOTED)]
     known = [
         one
         for node_id in dict.fromkeys([*(node_id for node_id, _ in quoted), *gathered])
@@ -276,8 +280,8 @@ def _known_lists(turn: Turn, reader: NodeReader) -> list[ShownList]:
         for one in lists_of(node)
         if len(one.lines) > 1
     ]
-    shown = [one for one in known if any((one.node_id, line.text) in quoted for line in one.lines)]
-    return shown + [one for one in known if one not in shown and one.node_id in gathered]
+    shown = [one for one in known if any((one.node.id, line.text) in quoted for line in one.lines)]
+    return shown + [one for one in known if one not in shown and one.node.id in gathered]
 
 
 def _meant(query: str, known: Sequence[ShownList], back: bool) -> ShownList | None:
@@ -286,12 +290,6 @@ def _meant(query: str, known: Sequence[ShownList], back: bool) -> ShownList | No
     if best is None or shared_terms(query, best.about):
         return best
     return known[0] if back or names_only(query, known[0].about) else None
-
-
-def _is_of_another(text: str, meant: ShownList, known: Sequence[ShownList]) -> bool:
-    """Whether a statement names what another list is about, and not what this one is."""
-    others = [one for one in known if one is not meant]
-    return not shared_terms(text, meant.about) and any(shared_terms(text, one.about) for one in others)
 
 
 def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
@@ -303,23 +301,10 @@ def _told(turn: Turn, reader: NodeReader) -> list[tuple[int, str]]:
     return sorted(dict.fromkeys(told))
 
 
-def _gathered(turn: Turn) -> list[str]:
-    """The notes that §2 quotes, and those that tools have found lines of."""
-    lines = _gathered_lines(turn)
-    found = [node_id for _, node_ids in lines for node_id in node_ids]
-    if _has_gathered(turn):
-        found += [claim["node_id"] for step in turn.steps() for claim in step["claims"] if claim["node_id"]]
-    return [node_id for node_id in dict.fromkeys(found) if node_id.startswith(_NOTED)]
-
-
 def _gathered_lines(turn: Turn) -> list[tuple[str, list[str]]]:
     """The items of §2, each with its nodes; none before phase 3."""
-    sections = turn.read(GATHERED_CONTEXT_JSON)["sections"] if _has_gathered(turn) else []
+    sections = turn.gathered if turn.phase > 2 and turn.folder.has(GATHERED_CONTEXT_JSON) else []
     return [(item["text"], item["node_ids"]) for section in sections for item in section["items"]]
-
-
-def _has_gathered(turn: Turn) -> bool:
-    return turn.phase > 2 and turn.folder.has(GATHERED_CONTEXT_JSON)
 
 
 def _lines(reader: NodeReader, node_id: str) -> Sequence[Item]:

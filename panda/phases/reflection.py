@@ -1,7 +1,7 @@
 """Phase 1: is the query clear enough to go on (S1 §3.2), and which of the session's entities count."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from panda.choosing.decision import Option
@@ -15,30 +15,23 @@ from panda.phases.request import ask, question_of, quote
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
-from panda.retrieval.recent import recent_turns
 from panda.retrieval.relevance import find_query_words
 from panda.session.registry import curation_of_reading, with_written
-from panda.storage.layout import QUERY_ANALYSIS_JSON, REFLECTION_JSON
+from panda.storage.layout import REFLECTION_JSON
 
 _RECENT, _OFFERED = 3, 24
 
 
+@dataclass(frozen=True)
 class Reflection:
-    """
-    Writes §1 and reflection.json; CLARIFY ends the turn with a question.
-
-    Args:
-        executor: Asks the recipe.
-        reader: Loads the lists that the session has shown.
-    """
+    """Writes §1 and reflection.json; CLARIFY ends the turn with a question."""
 
     number = 1
     name = "reflection"
     layer = "REFLEX"
 
-    def __init__(self, executor: RecipeExecutor, reader: NodeReader) -> None:
-        self._executor = executor
-        self._reader = reader
+    executor: RecipeExecutor  # asks the recipes
+    reader: NodeReader  # loads the lists that the session has shown
 
     def run(self, turn: Turn) -> Outcome:
         """
@@ -47,9 +40,9 @@ class Reflection:
         A CLARIFY below the recipe's threshold proceeds and says so; with `below_threshold: clarify` anything
         below it asks back. What a model that writes decides is not overruled, but nothing is asked twice.
         """
-        recent = recent_turns(turn.layout, turn.user_id, turn.earlier, limit=_RECENT)
+        recent = turn.recent(_RECENT)
         reply = ask(
-            self._executor,
+            self.executor,
             "phase1_reflection",
             turn,
             variables={"quoted": quote(turn.query)},
@@ -58,15 +51,15 @@ class Reflection:
         )
         decided = "CLARIFY" if reply.asks_back else reply.values["decision"]
         unsure = decided == "CLARIFY" and reply.below_threshold and not reply.asks_back
-        analysis = turn.read(QUERY_ANALYSIS_JSON)
+        analysis = turn.analysis
         resolved = analysis["reference_resolution"]["status"] == "resolved"
         answers = _answers(turn, analysis)
         clear = unsure or bool(answers)
-        if not self._executor.writes(reply.recipe.key):
+        if not self.executor.writes(reply.recipe.key):
             stated = turn.reading.mood == "tells"  # nothing is asked for
             ordered = turn.mode == "code" and turn.reading.mood == "orders"
             commanded = ordered and len(find_query_words(turn.query)) > 1
-            recalls = bool(recalled(turn, self._reader, False))  # the session is what it is about
+            recalls = bool(recalled(turn, self.reader, False))  # the session is what it is about
             clear = clear or resolved or stated or commanded or recalls
         decision = "PROCEED" if clear else decided
         question = question_of(reply, turn) if decision == "CLARIFY" else None

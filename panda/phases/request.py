@@ -1,11 +1,10 @@
 """What a phase asks a recipe: the documents that the recipe names, taken from the turn and its session."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from panda.choosing.decision import Option
 from panda.compression.budgets import count_tokens
-from panda.documents.carry import Carry
 from panda.documents.pictures import Picture
 from panda.documents.text import shorten
 from panda.errors import FileFormatError, StoreError, UsageError
@@ -15,72 +14,36 @@ from panda.recipes.messages import Request, fill, recipe_documents
 from panda.recipes.recipe import Recipe
 from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
-from panda.session.fold import carry_within
 from panda.session.render import CARRY_TOKENS, render_carry
-from panda.session.turn_files import TurnFiles
 from panda.storage.files import parse_json, read_text
-from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, REFLECTION_JSON
+from panda.storage.layout import QUERY_ANALYSIS_JSON
 
 _SLACK_TOKENS = 40
 _QUOTED_CHARS = 80
 _QUESTION = "What exactly do you mean by “{{quoted}}”?"
 
 
-def running_files(turn: Turn) -> TurnFiles:
-    """The files of a running turn that its phases before the present one wrote."""
-
-    def read(name: str, phase: int) -> dict[str, object] | None:
-        return turn.read(name) if turn.phase > phase and turn.folder.has(name) else None
-
-    return TurnFiles(
-        turn=turn.turn,
-        session_id=turn.session_id,
-        at="",
-        query=turn.query,
-        analysis=read(QUERY_ANALYSIS_JSON, 0),
-        reflection=read(REFLECTION_JSON, 1),
-        plan=read(PLAN_JSON, 3),
-        steps=tuple(turn.steps()) if turn.phase > 4 else (),
-    )
-
-
-def present_carry(turn: Turn) -> Carry:
-    """What a running turn knows of its session, with what its own phases have decided so far."""
-    return carry_within(turn.carry, running_files(turn))
-
-
-def carry_document(turn: Turn, recipe: Recipe) -> str:
+def _carry_document(turn: Turn, recipe: Recipe) -> str:
     """
-    The document of the phase that is running.
-
-    Args:
-        recipe: What is asked; its input budget bounds the document.
-
-    Returns:
-        At most 600 tokens; "" in the first turn of a session, and for a recipe that does not name it.
+    What the running phase reads of its session: at most 600 tokens, within the recipe's budget; "" in the
+    first turn of a session, and for a recipe that does not name it.
     """
     if CARRY not in recipe.input_docs or turn.session is None:
         return ""
+    is_read = turn.phase > 0 and turn.folder.has(QUERY_ANALYSIS_JSON)
+    key = turn.analysis.get("kept_content") if is_read else None
     room = recipe.token_budget.input - 2 * count_tokens(turn.query) - count_tokens(turn.meant) - _SLACK_TOKENS
     return render_carry(
-        present_carry(turn),
+        turn.present_carry,
         turn.phase,
         count=count_tokens,
-        load=lambda path: load_lines(turn, path),
-        shown=shown_content(turn),
+        load=lambda path: _lines_of(turn, path),
+        shown=next((one.path for one in turn.carry.content_archive.entries if one.key == key), None),
         budget_tokens=min(CARRY_TOKENS, room),
     )
 
 
-def shown_content(turn: Turn) -> str | None:
-    """Path of the kept content that the query asks to see again, relative to the user's directory."""
-    if turn.phase == 0 or not turn.folder.has(QUERY_ANALYSIS_JSON):
-        return None
-    key = turn.read(QUERY_ANALYSIS_JSON).get("kept_content")
-    return next((one.path for one in turn.carry.content_archive.entries if one.key == key), None)
-
-
-def load_lines(turn: Turn, path: str) -> Sequence[str]:
+def _lines_of(turn: Turn, path: str) -> Sequence[str]:
     """The lines of a kept result or content; what is gone says so."""
     place = turn.layout.user(turn.user_id) / path
     try:
@@ -91,11 +54,6 @@ def load_lines(turn: Turn, path: str) -> Sequence[str]:
         return [*(claim["text"] for claim in step["claims"]), *step.get("text", "").splitlines()]
     except (StoreError, FileFormatError):
         return [f"[{path} cannot be read]"]
-
-
-def recipe_asker(executor: RecipeExecutor, turn: Turn) -> Callable[..., Mapping[str, Any]]:
-    """What a tool asks recipes with: maps a step and what goes with it to the values of the reply."""
-    return lambda step, **given: ask(executor, step, turn, **given).values
 
 
 def ask(
@@ -125,7 +83,7 @@ def ask(
         The checked reply; everything that was cut from the inputs is a warning of the turn.
     """
     recipe = executor.book.recipe_for(step, turn.mode)
-    given = {CARRY: carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
+    given = {CARRY: _carry_document(turn, recipe), IMAGE: _image_document(turn), **(extra or {})}
     request = Request(
         query=turn.query,
         documents=recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=given),
@@ -144,6 +102,11 @@ def ask(
     return reply
 
 
+def writes(executor: RecipeExecutor, step: str, turn: Turn) -> bool:
+    """Whether the model that serves a step writes; one that does not only chooses, and quotes."""
+    return executor.writes(executor.book.recipe_for(step, turn.mode).key)
+
+
 def _image_document(turn: Turn) -> str:
     """What the phases read of the turn's image, with whose words it is; "" before it is described."""
     image = turn.described_image
@@ -158,9 +121,13 @@ def question_of(reply: Reply, turn: Turn) -> str:
     written = str(reply.values.get("question") or "").strip()
     template = reply.recipe.templates.get("question")
     text = template if isinstance(template, str) and template.strip() else _QUESTION
-    given = {"query": turn.query, "mode": turn.mode, "session_id": turn.session_id}
-    variables = {**given, "quoted": quote(turn.query)}
-    return written or fill(text, variables, where=f"{reply.recipe.path} (templates.question)")
+    given = {
+        "query": turn.query,
+        "mode": turn.mode,
+        "session_id": turn.session_id,
+        "quoted": quote(turn.query),
+    }
+    return written or fill(text, given, where=f"{reply.recipe.path} (templates.question)")
 
 
 def quote(query: str) -> str:
@@ -174,13 +141,7 @@ def quote(query: str) -> str:
 
 
 def write_draft(executor: RecipeExecutor, turn: Turn, kind: str, brief: str) -> str:
-    """
-    The text of a draft.
-
-    Raises:
-        UsageError: The model of the recipe's layer does not write.
-        HaltError: The model gave no valid reply.
-    """
+    """The text of a draft. Raises UsageError: the model of the recipe's layer does not write."""
     recipe = executor.book.recipe_for("phase4_content_generate", turn.mode)
     if not executor.writes(recipe.key):
         raise UsageError(

@@ -13,7 +13,7 @@ from panda.errors import FileFormatError, HaltError, StoreError
 from panda.memory.gathered import answer_items
 from panda.memory.memory import StagedValue, apply_staged
 from panda.phases.contract import Advance
-from panda.phases.request import ask
+from panda.phases.request import ask, writes
 from panda.phases.statements import Noting, render_noted
 from panda.phases.turn import Turn
 from panda.recipes.calls import Recordings
@@ -61,20 +61,15 @@ class SummaryReport:
 
 
 def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
-    """
-    The content of index_summary.json.
-
-    Raises:
-        HaltError: The recipe gave no valid reply.
-        FileFormatError: A file of the turn is damaged.
-    """
-    items = [] if turn.answered is False else [item.text for item in answer_items(turn.context.section(5))]
-    said = " ".join([turn.query, *items])
-    names = dict.fromkeys(word.lower() for word in find_query_words(said) if not word[0].isdigit())
-    words = [
-        Option(w, w, (), share_of_words(turn.query, w)) for w in list(names)[:_MOST_TOPICS] if len(w) > 2
-    ]
-    line = items[0] if items else _line_of(turn)
+    """The content of index_summary.json. Raises HaltError: the recipe gave no valid reply."""
+    answer = turn.context.section(5) if turn.answered is not False else None
+    items = [item.text for item in answer_items(answer)]
+    names = dict.fromkeys(word.lower() for word in find_query_words(" ".join([turn.query, *items])))
+    named = [word for word in names if not word[0].isdigit()][:_MOST_TOPICS]
+    words = [Option(word, word, (), share_of_words(turn.query, word)) for word in named if len(word) > 2]
+    line = items[0] if items else f"No answer ({turn.ending}) to: {one_line(turn.query)}"
+    if answer is not None and answer.text and not items:  # an imported turn
+        line = one_line(f"{turn.query} {strip_citations(answer.text)}")
     line = shorten(line, _SUMMARY_CHARS)
     reply = ask(executor, "phase7_summarizer", turn, options={"words": words}, variables={"line": line})
     topics = reply.values.get("topics", reply.values.get("words", ()))
@@ -82,18 +77,10 @@ def summarise(executor: RecipeExecutor, turn: Turn) -> dict[str, object]:
     return {
         "summary": reply.values["summary"],
         "topics": list(dict.fromkeys(one_line(topic) for topic in topics)),
-        "intent": turn.read(QUERY_ANALYSIS_JSON)["intent"] if turn.folder.has(QUERY_ANALYSIS_JSON) else None,
+        "intent": turn.analysis["intent"] if turn.folder.has(QUERY_ANALYSIS_JSON) else None,
         "has_research": topic is not None,
         "research_topic": topic,
     }
-
-
-def _line_of(turn: Turn) -> str:
-    """What a turn without answer items is about: of an imported one, its words."""
-    answer = turn.context.section(5)
-    if turn.answered is False or answer is None or not answer.text:
-        return f"No answer ({turn.ending}) to: {one_line(turn.query)}"
-    return one_line(f"{turn.query} {strip_citations(answer.text)}")
 
 
 class _SavedTurn(Turn):
@@ -130,23 +117,17 @@ def write_summaries(
     watch: Callable[[str, int, int, str], None] = lambda user, left, number, text: None,
 ) -> SummaryReport:
     """
-    Write the summaries that saved turns lack, user by user, oldest turn first.
-
-    Each is on disk and in the index's change journal before the next begins, so that an interrupted run goes
-    on where it stopped.
+    Write the summaries that saved turns lack, user by user, oldest turn first; each is there before the next
+    begins, so that an interrupted run goes on where it stopped.
 
     Args:
         limit: Most turns to try; None for all.
         max_seconds: No turn is begun after so many seconds; None for no limit.
         watch: Told of each turn: user, how many are left, its number, its summary or what was wrong.
-
-    Raises:
-        StoreError: A summary cannot be written.
     """
     started = time.monotonic()
-    report = SummaryReport()
     todo = [(store, number) for store in stores for number in turns_without_summary(store)]
-    report.left = len(todo)
+    report = SummaryReport(left=len(todo))
     for store, number in todo[:limit]:
         if max_seconds is not None and time.monotonic() - started >= max_seconds:
             break
@@ -167,30 +148,19 @@ def write_summaries(
     return report
 
 
+@dataclass(frozen=True)
 class Save:
-    """
-    Applies staged memory, writes summary.json and index_summary.json, and commits the turn to its session.
-
-    Args:
-        executor: Asks the summarisers.
-        layout: The store.
-        clock: The present.
-        wait_seconds: How long to wait for the user's memory.
-        noting: Stages what was told.
-    """
+    """Applies staged memory, writes the summaries, and commits the turn to its session."""
 
     number = 7
     name = "save"
     layer = "MIND"
 
-    def __init__(
-        self, executor: RecipeExecutor, layout: Layout, clock: Clock, wait_seconds: float, noting: Noting
-    ) -> None:
-        self._executor = executor
-        self._noting = noting
-        self._layout = layout
-        self._clock = clock
-        self._wait_seconds = wait_seconds
+    executor: RecipeExecutor  # asks the recipes
+    layout: Layout  # the store
+    clock: Clock  # the present
+    wait_seconds: float  # how long to wait for the user's memory
+    noting: Noting  # stages what was told
 
     def run(self, turn: Turn) -> Advance:
         """
@@ -200,28 +170,26 @@ class Save:
         """
         if turn.session is not None and turn.session.head_turn == turn.turn:
             return Advance()
-        noted = self._noting.of(turn)
+        noted = self.noting.of(turn)
         self._apply_memory(turn)
         if turn.ending != "approved":
             said = [render_noted(noted)] if noted else []
             turn.folder.write_text(RESPONSE_MD, "\n\n".join([*said, turn.question or _NOT_APPROVED]) + "\n")
-        turn.folder.write_json(SUMMARY_JSON, self._summary(turn, self._index_summary(turn)))
-        commit_turn(self._layout, turn.user_id, turn.session, turn.turn)
-        return Advance()
-
-    def _index_summary(self, turn: Turn) -> str | None:
+        text = None
         try:
-            index_summary = summarise(self._executor, turn)
+            index_summary = summarise(self.executor, turn)
+            turn.folder.write_json(INDEX_SUMMARY_JSON, index_summary)
+            text = str(index_summary["summary"])
         except HaltError as exc:
             turn.warn(f"no summary for the index yet: {exc.message}")
-            return None
-        turn.folder.write_json(INDEX_SUMMARY_JSON, index_summary)
-        return str(index_summary["summary"])
+        turn.folder.write_json(SUMMARY_JSON, self._summary(turn, text))
+        commit_turn(self.layout, turn.user_id, turn.session, turn.turn)
+        return Advance()
 
     def _summary(self, turn: Turn, text: str | None) -> dict[str, Any]:
         """The value of summary.json."""
         items = answer_items(turn.context.section(5))
-        written = self._writes("phase7_summarizer", turn)
+        written = writes(self.executor, "phase7_summarizer", turn)
         ended: dict[str, Any] = {
             "turn": turn.turn,
             "outcome": turn.ending,
@@ -240,14 +208,21 @@ class Save:
 
     def _texts(self, turn: Turn, files: TurnFiles) -> SessionTexts:
         """What the session keeps of the turn in prose, by a model where it writes and there is need."""
-        waiting, reply = to_merge(turn.carry), reply_of(files)
+        carry, waiting, reply = turn.carry, to_merge(turn.carry), reply_of(files)
         if not waiting and len(reply) <= REPLY_CHARS:
             return SessionTexts()
-        if not self._writes("phase7_session", turn):
-            text, kind = merge_by_rule(turn.carry)
+        if not writes(self.executor, "phase7_session", turn):
+            text, kind = merge_by_rule(carry)
             return SessionTexts(history=text, history_kind=kind) if waiting else SessionTexts()
+        leaving = [one for one in carry.turn_summaries if one.turn in waiting]
+        documents = {
+            "earlier_history": carry.history_summary.text,
+            "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
+            "engagement": carry.engagement_summary.text,
+            "reply": reply if len(reply) > REPLY_CHARS else "",
+        }
         try:
-            values = self._ask(turn, reply)
+            values = ask(self.executor, "phase7_session", turn, extra=documents).values
         except HaltError as exc:
             turn.warn(f"no summary for the session yet: {exc.message}")
             return SessionTexts()
@@ -261,24 +236,6 @@ class Save:
             engagement_kind="model" if values.get("engagement") else None,
         )
 
-    def _ask(self, turn: Turn, reply: str) -> Mapping[str, Any]:
-        carry = turn.carry
-        leaving = [one for one in carry.turn_summaries if one.turn in to_merge(carry)]
-        return ask(
-            self._executor,
-            "phase7_session",
-            turn,
-            extra={
-                "earlier_history": carry.history_summary.text,
-                "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
-                "engagement": carry.engagement_summary.text,
-                "reply": reply if len(reply) > REPLY_CHARS else "",
-            },
-        ).values
-
-    def _writes(self, step: str, turn: Turn) -> bool:
-        return self._executor.writes(self._executor.book.recipe_for(step, turn.mode).key)
-
     def _apply_memory(self, turn: Turn) -> None:
         """Write what is staged: all of an approved turn, of others what was told."""
         if not turn.folder.has(STAGED_MEMORY_JSON):
@@ -286,5 +243,5 @@ class Save:
         value = turn.read(STAGED_MEMORY_JSON)
         staged = [StagedValue.from_json(raw) for raw in value["staged"]]
         due = [one for one in staged if one.told or turn.ending == "approved"]
-        apply_staged(self._layout, turn.user_id, due, self._clock, self._wait_seconds)
+        apply_staged(self.layout, turn.user_id, due, self.clock, self.wait_seconds)
         turn.folder.write_json(STAGED_MEMORY_JSON, {**value, "applied": due == staged})

@@ -23,7 +23,7 @@ from panda.models.contract import Encoder
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn
 from panda.retrieval.relevance import find_query_words, folded_names, measure_closeness
-from panda.storage.layout import QUERY_ANALYSIS_JSON, STAGED_MEMORY_JSON
+from panda.storage.layout import STAGED_MEMORY_JSON
 
 _CORRECTED, _BY_WORDS, _AHEAD = 0.7, 0.4, 0.15
 """How close what is corrected is to what corrects it, by words alone too; how much closer than all else."""
@@ -56,38 +56,24 @@ class Noted:
         return ", ".join(filter(None, [said, replaced]))
 
 
+@dataclass(frozen=True)
 class Noting:
-    """
-    Stages what is told.
+    """Stages what is told."""
 
-    Args:
-        user: Whose turns.
-        moment: The memory as the turn found it.
-        encoder: Finds what a correction corrects; None leaves words to decide.
-    """
-
-    def __init__(self, user: str, moment: Moment, encoder: Encoder | None) -> None:
-        self._user = user
-        self._moment = moment
-        self._encoder = encoder
+    user: str  # whose turns
+    moment: Moment  # the memory as the turn found it
+    encoder: Encoder | None  # finds what a correction corrects; None leaves words to decide
 
     def of(self, turn: Turn) -> tuple[Noted, ...]:
-        """
-        What a turn notes; staged_memory.json holds it from then on. Raises FileFormatError, StoreError: The
-        user's memory cannot be read.
-        """
+        """What a turn notes; staged_memory.json holds it from then on."""
         if not turn.reading.statements:
             return ()
         given = turn.read(STAGED_MEMORY_JSON) if turn.folder.has(STAGED_MEMORY_JSON) else {}
         if "noted" not in given:
-            noted, staged = _Staging(turn, self._user, self._moment, self._encoder).stage_all()
-            told = [one.to_json() for one in staged]
+            noted, staged = _Staging(turn, self).stage_all()
             others = [one for one in given.get("staged", ()) if not one.get("told")]
-            given = {
-                "staged": [*others, *told],
-                "noted": [asdict(one) for one in noted],
-                "applied": False,
-            }
+            staged_values = [*others, *(one.to_json() for one in staged)]
+            given = {"staged": staged_values, "noted": [asdict(one) for one in noted], "applied": False}
             turn.folder.write_json(STAGED_MEMORY_JSON, given)
         return tuple(Noted(**one) for one in given["noted"])
 
@@ -95,17 +81,16 @@ class Noting:
 class _Staging:
     """What the statements of one turn come to, against the memory as it was."""
 
-    def __init__(self, turn: Turn, user: str, moment: Moment, encoder: Encoder | None) -> None:
-        self._turn, self._user, self._encoder = turn, user, encoder
-        self._log, self._now = moment.memory.log, turn.context.front.created_at
+    def __init__(self, turn: Turn, noting: Noting) -> None:
+        self._turn, self._user, self._encoder = turn, noting.user, noting.encoder
+        self._log, self._now = noting.moment.memory.log, turn.context.front.created_at
         self._lists: dict[tuple[str, str], Value] = {}
         self._staged: dict[tuple[str, str, Action], StagedValue] = {}
 
     def stage_all(self) -> tuple[list[Noted], list[StagedValue]]:
         statements = self._turn.reading.statements
-        sentences = list(dict.fromkeys(one.text for one in statements))
         noted = []
-        for n, text in enumerate(sentences, 1):
+        for n, text in enumerate(dict.fromkeys(one.text for one in statements), 1):
             key = statement_key(self._turn.turn, n)
             own = [one for one in statements if one.text == text]
             self._stage("statement", key, text, text)
@@ -137,11 +122,11 @@ class _Staging:
         return Noted(one.text, node_id, one.key, _plain(value), replaces)
 
     def _removed(self, one: Statement) -> Noted | None:
-        entity = self._entity(one)
+        entity, words = self._entity(one), set(split_terms(str(one.value)))
         for key in _MAY_HOLD.get(one.key or "", (one.key or "",)):
             held = self._held(entity, key)
             for item in held if isinstance(held, tuple) else (held,):
-                if not _names(str(item), str(one.value)):
+                if not words or not words <= set(split_terms(str(item))):
                     continue
                 left = listed(held, item, "removes")
                 self._lists[entity, key] = left
@@ -219,11 +204,6 @@ class _Staging:
         self._staged[one.entity, key, action] = one
 
 
-def _names(item: str, words: str) -> bool:
-    """Whether words name an item of a list: all of them stand in it."""
-    return set(split_terms(words)) <= set(split_terms(item)) and bool(split_terms(words))
-
-
 def _plain(value: Value) -> object:
     return list(value) if isinstance(value, tuple) else value
 
@@ -258,9 +238,7 @@ class Since:
     def leads(self) -> dict[GatheredItem, str]:
         """What stands in front of an item: when it was told, or that it was said before."""
         told = {item: f"Told on {at:%Y-%m-%d}: " for item, at in self.told.items()}
-        return {item: f"Before: {told.get(item, '')}" for item in self.before} | {
-            item: lead for item, lead in told.items() if item not in self.before
-        }
+        return told | {item: f"Before: {told.get(item, '')}" for item in self.before}
 
 
 @dataclass(frozen=True)
@@ -303,7 +281,8 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
         for further, (one, line) in enumerate(zip(later, near, strict=True)):
             if listed and listed.holds(one.item):
                 continue  # it adds to what was told before
-            corrects = is_told and further < _SOON and _corrects(one.item, item)
+            turns = is_told and further < _SOON and says_otherwise(one.item.text)
+            corrects = turns and not _terms(one.item.text).isdisjoint(_terms(item.text))
             place = "before" if corrects else _place(turn.meant, own, one, line.prior)
             if len(items) > _MOST:
                 last += [one.item] if place == "before" and one.item not in items else []
@@ -316,18 +295,18 @@ def told_since(turn: Turn, items: Sequence[GatheredItem], reader: NodeReader, cl
             if place is not None and (one.item in first or one.item in last):
                 told[one.item] = one.at
     newest = sorted(dict.fromkeys(first), key=lambda one: told[one], reverse=True)[:_MOST]
-    others = [one for one in dict.fromkeys([*items, *list(dict.fromkeys(last))[:_MOST]]) if one not in newest]
-    quoted = [one for one in (*newest, *others) if one in told]
-    repeats = {one: _repeated(one, quoted) for one in (*newest, *others)}
-    cited = {
-        one: replace(
-            one, node_ids=(*one.node_ids, *(key.node_ids[0] for key, of in repeats.items() if of == one))
-        )
-        for one in (*newest, *others)
-        if repeats[one] is None
-    }
-    told |= {cited[one]: told[one] for one in quoted if one in cited}
-    return Since(tuple(cited.values()), told, frozenset(cited[one] for one in before if one in cited))
+    every = list(dict.fromkeys([*newest, *items, *list(dict.fromkeys(last))[:_MOST]]))
+    quoted = [item for item in every if item in told]
+    nodes = {item: [*item.node_ids] for item in every}
+    for item in every:  # a key and value that a quoted statement gave is not said again
+        value = item.text.partition(": ")[2].casefold()
+        if value and item not in told and item.node_ids[0].startswith(("memory:", "fact:")):
+            source = next((said for said in quoted if value in said.text.casefold()), None)
+            if source is not None:
+                nodes[source] += nodes.pop(item)[:1]
+    cited = {item: replace(item, node_ids=tuple(ids)) for item, ids in nodes.items()}
+    told |= {cited[item]: told[item] for item in quoted}
+    return Since(tuple(cited.values()), told, frozenset(cited[item] for item in before if item in cited))
 
 
 @dataclass(frozen=True)
@@ -353,14 +332,6 @@ def _lists(reader: NodeReader) -> list[_List]:
             item = GatheredItem(node.items[0].text, (node.id,))
             found.append(_List(item, parts, frozenset(_terms(key.replace("_", " ")))))
     return found
-
-
-def _repeated(item: GatheredItem, told: Sequence[GatheredItem]) -> GatheredItem | None:
-    """The quoted statement that gave the key and value that an item is; None if none did."""
-    value = item.text.partition(": ")[2].casefold()
-    if not value or item in told or not item.node_ids[0].startswith(("memory:", "fact:")):
-        return None
-    return next((one for one in told if value in one.text.casefold()), None)
 
 
 def _later_than(item: GatheredItem, statements: Sequence[_Told], reader: NodeReader) -> list[_Told]:
@@ -400,11 +371,6 @@ def _place(query: str, item: Option, one: _Told, near: float) -> Literal["before
     return "behind" if not one.is_asked_on and names - folded_names(f"… {query}") else None
 
 
-def _corrects(one: GatheredItem, item: GatheredItem) -> bool:
-    """Whether a statement turns against what was told shortly before, and speaks of the same."""
-    return says_otherwise(one.text) and not _terms(one.text).isdisjoint(_terms(item.text))
-
-
 def _terms(text: str) -> set[str]:
     """The stems of the words that say what a text is about."""
     return {term for word in find_query_words(text) if word.isalpha() for term in split_terms(word)}
@@ -420,7 +386,7 @@ def _statements(turn: Turn, reader: NodeReader, closest: ClosestLines) -> list[_
     The user's own words that still hold, oldest first; what this turn told is no answer, and what it asks on
     from is not close to it for that.
     """
-    reference = turn.read(QUERY_ANALYSIS_JSON)["content_reference"]
+    reference = turn.analysis["content_reference"]
     on = reference["node_id"] if reference else ""
     nodes = [node for node in reader.statements() if node.source_turn != turn.turn]
     plain = [Option("s", node.items[0].text, (node.id,)) for node in nodes]

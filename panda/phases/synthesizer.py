@@ -35,7 +35,7 @@ from panda.phases.evidence_spans import (
 from panda.phases.item_repair import repair_of
 from panda.phases.pages import named_pages, read_anew
 from panda.phases.recall import follow_up, lines_asked_for, recalled_items, tells_none_apart
-from panda.phases.request import ask, present_carry
+from panda.phases.request import ask
 from panda.phases.statements import Noting, render_noted, told_since
 from panda.phases.tool_outcome import attachments, is_undone, kept_again, render_response, shortfall
 from panda.phases.turn import Turn
@@ -166,7 +166,7 @@ class Synthesizer:
         """The items with what belongs to them: in the place of a line the list that is wanted with it, to a
         detail of a page all others on offer, if the query wants details."""
         offered = {(span.text, span.node_ids) for span in spans}
-        detailed, carry = turn.reading.details, present_carry(turn)
+        detailed, carry = turn.reading.details, turn.present_carry
         quoted = self._quoted(turn, [one for one in items if (one.text, one.node_ids) in offered])
         headed = {one.list_name for one in quoted.values() if one.line.heads}
         found: list[GatheredItem] = []
@@ -236,7 +236,7 @@ class Synthesizer:
         found: dict[str, Option] = {}
         for span in [*gathered_spans(turn), *tool_spans(turn)]:
             found.setdefault(span.text, span)
-        carry = present_carry(turn)
+        carry = turn.present_carry
         spans = [span for span in found.values() if not uses_excluded([span.text], carry)]
         spans = self._dated(turn, _of_one_thing(turn.meant, spans))
         detailed = turn.reading.details

@@ -1,5 +1,6 @@
 """What tools gave: §4, toolresults.md, and what stands below an answer, or why it was not done."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from panda.language.narrowing import orders_to_look
 from panda.phases.evidence_spans import LOOKING_UP
 from panda.phases.turn import Turn
 from panda.storage.files import read_text
-from panda.storage.layout import PLAN_JSON, QUERY_ANALYSIS_JSON, below, step_name
+from panda.storage.layout import below, step_name
 
 _SHOWN_CLAIMS = 8
 _SHOWN_LINES = 120
@@ -20,32 +21,30 @@ Steps = Sequence[Mapping[str, Any]]
 
 def render_section(steps: Steps, progress: Mapping[str, Any] | None) -> Section:
     """
-    §4: a `_meta` block and the findings of every call, and at the end how the loop ended.
+    §4: a `_meta` block and the findings of every call, then how the loop ended and how far each goal came.
 
     Args:
         progress: As in plan.json; None while the loop runs.
     """
     blocks: list[Block] = []
     for step in steps:
-        blocks += [Meta(_meta(step)), Text("\n".join(_step_lines(step)))]
+        nodes = (claim["node_id"] for claim in step["claims"] if claim["node_id"])
+        meta = {key: step[key] for key in ("step", "tool", "goal", "status")}
+        meta["node_ids"] = list(dict.fromkeys(nodes))
+        meta["provenance"] = list(dict.fromkeys(claim["source"] for claim in step["claims"]))
+        blocks += [Meta(meta), Text("\n".join(_step_lines(step)))]
     if not steps:
         blocks.append(Text("No tool was called."))
     if progress is not None:
+        lines = [
+            f"**Ended:** {progress['ending']}" + (f" ({progress['reason']})" if progress["reason"] else "")
+        ]
+        for goal in progress["goals"]:
+            reason = f" ({one_line(goal['reason'])})" if goal["reason"] else ""
+            lines.append(f"- {goal['id']}: {goal['status']}{reason}")
         ending = {key: progress[key] for key in ("ending", "rounds", "calls")}
-        blocks += [Meta(ending), Text("\n".join(ending_lines(progress)))]
+        blocks += [Meta(ending), Text("\n".join(lines))]
     return Section(4, tuple(blocks))
-
-
-def _meta(step: Mapping[str, Any]) -> dict[str, object]:
-    claims = step["claims"]
-    return {
-        "step": step["step"],
-        "tool": step["tool"],
-        "goal": step["goal"],
-        "status": step["status"],
-        "node_ids": list(dict.fromkeys(claim["node_id"] for claim in claims if claim["node_id"])),
-        "provenance": list(dict.fromkeys(claim["source"] for claim in claims)),
-    }
 
 
 def _step_lines(step: Mapping[str, Any]) -> list[str]:
@@ -61,21 +60,6 @@ def _step_lines(step: Mapping[str, Any]) -> list[str]:
     lines += [f"- note: {one_line(step['note'])}"] if step["note"] else []
     lines += [f"- conclusion: {one_line(step['conclusion'])}"] if step["conclusion"] else []
     return lines or ["- nothing found"]
-
-
-def ending_lines(progress: Mapping[str, Any]) -> list[str]:
-    """
-    How a loop of tools ended, and how far each goal came.
-
-    >>> ending_lines({"ending": "limited", "reason": "10 rounds", "goals": []})
-    ['**Ended:** limited (10 rounds)']
-    """
-    reason = f" ({progress['reason']})" if progress["reason"] else ""
-    goals = [
-        f"- {goal['id']}: {goal['status']}" + (f" ({one_line(goal['reason'])})" if goal["reason"] else "")
-        for goal in progress["goals"]
-    ]
-    return [f"**Ended:** {progress['ending']}{reason}", *goals]
 
 
 def render_results(steps: Steps) -> str:
@@ -106,7 +90,7 @@ def attachments(turn: Turn) -> list[str]:
     if not diffs:
         return drafts
     would = "Would change" if turn.dry_run else "Changed"
-    fence = "`" * max(3, 1 + max(_longest_fence(diff) for diff in diffs))
+    fence = "`" * max(3, 1 + max(len(run) for diff in diffs for run in re.findall("`*", diff)))
     return [*drafts, "\n".join([f"{would}:\n", f"{fence}diff", *diffs, fence])]
 
 
@@ -122,13 +106,11 @@ def render_response(body: str, attached: Sequence[str]) -> str:
 
 def kept_again(turn: Turn) -> list[str]:
     """The kept draft that the query asks to see again, word for word; [] if this turn wrote something."""
-    key = turn.read(QUERY_ANALYSIS_JSON).get("kept_content")
+    key = turn.analysis.get("kept_content")
     entry = next((one for one in turn.carry.content_archive.entries if one.key == key), None)
-    if (
-        entry is None
-        or not entry.is_draft
-        or not (entry.key in turn.query or any(asks_again(one.text) for one in turn.reading.clauses))
-    ):
+    if entry is None or not entry.is_draft:
+        return []
+    if entry.key not in turn.query and not any(asks_again(one.text) for one in turn.reading.clauses):
         return []
     if any(step["kind"] == "generate" and step["status"] == "success" for step in turn.steps()):
         return []
@@ -149,25 +131,17 @@ def is_undone(turn: Turn) -> bool:
     clauses = turn.reading.clauses
     orders = bool(clauses) and all(one.mood == "orders" and not orders_to_look(one.text) for one in clauses)
     done = any(step["status"] == "success" and step["tool"] not in LOOKING_UP for step in turn.steps())
-    planned = turn.read(PLAN_JSON)["next_step"] == "coordinator"
+    planned = turn.plan["next_step"] == "coordinator"
     return turn.mode == "chat" and orders and planned and not done
-
-
-def _ordered(turn: Turn) -> list[str]:
-    return [one.text for one in turn.reading.clauses if one.mood == "orders"]
-
-
-def _longest_fence(text: str) -> int:
-    """The most backquotes in a row."""
-    return max((len(run) for run in "".join(c if c == "`" else " " for c in text).split()), default=0)
 
 
 def shortfall(turn: Turn) -> list[str]:
     """What the tools were to do and did not, a paragraph each; [] if all was done."""
-    plan = turn.read(PLAN_JSON)
+    plan = turn.plan
     progress = plan["progress"]
     wrote = any(step["kind"] == "write" and step["status"] == "success" for step in turn.steps())
-    unchanged = turn.mode == "code" and not wrote and any(map(orders_change, _ordered(turn)))
+    ordered = [one.text for one in turn.reading.clauses if one.mood == "orders"]
+    unchanged = turn.mode == "code" and not wrote and any(map(orders_change, ordered))
     told = ["No file was changed."] if unchanged else []
     last = {step["tool"]: step for step in turn.steps() if turn.mode == "code" and step["kind"] != "read"}
     told += [f"{name} failed: {step['error']}" for name, step in last.items() if step["status"] == "error"]

@@ -13,10 +13,22 @@ from panda.documents.context import SECTIONS, ContextDocument
 from panda.errors import HaltError, QueryError
 from panda.language.reading import Reading
 from panda.recipes.calls import Recordings
-from panda.session.turn_files import stored_reading
+from panda.session.fold import carry_within
+from panda.session.turn_files import TurnFiles, stored_reading
 from panda.storage.files import read_text
 from panda.storage.formats import Metadata, Session
-from panda.storage.layout import IMAGE_JSON, QUERY_ANALYSIS_JSON, Layout, step_name
+from panda.storage.layout import (
+    GATHERED_CONTEXT_JSON,
+    IMAGE_JSON,
+    INDEX_SUMMARY_JSON,
+    METADATA_JSON,
+    PLAN_JSON,
+    QUERY_ANALYSIS_JSON,
+    REFLECTION_JSON,
+    Layout,
+    step_name,
+)
+from panda.storage.records import SAVED_STATUSES, load_object
 from panda.storage.turns import TurnFolder
 
 MOST_EXECUTIONS = 25
@@ -102,17 +114,31 @@ class Turn:
         return self.folder.number
 
     @property
+    def analysis(self) -> dict[str, Any]:
+        """query_analysis.json."""
+        return self.read(QUERY_ANALYSIS_JSON)
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """plan.json."""
+        return self.read(PLAN_JSON)
+
+    @property
+    def gathered(self) -> list[dict[str, Any]]:
+        """The parts of §2 as gathered_context.json holds them."""
+        sections: list[dict[str, Any]] = self.read(GATHERED_CONTEXT_JSON)["sections"]
+        return sections
+
+    @property
     def meant(self) -> str:
         """The query with names for what it refers to, once phase 0 has found them; before, as it stands."""
-        if self.phase == 0 or not self.folder.has(QUERY_ANALYSIS_JSON):
-            return self.query
-        return str(self.read(QUERY_ANALYSIS_JSON)["resolved_query"])
+        is_read = self.phase > 0 and self.folder.has(QUERY_ANALYSIS_JSON)
+        return str(self.analysis["resolved_query"]) if is_read else self.query
 
     @property
     def reading(self) -> Reading:
         """What the query means, once phase 0 has read it."""
-        analysis = self.read(QUERY_ANALYSIS_JSON) if self.folder.has(QUERY_ANALYSIS_JSON) else {}
-        return stored_reading(analysis, self.query)
+        return stored_reading(self.analysis if self.folder.has(QUERY_ANALYSIS_JSON) else {}, self.query)
 
     @property
     def earlier(self) -> tuple[int, ...]:
@@ -120,10 +146,45 @@ class Turn:
         known = self.session.turns if self.session else ()
         return tuple(one.turn for one in known if one.turn < self.turn)
 
+    def recent(self, limit: int) -> list[tuple[int, str]]:
+        """The last saved turns of its session, oldest first: number, and summary or else query."""
+        found: list[tuple[int, str]] = []
+        for number in reversed(self.earlier):
+            if len(found) == limit:
+                break
+            paths = self.layout.turn(self.user_id, number)
+            metadata = load_object(paths / METADATA_JSON)
+            if metadata.get("status") in SAVED_STATUSES:
+                index = paths / INDEX_SUMMARY_JSON
+                summary = load_object(index).get("summary") if index.is_file() else None
+                found.append((number, str(summary or metadata.get("query") or "")))
+        return found[::-1]
+
     @property
     def carry(self) -> Carry:
         """What its session carried to it."""
         return self.session.carry if self.session else EMPTY
+
+    @property
+    def present_carry(self) -> Carry:
+        """What it knows of its session, with what its own phases before the present one have decided."""
+
+        def read(name: str, phase: int) -> dict[str, Any] | None:
+            return self.read(name) if self.phase > phase and self.folder.has(name) else None
+
+        return carry_within(
+            self.carry,
+            TurnFiles(
+                turn=self.turn,
+                session_id=self.session_id,
+                at="",
+                query=self.query,
+                analysis=read(QUERY_ANALYSIS_JSON, 0),
+                reflection=read(REFLECTION_JSON, 1),
+                plan=read(PLAN_JSON, 3),
+                steps=tuple(self.steps()) if self.phase > 4 else (),
+            ),
+        )
 
     @property
     def context(self) -> ContextDocument:

@@ -1,6 +1,7 @@
 """Phase 6: is the answer supported, and does it answer (S3 §7). Code checks cannot be out-voted."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from panda.choosing.decision import Option
@@ -14,35 +15,26 @@ from panda.phases.contract import Advance, Outcome, Retry, Stop
 from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_text
 from panda.phases.goals import goal_verdicts
 from panda.phases.recall import recalled, recalled_turns
-from panda.phases.request import ask
+from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.session.steps import step_type
-from panda.storage.layout import PLAN_JSON
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1
 
 
+@dataclass(frozen=True)
 class Validator:
-    """
-    Writes §6; sends the turn back to phase 5 or 3, or lets it fail.
-
-    Args:
-        executor: Asks the recipe.
-        reader: Loads the cited nodes.
-        closest: Says how close the items are to the query.
-    """
+    """Writes §6; sends the turn back to phase 5 or 3, or lets it fail."""
 
     number = 6
     name = "validator"
     layer = "MIND"
 
-    def __init__(self, executor: RecipeExecutor, reader: NodeReader, closest: ClosestLines) -> None:
-        self._executor = executor
-        self._closest = closest
-        self._reader = reader
-        self._check = AnswerCheck(reader)
+    executor: RecipeExecutor  # asks the recipe
+    reader: NodeReader  # loads the cited nodes
+    closest: ClosestLines  # says how close the items are to the query
 
     def run(self, turn: Turn) -> Outcome:
         """Check every item against its nodes, then ask whether the answer answers."""
@@ -50,19 +42,18 @@ class Validator:
         items = [item for item in answer_items(turn.context.section(5)) if item.text not in told]
         if not items:
             return Advance(_section("APPROVE", None, [], [], "Nothing is claimed, so nothing needs support."))
-        issues, rejected = self._check.check_items(turn, items)
-        goals = turn.read(PLAN_JSON)["goals"]
+        issues, rejected = check_items(self.reader, turn, items)
+        goals = turn.plan["goals"]
         said: Sequence[Mapping[str, Any]] = ()
         if issues:
             verdict, confidence, reason = "REVISE", None, "; ".join(issues)
         else:
             plain = [Option(f"a{n}", item.text, tuple(item.node_ids)) for n, item in enumerate(items, 1)]
-            options = self._closest.rate(turn.meant, plain)
+            options = self.closest.rate(turn.meant, plain)
             parts = [Option(goal["id"], goal["goal"]) for goal in goals]
-            recipe = self._executor.book.recipe_for("phase6_validator", turn.mode)
-            past = recalled(turn, self._reader, self._executor.writes(recipe.key))
+            past = recalled(turn, self.reader, writes(self.executor, "phase6_validator", turn))
             reply = ask(
-                self._executor,
+                self.executor,
                 "phase6_validator",
                 turn,
                 options={"answer": options, "goals": parts, "recalled": past},
@@ -72,7 +63,7 @@ class Validator:
             reason = str(reply.values.get("reason") or _REASONS[verdict])
             rejected = [] if verdict == "APPROVE" else [item.text for item in items]
         verdict = _within_limits(verdict, turn)
-        judged = goal_verdicts(turn.read(PLAN_JSON), items, verdict, said)
+        judged = goal_verdicts(turn.plan, items, verdict, said)
         best = _best_attempt(turn, len(issues)) if verdict == "FAIL" else None
         section = _section(verdict, confidence, issues, rejected, reason, judged, best)
         match verdict:
@@ -85,46 +76,36 @@ class Validator:
         return Stop("failed", section, reason=reason)
 
 
-class AnswerCheck:
+def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
     """
-    Whether each item of an answer is supported by the nodes that it cites; also of a turn that is saved.
-
-    Args:
-        reader: Loads the cited nodes.
+    What is wrong with the items of an answer, a sentence each, and the texts of those items: whether each is
+    supported by the nodes that it cites. Also of a turn that is saved.
     """
-
-    def __init__(self, reader: NodeLoader) -> None:
-        self._reader = reader
-
-    def check_items(self, turn: Turn, items: Sequence[GatheredItem]) -> tuple[list[str], list[str]]:
-        """What is wrong with items, a sentence each, and the texts of those items."""
-        issues, rejected, steps = [], [], turn.steps()
-        done = recalled_turns(turn) or turn.reading.statements or _anything_written(steps)
-        for item in items:
-            sources = [cited_text(self._reader, turn, steps, node_id) for node_id in item.node_ids]
-            found = "\n".join(text for text in sources if text)
-            is_quoted = item.text in one_line(found)
-            said = without_greeting(item.text)
-            unheld = check_evidence(
-                said,
-                sources,
-                about=[turn.query, *item.node_ids],
-                worded=not is_quoted,
-                lines=[] if is_quoted else cited_lines(self._reader, item.node_ids),
-            )
-            missing = [claim.text for claim in unheld]
-            if not found:
-                issues.append(f"{item.text!r:.80} cites nothing that exists")
-            elif missing:
-                issues.append(
-                    f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}"
-                )
-            elif not is_quoted and claims_done(item.text) and not done:
-                issues.append(f"{item.text!r:.80} tells of something that no tool has done")
-            else:
-                continue
-            rejected.append(item.text)
-        return issues, rejected
+    issues, rejected, steps = [], [], turn.steps()
+    done = recalled_turns(turn) or turn.reading.statements or _anything_written(steps)
+    for item in items:
+        sources = [cited_text(reader, turn, steps, node_id) for node_id in item.node_ids]
+        found = "\n".join(text for text in sources if text)
+        is_quoted = item.text in one_line(found)
+        said = without_greeting(item.text)
+        unheld = check_evidence(
+            said,
+            sources,
+            about=[turn.query, *item.node_ids],
+            worded=not is_quoted,
+            lines=[] if is_quoted else cited_lines(reader, item.node_ids),
+        )
+        missing = [claim.text for claim in unheld]
+        if not found:
+            issues.append(f"{item.text!r:.80} cites nothing that exists")
+        elif missing:
+            issues.append(f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
+        elif not is_quoted and claims_done(item.text) and not done:
+            issues.append(f"{item.text!r:.80} tells of something that no tool has done")
+        else:
+            continue
+        rejected.append(item.text)
+    return issues, rejected
 
 
 _REASONS = {

@@ -20,7 +20,7 @@ from panda.memory.node import Item, Node
 from panda.memory.reader import PastNodes
 from panda.phases.tool_outcome import attachments, kept_again, render_response
 from panda.phases.turn import MOST_EXECUTIONS, Turn
-from panda.phases.validator import AnswerCheck
+from panda.phases.validator import check_items
 from panda.recipes.calls import text_digest
 from panda.recipes.reply import find_fault, parse_object
 from panda.replays.selection import TurnPlace
@@ -172,7 +172,7 @@ def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocumen
         message = f"§6 says {judgement.meta['verdict']}, but the turn is approved"
         yield Problem(path, message, key="verdict")
     past = _RecordedNodes(place, metadata)
-    for issue, text in zip(*AnswerCheck(past).check_items(turn, items := answer_items(answer)), strict=True):
+    for issue, text in zip(*check_items(past, turn, items := answer_items(answer)), strict=True):
         cited = {node_id for item in items if item.text == text for node_id in item.node_ids}
         verdict = Verdict.NOT_JUDGED if cited & past.unsure else Verdict.UNSOUND
         yield Problem(path, issue, key="items", verdict=verdict)

@@ -28,7 +28,6 @@ _TOTAL_TOKENS = 3_900
 """Budget tokens of all candidates together: the input of the call less 300 for the query's analysis."""
 _BUDGETS: Mapping[str, int] = {"turn": 2_500, "memory": 400, "research": 500, "visit": 500, "knowledge": 500}
 _KINDS = {"fact": "memory"}
-By = Literal["model", "always_include"]
 _FULL = 0.80
 _PARTIAL = 0.50
 
@@ -43,35 +42,18 @@ class Candidate:
     shares_words: bool = False  # whether a word of the query is in it
 
 
+@dataclass
 class Retriever:
-    """
-    Ranks the nodes of one user.
+    """Ranks the nodes of one user."""
 
-    Args:
-        index: The store's index.
-        user: Whose nodes.
-        clock: From when "last week" counts; None takes the user's newest turn.
-        moment: What counts; None for all, as it is.
-        meaning: Finds rows by meaning; None for words alone.
-    """
-
-    def __init__(
-        self,
-        index: Index,
-        user: str,
-        clock: Clock | None = None,
-        moment: Moment | None = None,
-        meaning: Meaning | None = None,
-    ) -> None:
-        self._meaning = meaning
-        self._moment = moment
-        self._index = index
-        self._user = user
-        self._clock = clock
-        self.problems: tuple[Problem, ...] = ()
-        """Files that the last find could not take in."""
-        self.behind = 0
-        """Changed files that the last find did not know, because another process was writing the index."""
+    index: Index
+    user: str  # whose nodes
+    clock: Clock | None = None  # from when "last week" counts; None takes the user's newest turn
+    moment: Moment | None = None  # what counts; None for all, as it is
+    meaning: Meaning | None = None  # finds rows by meaning; None for words alone
+    problems: tuple[Problem, ...] = ()  # files that the last find could not take in
+    behind: int = 0
+    """Changed files that the last find did not know, because another process was writing the index."""
 
     def find(
         self,
@@ -101,26 +83,24 @@ class Retriever:
             places are left over. Turns leave the best documents a third of them, so that a question that
             was asked often pushes out no page or note.
         """
-        report = self._index.freshen(self._user)
+        report = self.index.freshen(self.user)
         self.problems, self.behind = report.problems, report.behind
 
         def look(view: IndexView) -> list[Candidate]:
-            now = self._clock() if self._clock else None
+            now = self.clock() if self.clock else None
             bounds = Bounds(before_turn=before_turn, however_far=fill_up)
-            found = rank_rows(view, query, now=now, bounds=bounds, meaning=self._meaning)
+            found = rank_rows(view, query, now=now, bounds=bounds, meaning=self.meaning)
             worded = {one.entry.node_id for one in found if one.words > 0}
             forced = _newest_of_each([(entry, 0.0) for entry in view.nodes(must_include)])
             memory = _newest_of_each([(entry, 0.0) for entry in view.memory_keys()])
             places = limit - len({one.entry.node_id for one in found} | set(memory) | set(forced))
-            newest = (
-                view.newest(limit, before_turn, most_turns=_NEWEST_TURNS) if fill_up and places > 0 else []
-            )
+            room = limit if fill_up and places > 0 else 0
+            newest = view.newest(room, before_turn, most_turns=_NEWEST_TURNS) if room else []
             others = _newest_of_each([(entry, 0.0) for entry in newest])
             ranked = _newest_of_each([(one.entry, one.score) for one in found])
-            chosen = {node_id: ranked.get(node_id, forced[node_id]) for node_id in forced}
-            keys = sorted(
-                (ranked.get(node_id, memory[node_id]) for node_id in memory), key=lambda pair: -pair[1]
-            )
+            chosen = {node_id: ranked.get(node_id, pair) for node_id, pair in forced.items()}
+            keys = [ranked.get(node_id, pair) for node_id, pair in memory.items()]
+            keys.sort(key=lambda pair: -pair[1])
             share = max(1, limit // _SHARES)
             documents = [pair for pair in ranked.values() if pair[0].number is None]
             for pair in [*keys[:share], *documents[:share], *ranked.values(), *keys, *others.values()]:
@@ -128,7 +108,7 @@ class Retriever:
                     chosen.setdefault(pair[0].node_id, pair)
             return [_candidate(*pair, worded) for pair in sorted(chosen.values(), key=lambda pair: -pair[1])]
 
-        return self._index.read(self._user, look, as_of=self._moment.index if self._moment else None)
+        return self.index.read(self.user, look, as_of=self.moment.index if self.moment else None)
 
 
 def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
@@ -146,33 +126,20 @@ def _newest_of_each(pairs: Sequence[_Scored]) -> dict[str, _Scored]:
 
 
 def _candidate(entry: IndexEntry, score: float, worded: Collection[str]) -> Candidate:
-    return Candidate(
-        node_id=entry.node_id,
-        text=_text(entry),
-        score=round(score, 4),
-        shares_words=entry.node_id in worded,
-    )
-
-
-def _text(entry: IndexEntry) -> str:
-    """What was said in a turn; of anything else its title and what it holds."""
+    """A row with what was said in a turn; of anything else its title and what it holds."""
+    text = shorten(f"{entry.summary}: {entry.response}", _TEXT_CHARS)
     if entry.number is not None:
-        return shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
-    if entry.node_id.startswith(("memory:", "fact:")):
-        return one_line(entry.header)
-    return shorten(f"{entry.summary}: {entry.response}", _TEXT_CHARS)
+        text = shorten(f"{entry.query} {entry.response}", _TURN_CHARS)
+    elif entry.node_id.startswith(("memory:", "fact:")):
+        text = one_line(entry.header)
+    return Candidate(entry.node_id, text, round(score, 4), entry.node_id in worded)
 
 
 def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str], int]) -> list[Candidate]:
     """
-    The candidates that fit the budgets of their kinds, best first.
-
-    Returns:
-        Those that fit, in the same order. Turns share 2,500 tokens, preferences and facts 400, research,
-        visits and knowledge documents 500 each; what exceeds all of it together is left out too.
-
-    Source:
-        S1 §7.1.
+    The candidates that fit the budgets of their kinds (S1 §7.1), in the same order: turns share 2,500 tokens,
+    preferences and facts 400, research, visits and knowledge documents 500 each; what exceeds all of it
+    together is left out too.
     """
     room, total = dict(_BUDGETS), _TOTAL_TOKENS
     offered: list[Candidate] = []
@@ -188,13 +155,18 @@ def offered_candidates(candidates: Sequence[Candidate], *, count: Callable[[str]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCandidate:
     """A candidate with what was found about it."""
 
-    candidate: Candidate  # the candidate
+    candidate: Candidate
     score: float | None  # how relevant its best line is; None if that was not scored
     chosen: bool  # whether it is relevant
-    by: By  # who decided: the choice of 2.1, or a rule
+    by: Literal["model", "always_include"]  # who decided: the choice of 2.1, or a rule
+
+    @property
+    def name(self) -> str:
+        """The id of its node without the kind."""
+        return self.candidate.node_id.partition(":")[2]
 
 
 def judge_candidates(
@@ -203,18 +175,10 @@ def judge_candidates(
     scores: Mapping[str, float],
     chosen: Collection[str],
     by_rule: Collection[str],
-) -> list[Judged]:
-    """
-    What became of every candidate, in the same order.
-
-    Args:
-        scores: How relevant they are, by node id; {} where that was not scored.
-
-    Source:
-        Design §4 "Retrieval"; S1 §13.2.
-    """
+) -> list[JudgedCandidate]:
+    """What became of every candidate, in the same order (design §4, S1 §13.2); *scores* are by node id."""
     return [
-        Judged(
+        JudgedCandidate(
             one,
             scores.get(one.node_id),
             one.node_id in chosen or one.node_id in by_rule,
@@ -256,29 +220,29 @@ def ruled_nodes(
 
 
 def build_plan(
-    judged: Sequence[Judged], research: Node | None, now: datetime, *, reasoning: str | None
+    judged: Sequence[JudgedCandidate], research: Node | None, now: datetime, *, reasoning: str | None
 ) -> dict[str, Any]:
     """
-    The plan of one query.
+    The value of retrieval_plan.json (S1 §4.1, with `relevant_knowledge`).
 
     Args:
         judged: All candidates that were looked at, best first.
         research: The research that was chosen, loaded; None if none was.
-
-    Source:
-        S1 §4.1, with `relevant_knowledge` (design §4).
     """
     chosen = [one for one in judged if one.chosen]
     turns = [one for one in chosen if one.candidate.node_id.startswith("turn:")]
+    best = max((one.score or 0.0 for one in turns), default=0.0)
+
+    def names(*prefixes: str) -> list[str]:
+        return [one.name for one in chosen if one.candidate.node_id.startswith(prefixes)]
+
     return {
-        "relevant_turns": [int(_name(one)) for one in turns],
-        "turn_relevance": {
-            _name(one): {"relevance": _level(one, turns), "reason": _reason(one)} for one in turns
-        },
-        "relevant_memory_keys": _names(chosen, "memory:", "fact:"),
-        "relevant_knowledge": _names(chosen, "knowledge:"),
+        "relevant_turns": [int(one.name) for one in turns],
+        "turn_relevance": {one.name: _relevance(one, best) for one in turns},
+        "relevant_memory_keys": names("memory:", "fact:"),
+        "relevant_knowledge": names("knowledge:"),
         "research_cache_match": _research(research, now),
-        "webpage_cache_needed": _names(chosen, "visit:"),
+        "webpage_cache_needed": names("visit:"),
         "candidates": [
             {
                 "node_id": one.candidate.node_id,
@@ -293,52 +257,30 @@ def build_plan(
     }
 
 
-def planned_nodes(plan: Mapping[str, Any]) -> list[str]:
-    """The ids of the nodes that a plan chose, best first."""
-    return _ranked([one for one in plan["candidates"] if one["chosen"]])
+def planned_nodes(plan: Mapping[str, Any], *, chosen: bool = True) -> list[str]:
+    """The ids of the nodes that a plan chose, or of those that it left out, best first."""
 
-
-def further_nodes(plan: Mapping[str, Any]) -> list[str]:
-    """The ids of the candidates that a plan left out, best first."""
-    return _ranked([one for one in plan["candidates"] if not one["chosen"]])
-
-
-def _ranked(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
     def rank(one: Mapping[str, Any]) -> tuple[bool, float]:
         return one["by"] != "always_include", -(one["score"] or 0.0)
 
-    return [str(one["node_id"]) for one in sorted(candidates, key=rank)]
+    found = sorted((one for one in plan["candidates"] if one["chosen"] == chosen), key=rank)
+    return [str(one["node_id"]) for one in found]
 
 
-def _name(one: Judged) -> str:
-    return one.candidate.node_id.partition(":")[2]
-
-
-def _names(chosen: Sequence[Judged], *prefixes: str) -> list[str]:
-    return [_name(one) for one in chosen if one.candidate.node_id.startswith(prefixes)]
-
-
-def _level(one: Judged, turns: Sequence[Judged]) -> str:
-    best = max((other.score or 0.0 for other in turns), default=0.0)
-    return "high" if one.by == "always_include" or (one.score or 0.0) >= best else "medium"
-
-
-def _reason(one: Judged) -> str:
+def _relevance(one: JudgedCandidate, best: float) -> dict[str, str]:
+    """Of a turn, where *best* is the highest score of all turns."""
     if one.by == "always_include":
-        return "the query or the session refers to it"
+        return {"relevance": "high", "reason": "the query or the session refers to it"}
+    level = "high" if (one.score or 0.0) >= best else "medium"
     words = "shares words with the query" if one.candidate.shares_words else "fits the query in other words"
-    return words if one.score is None else f"{words}; model and index together {one.score:.2f}"
+    scored = "" if one.score is None else f"; model and index together {one.score:.2f}"
+    return {"relevance": level, "reason": words + scored}
 
 
 def _research(node: Node | None, now: datetime) -> dict[str, Any]:
     if node is None:
-        return {
-            "matched": False,
-            "topic": None,
-            "freshness": None,
-            "quality": None,
-            "reuse_recommendation": None,
-        }
+        keys = ("topic", "freshness", "quality", "reuse_recommendation")
+        return {"matched": False, **dict.fromkeys(keys)}
     quality = round(node.confidence, 2)
     stale = is_stale(node, now)
     reuse = "refresh" if stale or quality < _PARTIAL else "full" if quality >= _FULL else "partial"

@@ -23,7 +23,7 @@ from panda.language.claims import is_plural
 from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
 from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
 from panda.language.listings import ListedItem, label_of, listed_items
-from panda.language.reading import Reading
+from panda.language.reading import Excluded, Reading
 from panda.language.words import split_terms, split_words
 from panda.session.turn_files import TurnFiles
 
@@ -477,35 +477,34 @@ def _salient(carry: Carry, known: Mapping[str, Entity]) -> list[str]:
     return []
 
 
-def curate(query: str, carry: Carry, mentioned: Sequence[str] = ()) -> Curation:
+def find_decisions(
+    query: str, carry: Carry, mentioned: Sequence[str] = ()
+) -> tuple[tuple[Excluded, ...], str | None]:
     """
-    What a query decides on the entities of its session.
+    What a query decides on the entities of its session, each with the user's words.
 
     Args:
         mentioned: Refs that its references mean.
 
     Returns:
-        What is of a kind that is not wanted ("no cod"), what is removed ("forget the HP"), what is kept, what
-        comes back because it is named, and whether everything goes; each with the user's words as the reason.
+        What is kept, or comes back because it is named, then without words; what is of a kind that is not
+        wanted ("no cod"); what is removed ("forget the HP"). And the words that drop everything, if any do.
     """
     cleared = find_clearing(query)
     if cleared:
-        return Curation(clear_all=True, reason=f"the user said “{cleared}”")
+        return (), cleared
     states = {one.ref: one.state for one in carry.registry.records}
     items, others = items_of(carry)
     mentions = mentions_of(query, carry)
-    found: dict[str, dict[str, str]] = {"keep": {}, "demote": {}, "drop": {}}
     decided = find_exclusions(query, [*items, *others], mentions, meant=mentioned)
-    for one in decided:
-        if one.ref in states and (one.action != "demote" or states[one.ref] == "active"):
-            found[one.action][one.ref] = f"the user said “{clip(one.words, _QUOTED_CHARS)}”"
+    found = [
+        Excluded(one.ref, one.action, clip(one.words, _QUOTED_CHARS))
+        for one in decided
+        if one.ref in states and (one.action != "demote" or states[one.ref] == "active")
+    ]
     spoken = {*mentioned, *(ref for one in mentions for ref in one.refs)} - {one.ref for one in decided}
-    for ref, state in states.items():
-        if state != "active" and ref in spoken:
-            found["keep"][ref] = "the user names it again"
-    return Curation(
-        retained=_judged(found["keep"]), demoted=_judged(found["demote"]), dropped=_judged(found["drop"])
-    )
+    found += [Excluded(ref, "keep", "") for ref, at in states.items() if at != "active" and ref in spoken]
+    return tuple(sorted(found, key=lambda one: ("keep", "demote", "drop").index(one.action))), None
 
 
 def curation_of_reading(reading: Reading) -> Curation:
@@ -577,7 +576,3 @@ def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
     ]
     said = "\n".join(without_exclusions(text) for text in texts)
     return [one for one in excluded if one.ref in said or names(said, one.label)]
-
-
-def _judged(found: dict[str, str]) -> tuple[Judged, ...]:
-    return tuple(Judged(ref=ref, reason=reason) for ref, reason in found.items())

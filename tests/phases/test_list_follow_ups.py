@@ -120,6 +120,6 @@ def test_what_cannot_be_done_here(clauses: list[str], tools: list[str], undone: 
     reading = Reading(mood="orders", clauses=tuple(Clause(text, "orders") for text in clauses))
     steps = [{"tool": name, "status": "success"} for name in tools]
     turn: Any = SimpleNamespace(
-        mode="chat", reading=reading, steps=lambda: steps, read=lambda name: {"next_step": "coordinator"}
+        mode="chat", reading=reading, steps=lambda: steps, plan={"next_step": "coordinator"}
     )
     assert is_undone(turn) is undone

@@ -9,7 +9,7 @@ from panda.errors import MemoryNodeError
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.node import Node
 from panda.phases.evidence_spans import step_texts
-from panda.phases.validator import AnswerCheck
+from panda.phases.validator import check_items
 from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, pick, run_turn
 
 BOTH = {
@@ -266,11 +266,11 @@ def test_a_source_that_is_gone(tmp_path: Path) -> None:
     """Of a source that was deleted since only what a tool of the turn told of it supports an item."""
     items = [GatheredItem(RIGHT, (PRICE_NODE,))]
     bare = run_turn(laptop_store(tmp_path / "a"))
-    issues, rejected = AnswerCheck(Emptied()).check_items(bare.turn, items)
+    issues, rejected = check_items(Emptied(), bare.turn, items)
     assert ("cites nothing that exists" in "".join(issues), rejected) == (True, [RIGHT])
     looked_up = run_turn(laptop_store(tmp_path / "b"), answer=working("memory.query"))
     for source in (PRICE_NODE, "step:1"):
-        assert AnswerCheck(Emptied()).check_items(looked_up.turn, [GatheredItem(RIGHT, (source,))]) == (
+        assert check_items(Emptied(), looked_up.turn, [GatheredItem(RIGHT, (source,))]) == (
             [],
             [],
         )

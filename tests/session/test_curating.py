@@ -1,11 +1,20 @@
 """What a query decides on the entities of its session, by rule and with what a model adds."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from panda.documents.carry import EMPTY, Carry, Curation, Entity, Listed, State
-from panda.session.registry import CLEARED, curate, find_references, uses_excluded, with_written
+from panda.language.reading import Reading
+from panda.session.registry import (
+    CLEARED,
+    curation_of_reading,
+    find_decisions,
+    find_references,
+    uses_excluded,
+    with_written,
+)
 
 LABELS = {"a": "Lenovo LOQ 15", "b": "HP Victus 15", "c": "Baked cod", "d": "Cod soup", "e": "Pescara ferry"}
 
@@ -26,6 +35,12 @@ def carry(**states: State) -> Carry:
         for ref, label in LABELS.items()
     )
     return replace(EMPTY, registry=replace(EMPTY.registry, records=records))
+
+
+def curate(query: str, state: Carry, mentioned: Sequence[str] = ()) -> Curation:
+    """What a query decides on the entities of its session."""
+    exclusions, clears = find_decisions(query, state, mentioned)
+    return curation_of_reading(Reading(exclusions=exclusions, clears=clears))
 
 
 def refs(found: Curation) -> dict[str, list[str]]:
