@@ -22,7 +22,7 @@ from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
-from panda.session.steps import call_digest, step_type
+from panda.session.turn_files import call_digest, step_type
 from panda.storage.files import read_json
 from panda.storage.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
 from panda.tools.contract import ToolContext, ToolResult

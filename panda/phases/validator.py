@@ -18,7 +18,7 @@ from panda.phases.recall import recalled, recalled_turns
 from panda.phases.request import ask, writes
 from panda.phases.turn import Turn
 from panda.recipes.executor import RecipeExecutor
-from panda.session.steps import step_type
+from panda.session.turn_files import step_type
 
 _MOST_REVISIONS = 2
 _MOST_RETRIES = 1

@@ -1,11 +1,15 @@
 """From one turn to the next: the carry as a pure function of the previous one and the turn's own files."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from panda.documents.carry import (
     MARK,
+    Archive,
+    ArchiveEntry,
+    CachedStep,
     Carry,
     Constraint,
     Curation,
@@ -13,9 +17,9 @@ from panda.documents.carry import (
     Flow,
     FlowPhase,
     History,
-    Outcome,
+    Note,
+    Pending,
     RecentTurn,
-    Registry,
     Routing,
     SummaryKind,
     Tone,
@@ -37,21 +41,27 @@ from panda.session.registry import (
     find_references,
     says,
 )
-from panda.session.steps import (
+from panda.session.turn_files import (
+    Json,
+    TurnFiles,
     blocked_reason,
-    carry_archive,
-    carry_cache,
-    carry_notes,
+    call_digest,
     entity_ops,
     errors_of,
+    outcome_line,
+    record_count,
     step_records,
     step_type,
 )
-from panda.session.turn_files import TurnFiles
+from panda.storage.layout import step_name
 
 _MOST, _TEXT_CHARS = 30, 160
 _EXPRESSED_CHARS = 160
 WHOLE, LINES = 2, 20
+_NOTES, _NOTE_TURNS, _ENTRIES = 8, 3, 50
+_KEPT_BYTES = 256 * 1024
+_KEY = re.compile(r"t\d+_s\d+_(?P<type>\w+)_\d+")
+_ASKED_CHARS = 120
 _LINE_CHARS, _GOAL_CHARS = 240, 200
 RECENT = 3
 REPLY_CHARS, HISTORY_CHARS = 400, 1_200
@@ -104,42 +114,40 @@ def merge_limits(
     return (*kept, *new)[-_MOST:]
 
 
-def flow_of(previous: Carry, files: TurnFiles, curation: Curation, *, asks: str | None, reply: str) -> Flow:
+def flow_of(
+    previous: Carry, files: TurnFiles, curation: Curation, *, raised: Pending | None, reply: str
+) -> Flow:
     """
     How the conversation goes with a turn.
 
     Args:
         files: The turn, as far as it has come.
-        asks: The kind of question that it ended with; None if it ended otherwise or has not ended.
+        raised: The question that it ended with; None if it ended otherwise or has not ended.
         reply: What it said so far.
     """
+    told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
+    expressed = clip(told, _EXPRESSED_CHARS) if told else None  # be it a feeling or a wish
     return Flow(
-        phase=_phase(previous, files, curation, asks),
+        phase=_phase(previous, files, curation, raised),
         tone=cast(Tone, tone_of(files.query)),
-        user_expressed=_expressed(files) or previous.flow.user_expressed,
+        user_expressed=expressed or previous.flow.user_expressed,
         greeted=previous.flow.greeted or without_greeting(reply) != reply.lstrip(),
     )
 
 
-def _phase(previous: Carry, files: TurnFiles, curation: Curation, asks: str | None) -> FlowPhase:
+def _phase(previous: Carry, files: TurnFiles, curation: Curation, raised: Pending | None) -> FlowPhase:
     answered = (files.analysis or {}).get("pending") or {}
-    if asks in ("proposal", "choice"):
+    if raised is not None and raised.type in ("proposal", "choice"):
         return "confirming"
     if answered.get("status") == "answered" and answered.get("agreed"):
         return "executing"
     if files.reading.recap:
         return "reflecting"
-    if any(step_type(call) == "write" and call["status"] == "success" for _, call in files.calls()):
+    if any(step_type(call) == "write" and call["status"] == "success" for call in files.steps):
         return "executing"
     if curation.demoted or curation.dropped or (previous.recent_turns and files.reading.limits):
         return "narrowing"
     return "exploring"
-
-
-def _expressed(files: TurnFiles) -> str | None:
-    """What the user told first, be it a feeling or a wish."""
-    told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
-    return clip(told, _EXPRESSED_CHARS) if told else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,50 +165,52 @@ class SessionTexts:
 
 def summary_of(previous: Carry, files: TurnFiles) -> TurnSummary:
     """
-    What a turn did: as its summary.json says it, or made of its other files.
-
-    Args:
-        files: The turn. A summary.json of an older form gives outcome and text alone.
+    What a turn did: as its summary.json says it, or made of its other files; a summary.json of an older form
+    gives outcome and text alone.
     """
     written: Mapping[str, Any] = files.summary or {}
-    names = TurnSummary.__dataclass_fields__
+    reply, raised, plan = reply_of(files), raised_by(files), files.plan or {}
+    line = clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
     if "steps" in written:
+        names = TurnSummary.__dataclass_fields__
         kept = {name: value for name, value in written.items() if name in names and value is not None}
         found = decode(TurnSummary, kept, where=f"{files.directory}/summary.json")
-        said = found.turn_summary or clip(line_of(files), _LINE_CHARS)
-        return replace(found, turn_summary=said)
-    outcome: Outcome = written.get("outcome", "imported")
-    calls = [call for _, call in files.calls()]
-    plan = files.plan or {}
-    records = step_records(files)
-    curation = curation_of(files)
-    line = written.get("turn_summary") or line_of(files)
+        return replace(found, turn_summary=found.turn_summary or line)
+    records, curation = step_records(files), curation_of(files)
+    labels: dict[str, list[str]] = {}
+    for call in files.steps:
+        for label, op in entity_ops(call):
+            labels.setdefault(op, []).append(label)
+    made = {
+        op: tuple(clip(label, _LINE_CHARS) for label in dict.fromkeys(found))[:20]
+        for op, found in labels.items()
+    }
     return TurnSummary(
         turn=files.turn,
-        outcome=outcome,
+        outcome=written.get("outcome", "imported"),
         decision=plan.get("next_step"),
         goal=clip(plan["goal"], _GOAL_CHARS) if plan.get("goal") else None,
         steps=records,
-        steps_completed=sum(call["status"] == "success" for call in calls),
-        steps_total=len(calls),
-        entities_created=_labels(files, "create"),
-        entities_updated=_labels(files, "update"),
-        entities_deleted=_labels(files, "delete"),
+        steps_completed=sum(call["status"] == "success" for call in files.steps),
+        steps_total=len(files.steps),
+        entities_created=made.get("create", ()),
+        entities_updated=made.get("update", ()),
+        entities_deleted=made.get("delete", ()),
         artifacts_generated=_artifacts(files, saved=False),
         artifacts_saved=_artifacts(files, saved=True),
         entity_curation=_curation_line(curation),
         analysis_conclusions=tuple(record.conclusion for record in records if record.conclusion),
         errors=errors_of(files),
         blocked_reason=blocked_reason(files),
-        flow=flow_of(previous, files, curation, asks=asks_of(files), reply="").phase,
-        turn_summary=clip(line, 2 * _LINE_CHARS),
+        flow=flow_of(previous, files, curation, raised=raised, reply="").phase,
+        turn_summary=clip(written.get("turn_summary") or line, 2 * _LINE_CHARS),
         summary_kind=written.get("summary_kind") or "fallback",
     )
 
 
 def summary_json(summary: TurnSummary, texts: SessionTexts) -> dict[str, Any]:
     """The part of summary.json that the session reads."""
-    values = {name: value for name, value in encode(summary).items() if name not in ("detail",)}
+    values = {name: value for name, value in encode(summary).items() if name != "detail"}
     return {**values, "session": encode(texts)}
 
 
@@ -210,18 +220,7 @@ def reply_of(files: TurnFiles) -> str:
     return raised.message if raised is not None else files.reply
 
 
-def line_of(files: TurnFiles) -> str:
-    """One line on a turn without a summary."""
-    reply = reply_of(files)
-    return clip(f"{files.query} {reply}" if reply else f"No answer to: {files.query}", _LINE_CHARS)
-
-
-def asks_of(files: TurnFiles) -> str | None:
-    raised = raised_by(files)
-    return raised.type if raised is not None else None
-
-
-def texts_of(files: TurnFiles) -> SessionTexts | None:
+def _texts_of(files: TurnFiles) -> SessionTexts | None:
     raw = (files.summary or {}).get("session")
     return decode(SessionTexts, raw, where=f"{files.directory}/summary.json", key="session") if raw else None
 
@@ -229,62 +228,70 @@ def texts_of(files: TurnFiles) -> SessionTexts | None:
 def carry_summaries(previous: Carry, summary: TurnSummary) -> tuple[TurnSummary, ...]:
     """Two whole summaries, and one line each of the twenty before."""
     older = [
-        one if one.detail == "line" else TurnSummary(
-            turn=one.turn, detail="line", outcome=one.outcome, goal=one.goal,
-            turn_summary=clip(one.turn_summary, _LINE_CHARS), summary_kind=one.summary_kind,
-        )
-        for one in previous.turn_summaries[: -(WHOLE - 1)]
-    ]  # fmt: skip
+        one if one.detail == "line" else _in_a_line(one) for one in previous.turn_summaries[: -(WHOLE - 1)]
+    ]
     return (*older[-LINES:], *previous.turn_summaries[-(WHOLE - 1) :], summary)
 
 
-def _labels(files: TurnFiles, op: str) -> tuple[str, ...]:
-    found = [label for _, call in files.calls() for label, done in entity_ops(call) if done == op]
-    return tuple(clip(label, _LINE_CHARS) for label in dict.fromkeys(found))[:20]
+def _in_a_line(one: TurnSummary) -> TurnSummary:
+    kept = TurnSummary(turn=one.turn, detail="line", outcome=one.outcome, goal=one.goal)
+    return replace(kept, turn_summary=clip(one.turn_summary, _LINE_CHARS), summary_kind=one.summary_kind)
 
 
 def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
     found = [
         name
-        for _, call in files.calls()
+        for call in files.steps
         if call["status"] == "success" and not call.get("reused") and (step_type(call) == "write") == saved
         for name in call.get("artifacts", ())
     ]
-    return tuple(
-        dict.fromkeys(name if saved else name.rpartition("/")[2].partition(".")[0] for name in found)
-    )[:20]
+    named = (name if saved else name.rpartition("/")[2].partition(".")[0] for name in found)
+    return tuple(dict.fromkeys(named))[:20]
 
 
 def _curation_line(curation: Curation) -> str | None:
     parts = ["everything dropped"] if curation.clear_all else []
-    for word, found in (
-        ("kept", curation.retained),
-        ("demoted", curation.demoted),
-        ("dropped", curation.dropped),
-    ):
-        parts += [f"{word} {', '.join(one.ref for one in found)}"] if found else []
+    for word, found in curation.decided.items():
+        done = "kept" if word == "retained" else word
+        parts += [f"{done} {', '.join(one.ref for one in found)}"] if found else []
     return clip("; ".join(parts), _LINE_CHARS) if parts else None
 
 
 def carry_over(previous: Carry, files: TurnFiles) -> Carry:
-    """
-    What a session carries after a turn.
-
-    Args:
-        files: The turn, with its summary.json; an imported turn has a query and a reply alone.
-    """
-    curation = curation_of(files)
-    reply = reply_of(files)
+    """What a session carries after a turn; an imported turn has a query and a reply alone."""
+    curation, reply, raised = curation_of(files), reply_of(files), raised_by(files)
+    summary, texts, analysis, plan = (
+        summary_of(previous, files),
+        _texts_of(files),
+        files.analysis,
+        files.plan or {},
+    )
     nothing_new = (files.summary or {}).get("answered") is False or files.reading.recap
-    told = "" if nothing_new else reply
-    registry, mentioned = carry_registry(previous, files, curation, told)
-    summary = summary_of(previous, files)
-    texts = texts_of(files)
-    recent = _recent_turn(files, texts, reply, mentioned, summary.outcome)
-    recent = replace(recent, asked_about=_asked_about(previous, files, registry))
-    said = (files.analysis or {}).get("constraints")
-    imported = files.analysis is None
-    limits = kept_limits(limits_of(files.query, previous.constraints)) if imported else said or ()
+    registry, mentioned = carry_registry(previous, files, curation, "" if nothing_new else reply)
+    if analysis is None:
+        limits = kept_limits(limits_of(files.query, previous.constraints))
+        meant = [ref for one in find_references(files.query, previous) for ref in one.refs]
+    else:
+        limits, meant = analysis.get("constraints") or [], analysis.get("references") or []
+    asked = split_terms(files.query)
+    named = [one.ref for one in registry.records if says(asked, one.label)]
+    short, kind = short_reply(reply)
+    if texts is not None and texts.assistant_summary and texts.assistant_summary_kind:
+        short, kind = texts.assistant_summary, texts.assistant_summary_kind
+    taken = {key: (analysis or {}).get(key) for key in ("intent", "query_type")}
+    recent = RecentTurn(
+        turn=files.turn,
+        user=clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
+        assistant=clip_lines(reply, _ASSISTANT_CHARS, rest=f"{files.directory}/response.md"),
+        assistant_summary=short,
+        summary_kind=kind,
+        timestamp=files.at,
+        routing=Routing(**taken, next_step=plan.get("next_step")),
+        entities_mentioned=mentioned,
+        asked_about=tuple(dict.fromkeys((*meant, *named)))[:_ASKED_ABOUT],
+        outcome=summary.outcome,
+    )
+    decided = replace(curation, turn=files.turn) if curation != Curation() else previous.entity_curation
     return Carry(
         recent_turns=(*previous.recent_turns, recent)[-RECENT:],
         history_summary=_history(previous, texts),
@@ -293,24 +300,17 @@ def carry_over(previous: Carry, files: TurnFiles) -> Carry:
         step_cache=carry_cache(previous, files),
         carry_notes=carry_notes(previous, files),
         content_archive=carry_archive(previous, files),
-        entity_curation=replace(curation, turn=files.turn)
-        if curation != Curation()
-        else previous.entity_curation,
+        entity_curation=decided,
         decision_log=carry_log(previous, curation, files.turn),
         registry=registry,
-        flow=flow_of(previous, files, curation, asks=asks_of(files), reply=reply),
+        flow=flow_of(previous, files, curation, raised=raised, reply=reply),
         pending_clarification=carry_pending(previous, files),
         constraints=merge_limits(previous.constraints, limits, turn=files.turn, cleared=curation.clear_all),
     )
 
 
 def carry_within(previous: Carry, files: TurnFiles) -> Carry:
-    """
-    What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided.
-
-    Args:
-        files: The turn, as far as it has come.
-    """
+    """What the later phases of a running turn see: what it found, with what its phases 0 and 1 decided."""
     curation = curation_of(files)
     limits = (files.analysis or {}).get("constraints") or ()
     running = files.analysis is not None
@@ -318,43 +318,10 @@ def carry_within(previous: Carry, files: TurnFiles) -> Carry:
         previous,
         entity_curation=replace(curation, turn=files.turn) if curation != Curation() else Curation(),
         registry=apply_curation(previous.registry, curation, files.turn),
-        flow=flow_of(previous, files, curation, asks=None, reply="") if running else previous.flow,
+        flow=flow_of(previous, files, curation, raised=None, reply="") if running else previous.flow,
         pending_clarification=take_answer(previous, files),
         constraints=merge_limits(previous.constraints, limits, turn=files.turn, cleared=curation.clear_all),
     )
-
-
-def _recent_turn(
-    files: TurnFiles, texts: SessionTexts | None, reply: str, mentioned: tuple[str, ...], outcome: Outcome
-) -> RecentTurn:
-    short, kind = short_reply(reply)
-    if texts is not None and texts.assistant_summary and texts.assistant_summary_kind:
-        short, kind = texts.assistant_summary, texts.assistant_summary_kind
-    analysis, plan = files.analysis or {}, files.plan or {}
-    routing = Routing(
-        intent=analysis.get("intent"), query_type=analysis.get("query_type"), next_step=plan.get("next_step")
-    )
-    return RecentTurn(
-        turn=files.turn,
-        user=clip_lines(files.query, _USER_CHARS, rest=f"{files.directory}/context.md"),
-        assistant=clip_lines(reply, _ASSISTANT_CHARS, rest=f"{files.directory}/response.md"),
-        assistant_summary=short,
-        summary_kind=kind,
-        timestamp=files.at,
-        routing=routing,
-        entities_mentioned=mentioned,
-        outcome=outcome,
-    )
-
-
-def _asked_about(previous: Carry, files: TurnFiles, registry: Registry) -> tuple[str, ...]:
-    """What a query means or names; of an imported turn as far as rules can tell."""
-    meant = (files.analysis or {}).get("references")
-    if files.analysis is None:
-        meant = [ref for one in find_references(files.query, previous) for ref in one.refs]
-    asked = split_terms(files.query)
-    named = [one.ref for one in registry.records if says(asked, one.label)]
-    return tuple(dict.fromkeys((*(meant or ()), *named)))[:_ASKED_ABOUT]
 
 
 def short_reply(reply: str) -> tuple[str, SummaryKind]:
@@ -412,3 +379,79 @@ def _engagement(previous: Carry, files: TurnFiles, texts: SessionTexts | None) -
         return previous.engagement_summary
     goal = (files.plan or {}).get("goal") or files.query
     return Engagement(text=clip(goal, _RULE_LINE_CHARS), kind="fallback", turn=files.turn)
+
+
+def carry_cache(previous: Carry, files: TurnFiles) -> tuple[CachedStep, ...]:
+    """References to the results of the last two turns that executed anything, the newer in full."""
+    if not files.steps:
+        return previous.step_cache
+    newest = max((cached.turn for cached in previous.step_cache), default=None)
+    kept = [replace(cached, detail="summary") for cached in previous.step_cache if cached.turn == newest]
+    return (*kept, *(_cached(files, call) for call in files.steps))
+
+
+def _cached(files: TurnFiles, call: Json) -> CachedStep:
+    asked = ", ".join(f"{name}={value}" for name, value in call["arguments"].items())
+    return CachedStep(
+        turn=files.turn,
+        step=call["step"],
+        tool=call["tool"],
+        call=call_digest(call["tool"], call["arguments"]),
+        asked=clip(asked, _ASKED_CHARS),
+        outcome=outcome_line(call),
+        record_count=record_count(call),
+        detail="full",
+        path=f"{files.directory}/{step_name(call['step'])}",
+    )
+
+
+def carry_notes(previous: Carry, files: TurnFiles) -> tuple[Note, ...]:
+    """Notes and conclusions that three further turns see; a gap in the numbers of the session moves them."""
+    gap = max(0, files.turn - previous.head - 1) if previous.head else 0
+    kept = [replace(n, expires_after_turn=n.expires_after_turn + gap) for n in previous.carry_notes]
+    kept = [note for note in kept if note.expires_after_turn > files.turn]
+    for record in step_records(files):
+        for kind, text in (("note", record.note), ("conclusion", record.conclusion)):
+            if text:
+                last = files.turn + _NOTE_TURNS
+                note = Note(
+                    kind="note" if kind == "note" else "conclusion",
+                    text=text,
+                    turn=files.turn,
+                    step=record.step,
+                    expires_after_turn=last,
+                )
+                kept += [note] if note not in kept else []
+    return tuple(kept[-_NOTES:])
+
+
+def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
+    """The index of kept content, with what the turn's steps made."""
+    found = [
+        _entry(files, call, name)
+        for call in files.steps
+        if call["status"] == "success" and not call.get("reused")
+        for name in call.get("artifacts", ())
+        if name in files.artifacts
+    ]
+    entries = [*previous.content_archive.entries, *found]
+    over = max(0, len(entries) - _ENTRIES)
+    return Archive(entries=tuple(entries[over:]), evicted=previous.content_archive.evicted + over)
+
+
+def _entry(files: TurnFiles, call: Json, name: str) -> ArchiveEntry:
+    key = name.rpartition("/")[2].partition(".")[0]
+    match = _KEY.fullmatch(key)
+    arguments: Mapping[str, Any] = call["arguments"]
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    chars = files.artifacts[name]
+    return ArchiveEntry(
+        key=key,
+        turn=files.turn,
+        step=call["step"],
+        type=match["type"] if match else step_type(call),
+        description=clip(max(texts, key=len, default=str(call["tool"])), _ASKED_CHARS),
+        path=f"{files.directory}/{name}",
+        chars=chars,
+        cut=bool(isinstance(call["data"], Mapping) and call["data"].get("cut")) or chars > _KEPT_BYTES,
+    )

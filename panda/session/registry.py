@@ -96,10 +96,9 @@ def carry_registry(
     """
     before = apply_curation(previous.registry, curation, files.turn)
     known = {one.ref: one for one in before.records}
-    for number, call in files.calls():
-        if call["status"] == "success":
-            for raw in call.get("entities", ()):
-                _add_found(known, raw, files.turn, f"t{files.turn}_s{number}")
+    for call in files.steps:
+        for raw in call.get("entities", ()) if call["status"] == "success" else ():
+            _add_found(known, raw, files.turn, f"t{files.turn}_s{call['step']}")
     noted = {
         text
         for text, nodes in files.statements

@@ -1,12 +1,15 @@
-"""The files of one turn that its session's state is made of, as one value."""
+"""The files of one turn that its session's state is made of, and what its tool steps say."""
 
+import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from panda.documents.context import ContextDocument, parse_context
-from panda.documents.text import strip_citations
+from panda.documents.carry import StepRecord, StepType, clip
+from panda.documents.context import parse_context
+from panda.documents.text import one_line, strip_citations
 from panda.documents.times import render_time
 from panda.language.conversation import plain_recap
 from panda.language.reading import Reading, parse_reading
@@ -18,13 +21,19 @@ from panda.storage.layout import (
     REFLECTION_JSON,
     SUMMARY_JSON,
     TurnPaths,
+    step_name,
     turn_name,
 )
 from panda.storage.records import load_object
 
 Json = Mapping[str, Any]
-
 _STEP = re.compile(r"step_(\d+)\.json")
+_LINE_CHARS, _ASKED_CHARS, _NOTE_CHARS = 160, 120, 300
+_TYPES: Mapping[str, StepType] = {
+    "create": "write", "write": "write", "edit": "write", "update": "write", "delete": "write",
+    "commit": "write", "save": "write", "generate": "generate", "analyze": "analyze", "compare": "analyze",
+}  # fmt: skip
+"""Kind of work by the last word of a tool's name; any other tool reads."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +65,9 @@ class TurnFiles:
         """The turn's directory, relative to the user's."""
         return f"turns/{turn_name(self.turn)}"
 
-    def calls(self) -> Iterator[tuple[int, Json]]:
-        """Every tool call with the number of its step."""
-        for step in self.steps:
-            yield int(step["step"]), step
-
 
 def stored_reading(analysis: Json, query: str) -> Reading:
-    """
-    What query_analysis.json says of what a query means.
-
-    Args:
-        analysis: The file; in older stores without a reading, which then says no more than was known there.
-    """
+    """What query_analysis.json says of what a query means; of older stores no more than was known there."""
     found = analysis.get("reading")
     return parse_reading(found) if found else Reading(recap=plain_recap(query))
 
@@ -77,16 +76,20 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     """What a turn's files say. Raises FileFormatError: a file is damaged."""
     place = paths / CONTEXT_MD
     context = parse_context(read_text(place), where=str(place))
-    steps = tuple(_load_steps(paths))
+    folder = paths / "steps"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    steps = tuple(load_object(folder / name) for name in names if _STEP.fullmatch(name))
+    query, answer = context.section(0), context.section(5)
+    items: Any = answer.meta.get("items", ()) if answer else ()
     made = [name for step in steps for name in step["artifacts"]]
     sizes = {name: len(read_text(paths / name)) for name in made if (paths / name).is_file()}
     return TurnFiles(
         turn=number,
         session_id=context.front.session_id,
         at=render_time(context.front.created_at),
-        query=_text(context, 0),
-        reply=strip_citations(_text(context, 5)).strip(),
-        statements=_statements(context),
+        query=query.text if query else "",
+        reply=strip_citations(answer.text).strip() if answer else "",
+        statements=tuple((str(item["text"]), tuple(map(str, item["node_ids"]))) for item in items),
         analysis=_load(paths, QUERY_ANALYSIS_JSON),
         reflection=_load(paths, REFLECTION_JSON),
         plan=_load(paths, PLAN_JSON),
@@ -96,26 +99,80 @@ def load_turn_files(paths: TurnPaths, number: int) -> TurnFiles:
     )
 
 
-def _text(context: ContextDocument, number: int) -> str:
-    section = context.section(number)
-    return section.text if section else ""
-
-
-def _statements(context: ContextDocument) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    section = context.section(5)
-    items: Any = section.meta.get("items", ()) if section else ()
-    return tuple((str(item["text"]), tuple(map(str, item["node_ids"]))) for item in items)
-
-
 def _load(paths: TurnPaths, name: str) -> Json | None:
     path = paths / name
     return load_object(path) if path.is_file() else None
 
 
-def _load_steps(paths: TurnPaths) -> Iterator[Json]:
-    folder = paths / "steps"
-    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    for name in names:
-        step = _load(paths, f"steps/{name}") if _STEP.fullmatch(name) else None
-        if step is not None:
-            yield step
+def call_digest(tool: str, arguments: Mapping[str, object]) -> str:
+    """
+    What makes a tool call the same again.
+
+    >>> call_digest("a.b", {"x": 1, "y": 2}) == call_digest("a.b", {"y": 2, "x": 1})
+    True
+    """
+    text = json.dumps([tool, arguments], ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def step_type(call: Json) -> StepType:
+    """What kind of work a call did."""
+    return call.get("kind") or _TYPES.get(str(call["tool"]).rpartition(".")[2], "read")
+
+
+def step_records(files: TurnFiles) -> tuple[StepRecord, ...]:
+    """The tool calls of a turn, in short."""
+    return tuple(
+        StepRecord(
+            step=call["step"],
+            tool=call["tool"],
+            step_type=step_type(call),
+            subdomain=str(call["tool"]).partition(".")[0],
+            outcome=outcome_line(call),
+            record_count=record_count(call),
+            entities=tuple(clip(label, _LINE_CHARS) for label, _ in entity_ops(call))[:8],
+            note=clip(note, _NOTE_CHARS) if (note := call.get("note")) else None,
+            conclusion=clip(told, _NOTE_CHARS) if (told := call.get("conclusion")) else None,
+            result=f"{files.directory}/{step_name(call['step'])}",
+        )
+        for call in files.steps
+    )
+
+
+def outcome_line(call: Json) -> str:
+    """One line on what a call gave."""
+    if call["status"] != "success":
+        return clip(f"{call['status']}: {call['error']}", _LINE_CHARS)
+    said = [one_line(claim["text"]) for claim in call["claims"]]
+    return clip("; ".join(said), _LINE_CHARS) if said else "nothing found"
+
+
+def record_count(call: Json) -> int:
+    """How many records or statements a call gave."""
+    return max(len(call["claims"]), len(call.get("entities", ()))) if call["status"] == "success" else 0
+
+
+def entity_ops(call: Json) -> Iterator[tuple[str, str]]:
+    """Label of every entity of a call, and what was done to it."""
+    if call["status"] != "success":
+        return
+    for entity in call.get("entities", ()):
+        if isinstance(entity, str):
+            yield entity, "create" if step_type(call) == "write" else "read"
+        else:
+            yield str(entity["label"]), str(entity.get("op", "read"))
+
+
+def errors_of(files: TurnFiles) -> tuple[str, ...]:
+    """Every failed call with its error."""
+    failed = (call for call in files.steps if call["error"])
+    return tuple(clip(f"{call['tool']}: {call['error']}", 2 * _LINE_CHARS) for call in failed)
+
+
+def blocked_reason(files: TurnFiles) -> str | None:
+    """Why a step could not be done; None if none was blocked."""
+    found = (call["error"] for call in files.steps if call["status"] == "blocked")
+    progress = (files.plan or {}).get("progress") or {}
+    given = progress.get("reason") if progress.get("ending") == "blocked" else None
+    reason = given or next(found, None)
+    return clip(reason, 2 * _LINE_CHARS) if reason else None
