@@ -60,36 +60,21 @@ from panda.trust import open_layers, require_trust
 class App:
     """Everything that runs turns of one user."""
 
-    settings: Settings
-    """Settings in force."""
-    layout: Layout
-    """The store."""
-    book: RecipeBook
-    """Recipes and prompts."""
-    layers: ExecutorLayers
-    """Models by layer."""
-    executor: RecipeExecutor
-    """Asks the models."""
-    store: TurnStore
-    """The user's turns."""
-    index: Index
-    """The derived index."""
-    pipeline: Pipeline
-    """The phases in order."""
-    now: TurnClock
-    """The instant that a running turn counts from."""
-    moment: Moment
-    """What was there when the running turn began."""
-    gatherer: ContextGatherer
-    """Phase 2, for looking at what it would find."""
-    tools: ToolContext
-    """What tools may touch, without a turn."""
-    encoder: Encoder | None
-    """Gives texts vectors and keeps them; None without one."""
-    meaning: Meaning | None
-    """Finds by meaning; None without an encoder."""
-    open_project: Callable[..., Project]
-    """Gives the project's files; with `dry` changes stay in memory."""
+    settings: Settings  # in force
+    layout: Layout  # the store
+    book: RecipeBook  # recipes and prompts
+    layers: ExecutorLayers  # models by layer
+    executor: RecipeExecutor  # asks the models
+    store: TurnStore  # the user's turns
+    index: Index  # the derived index
+    pipeline: Pipeline  # the phases in order
+    now: TurnClock  # the instant that a running turn counts from
+    moment: Moment  # what was there when the running turn began
+    gatherer: ContextGatherer  # phase 2, for looking at what it would find
+    tools: ToolContext  # what tools may touch, without a turn
+    encoder: Encoder | None  # gives texts vectors and keeps them; None without one
+    meaning: Meaning | None  # finds by meaning; None without an encoder
+    open_project: Callable[..., Project]  # gives the project's files; with `dry` changes stay in memory
 
     def start_turn(
         self,
@@ -105,8 +90,6 @@ class App:
         Claim a number for a query.
 
         Args:
-            query: Any text.
-            mode: chat or code.
             recordings: Answers to use instead of asking a model.
             dry_run: Whether tools only tell what they would change in the project.
             picture: The image that goes with the query.
@@ -118,7 +101,6 @@ class App:
             ModelFileError: The same for a model that does not load.
         """
         check_query(query)
-        self._check_trust(mode)
         self._check_calls(mode, with_image=picture is not None and image is None)
         settings = self.settings
         check_open(self.layout, settings.user, settings.session)
@@ -172,9 +154,6 @@ class App:
         """
         Take up a turn where it stopped: halted, interrupted, gathered or killed.
 
-        Args:
-            number: The turn.
-
         Raises:
             NotFoundError: There is no such turn.
             UsageError: It has ended, or a later turn of its session is saved.
@@ -195,7 +174,6 @@ class App:
                 where=place,
                 fix="ask it as a new turn",
             )
-        self._check_trust(metadata.mode)
         self._check_calls(metadata.mode, with_image=bool(metadata.image) and not folder.has(IMAGE_JSON))
         sweep_below(folder.paths.directory)
         folder.write_metadata(replace(metadata, status="running", intervention=None))
@@ -203,21 +181,13 @@ class App:
 
     def run_turn(self, turn: Turn, watch: Callable[[Phase], None] = lambda phase: None) -> None:
         """
-        Take a turn to its end and put it into the index.
-
-        Args:
-            turn: As start_turn or resume_turn gave it.
-            watch: Told of each phase before it runs.
-
-        Raises:
-            HaltError: It cannot go on; an intervention is written.
+        Take a turn to its end and put it into the index; *watch* is told of each phase before it runs. Raises
+        HaltError: it cannot go on; an intervention is written.
         """
         self.pipeline.run(turn, watch)
-        self.index.record(self.settings.user, [turn.turn])
-        missing = (
-            self.meaning.fill_in_turn(self.settings.user, TEXTS_AFTER) if self.meaning is not None else 0
-        )
-        if missing:
+        user = self.settings.user
+        self.index.record(user, [turn.turn])
+        if self.meaning is not None and (missing := self.meaning.fill_in_turn(user, TEXTS_AFTER)):
             turn.warn(say_missing(missing))
 
     def _taken_up(
@@ -235,13 +205,7 @@ class App:
     def hold_session(
         self, session: str, on_wait: Callable[[str], None] = lambda holder: None
     ) -> AbstractContextManager[None]:
-        """
-        The lock under which the turns of one session follow each other.
-
-        Args:
-            session: Session id.
-            on_wait: Told who holds it, if waiting is needed.
-        """
+        """The lock under which the turns of one session follow each other."""
         return held_lock(
             self.layout.session_lock(self.settings.user, session),
             holder=f"panda turn (pid {os.getpid()})",
@@ -249,12 +213,10 @@ class App:
             on_wait=on_wait,
         )
 
-    def _check_trust(self, mode: str) -> None:
-        """Ask for the commands of code mode before a number is claimed."""
+    def _check_calls(self, mode: str, *, with_image: bool) -> None:
+        """Look, before a number is claimed, whether the project's commands and the recipes can be used."""
         if mode == "code":
             require_trust(self.settings, "test_commands")
-
-    def _check_calls(self, mode: str, *, with_image: bool) -> None:
         try:
             for layer in check_recipes_of_mode(
                 self.book,
@@ -266,15 +228,8 @@ class App:
             ):
                 self.layers.model(layer).count_model_tokens("")  # loads it: a broken file costs no number
         except (RecipeError, ModelFileError) as exc:
-            write_intervention(
-                self.layout,
-                self.settings.clock,
-                exc,
-                user=self.settings.user,
-                turn=None,
-                phase=None,
-                recipe=None,
-            )
+            nothing = dict.fromkeys(("turn", "phase", "recipe"))
+            write_intervention(self.layout, self.settings.clock, exc, user=self.settings.user, **nothing)
             raise
 
 
@@ -285,18 +240,14 @@ def build(
     Put together what runs a user's turns. No model is loaded yet.
 
     Args:
-        settings: Settings in force.
-        layout: The store.
-        environ: Environment variables, for the API keys that models.yaml names.
+        environ: For the API keys that models.yaml names.
         layers: Models that outlive this; None for its own.
 
     Raises:
         UntrustedError: models.yaml or a setting is the project's, reaches out, and is not trusted.
         ModelFileError: models.yaml is broken.
     """
-    if layers is None:
-        layers = open_layers(settings, environ)
-    return build_with(settings, layout, layers)
+    return build_with(settings, layout, layers or open_layers(settings, environ))
 
 
 def build_with(

@@ -36,10 +36,9 @@ Watch = Callable[[Phase], None]
 
 class Pipeline:
     """
-    The phases in order.
+    The phases in order of their numbers; the last one saves.
 
     Args:
-        phases: In the order of their numbers; the last one saves.
         on_halt: Writes the intervention of a halt and gives its id.
         count: Maps a text to budget tokens.
         log: Takes one line of the executions log.
@@ -70,8 +69,6 @@ class Pipeline:
         Take a turn from where its metadata says to its end.
 
         Args:
-            turn: A claimed turn.
-            watch: Told of each phase before it runs.
             before: Stop before this phase, unless the turn is ending; None does not stop.
 
         Raises:
@@ -98,17 +95,7 @@ class Pipeline:
                 self._apply(turn, phase, outcome, seconds)
 
     def look(self, turn: Turn, number: int, work: Callable[[], Result]) -> Result:
-        """
-        Do some of a phase's work and apply nothing of it; what halts is handled as in run.
-
-        Args:
-            turn: A turn that stands before the phase.
-            number: The phase.
-            work: What to do.
-
-        Raises:
-            HaltError: As in run.
-        """
+        """What some of a phase's work gives, nothing of it applied; what halts is handled as in run."""
         with self._guarded(turn, self._phases[number], {}):
             return work()
 
@@ -258,17 +245,13 @@ def _put_back(turn: Turn, phase: Phase, error: HaltError) -> Advance:
         HaltError: *error*, if there is no such attempt.
     """
     attempts = turn.superseded()
-    passed = [
-        k for k, document in enumerate(attempts)
-        if document.sections[-1].meta.get("issues") == [] and document.sections[-1].number > phase.number
-    ]  # fmt: skip
+    lasts = [document.sections[-1] for document in attempts]
+    passed = [k for k, s in enumerate(lasts) if s.meta.get("issues") == [] and s.number > phase.number]
     if not passed:
         raise error
-    judge = attempts[passed[-1]].sections[-1].number
+    judge = lasts[passed[-1]].number
     document = turn.context
-    for number in range(
-        phase.number, judge
-    ):  # what this attempt kept of an earlier one stands in a later one
+    for number in range(phase.number, judge):  # what this one kept of an earlier one stands in a later one
         found = [section for one in attempts[passed[-1] :] if (section := one.section(number))]
         document = document.with_section(found[0]) if found else document
     turn.write_context(document)

@@ -29,12 +29,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def run(program: TyperGroup, arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """
-    Run one command line.
-
-    Returns:
-        The exit code; everything has been printed.
-    """
+    """The exit code of one command line that was run; everything has been printed."""
     if "_PANDA_COMPLETE" in environ:
         program.main(args=list(arguments), prog_name="panda")  # a shell asks for completions; exits by itself
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments

@@ -70,12 +70,7 @@ class Reporter:
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[], None]]:
-        """
-        Show a progress bar while the block runs, on a terminal only.
-
-        Yields:
-            A function to call after each thing.
-        """
+        """Show a progress bar on a terminal while the block runs; gives what to call after each thing."""
         if self.quiet or not self.stream.isatty():
             yield lambda: None
             return
@@ -161,10 +156,7 @@ class Invocation:
 
     def store(self, *, new_user: bool = False) -> Layout:
         """
-        The store for reading.
-
-        Args:
-            new_user: Whether the user may be one of whom nothing is saved yet.
+        The store for reading; with *new_user* the user may be one of whom nothing is saved yet.
 
         Raises:
             NotFoundError: There is no store, or not the user that --user or PANDA_USER names.
@@ -222,23 +214,12 @@ class OptionRule:
 
 
 def excludes(option: str, *others: str, fix: str = "") -> Callable[[_Command], _Command]:
-    """
-    Mark a command: where one option is given, others would be ignored.
-
-    Args:
-        others: Parameters that go not with it.
-        fix: What to do instead; "" says to leave one of the two out.
-    """
+    """Mark a command: where one option is given, *others* would be ignored; "" says to leave one out."""
     return _marking([OptionRule(other, option, None, fix) for other in others])
 
 
 def requires(option: str, other: str, *values: object, fix: str = "") -> Callable[[_Command], _Command]:
-    """
-    Mark a command: an option counts only where another one has one of these values, given or by default.
-
-    Args:
-        values: What makes the option count.
-    """
+    """Mark a command: an option counts only where another one has, or is given, one of these values."""
     return _marking([OptionRule(option, other, values, fix)])
 
 
@@ -251,12 +232,7 @@ def _marking(rules: list[OptionRule]) -> Callable[[_Command], _Command]:
 
 
 def check_options(command: Callable[..., Any], context: typer.Context) -> None:
-    """
-    Raises UsageError if what was typed holds an option that the command would ignore.
-
-    Args:
-        command: A function marked by *excludes* and *requires*.
-    """
+    """Raises UsageError if what was typed holds an option that the command, as it is marked, would ignore."""
     shown = {parameter.name: _shown(parameter) for parameter in context.command.params}
     values: Mapping[str, Any] = context.params
     for rule in getattr(command, _RULES, ()):
@@ -319,10 +295,7 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
     "trust": (Annotated[bool, _TRUST], False),
     "json": (Annotated[bool, flag("Print one JSON object.", "--json")], False),
     "quiet": (Annotated[bool, flag("Nothing on stderr but errors.", "--quiet", "-q")], False),
-    "verbose": (
-        Annotated[int, flag("Say more on stderr.", "--verbose", "-v", count=True, show_default=False)],
-        0,
-    ),
+    "verbose": (Annotated[int, _VERBOSE], 0),
 }
 
 
@@ -336,16 +309,12 @@ class Surroundings:
 
 def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     """
-    Make a Typer command of a function.
+    A Typer command that returns a function's Result.
 
     Args:
-        words: The words of the command, e.g. "models list".
         function: Has a parameter *invocation* first, then its own arguments and options as Typer
             annotations. One that is called like a setting (`session`, `seed`) also sets that setting when
             it is given.
-
-    Returns:
-        A command that returns the function's Result.
     """
 
     def run(ctx: typer.Context, **arguments: Any) -> Result:

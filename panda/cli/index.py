@@ -18,9 +18,8 @@ from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
 from panda.retrieval.search import Hit, answer_questions, read_questions
 from panda.storage.files import held_lock
-from panda.storage.index import Index, IndexStatus, index_status, rebuild_index
+from panda.storage.index import Index, IndexStatus, RebuildReport, index_status, rebuild_index
 from panda.storage.index_sources import count_turns, users_of
-from panda.storage.index_tables import SyncReport
 from panda.storage.turns import TurnStore
 
 if TYPE_CHECKING:
@@ -43,33 +42,6 @@ def hit_rows(hits: Sequence[Hit], *, why: bool) -> list[tuple[object, ...]]:
         row = (f"{hit.ranked.score:.2f}", entry.node_id, day, header)
         rows.append((*row, _why_text(hit)) if why else row)
     return rows
-
-
-def status_value(status: IndexStatus, missing: int | None) -> dict[str, object]:
-    """The status as a JSON value; *missing* rows lack vectors, None without an encoder."""
-    counts = ("research", "size_bytes", "turns_behind", "files_behind", "unreadable")
-    return {
-        "rows": dict(status.rows),
-        **{name: getattr(status, name) for name in counts},
-        "vectors": None if missing is None else {"kept": status.vectors, "rows_missing": missing},
-        "fresh": not status.files_behind,
-        "rebuilt_at": time_text(status.rebuilt_at),
-    }
-
-
-def status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
-    """The same as name and value."""
-    behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
-    lack = f"; {missing:,} rows lack some: panda index rebuild" if missing else ""
-    return [
-        *((f"rows: {name}", count) for name, count in status.rows.items()),
-        ("research files", status.research),
-        ("size", f"{status.size_bytes / 1e6:.1f} MB"),
-        *([] if missing is None else [("vectors", f"{status.vectors:,}{lack}")]),
-        ("state", behind if status.files_behind else "fresh"),
-        *([("unreadable files", status.unreadable)] if status.unreadable else []),
-        ("last rebuild", time_text(status.rebuilt_at) or "never"),
-    ]
 
 
 def _why_text(hit: Hit) -> str:
@@ -103,11 +75,8 @@ def fill_imported(invocation: Invocation, users: Sequence[str]) -> None:
 
 def fill_vectors(invocation: Invocation, index: Index, users: Sequence[str], *, full: bool) -> None:
     """
-    Fill in all vectors that are missing, with a bar; what was kept stays when that is interrupted.
-
-    Args:
-        index: The index whose rows they are of.
-        full: Whether these are all users, and other vectors are dropped.
+    Fill in all vectors that are missing, with a bar; what was kept stays when that is interrupted. With
+    *full* these are all users, and other vectors are dropped.
     """
     started = time.monotonic()
     with _meaning(invocation, index) as meaning:
@@ -158,8 +127,7 @@ def rebuild(
         f"{report.seconds:.1f} s"
     )
     fill_vectors(invocation, index, list(report.users), full=full)
-    users = {name: _report_value(one) for name, one in report.users.items()}
-    data = {"full": full, "users": users, "summaries": _summaries_value(written)}
+    data = {"full": full, **_rebuilt_data(report, written)}
     problems = [*report.problems, *(written.problems if written else ())]
     if not problems:
         return Result(data)
@@ -210,19 +178,46 @@ def status(invocation: Invocation) -> Result:
     found = index_status(index, invocation.store(), user)
     with _meaning(invocation, index) as meaning:
         missing = None if meaning is None else meaning.count_missing(user)
-    data = {"user": user, **status_value(found, missing)}
-    return Result(data, Table(("what", "value"), status_rows(found, missing)))
+    counts = ("research", "size_bytes", "turns_behind", "files_behind", "unreadable")
+    data = {
+        "user": user,
+        "rows": dict(found.rows),
+        **{name: getattr(found, name) for name in counts},
+        "vectors": None if missing is None else {"kept": found.vectors, "rows_missing": missing},
+        "fresh": not found.files_behind,
+        "rebuilt_at": time_text(found.rebuilt_at),
+    }
+    return Result(data, Table(("what", "value"), _status_rows(found, missing)))
 
 
-def _report_value(report: SyncReport) -> dict[str, object]:
-    problems = [{"where": one.where, "message": one.message, "fix": one.fix} for one in report.problems]
-    return {"updated": report.updated, "removed": report.removed, "problems": problems}
+def _status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
+    behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
+    lack = f"; {missing:,} rows lack some: panda index rebuild" if missing else ""
+    return [
+        *((f"rows: {name}", count) for name, count in status.rows.items()),
+        ("research files", status.research),
+        ("size", f"{status.size_bytes / 1e6:.1f} MB"),
+        *([] if missing is None else [("vectors", f"{status.vectors:,}{lack}")]),
+        ("state", behind if status.files_behind else "fresh"),
+        *([("unreadable files", status.unreadable)] if status.unreadable else []),
+        ("last rebuild", time_text(status.rebuilt_at) or "never"),
+    ]
 
 
-def _summaries_value(report: "SummaryReport | None") -> dict[str, object] | None:
-    if report is None:
-        return None
-    return {"written": report.written, "failed": len(report.problems), "left": report.left}
+def _rebuilt_data(report: RebuildReport, written: "SummaryReport | None") -> dict[str, object]:
+    told = ("where", "message", "fix")
+    users = {
+        name: {
+            "updated": one.updated,
+            "removed": one.removed,
+            "problems": [{key: getattr(problem, key) for key in told} for problem in one.problems],
+        }
+        for name, one in report.users.items()
+    }
+    if written is None:
+        return {"users": users, "summaries": None}
+    counts = {"written": written.written, "failed": len(written.problems), "left": written.left}
+    return {"users": users, "summaries": counts}
 
 
 def _summarise(

@@ -54,11 +54,8 @@ class LazyGroup(TyperGroup):
 
 def fill_group(group: TyperGroup, entries: tuple[Entry, ...], group_help: Mapping[str, str]) -> None:
     """
-    Put a table's commands into a group, those of two words into groups of their own.
-
-    Args:
-        entries: The commands, in the order in which --help shows them.
-        group_help: First word to help line, for every first word of two.
+    Put a table's commands into a group in their order, those of two words into groups of their own, which
+    *group_help* has a line for.
     """
     for entry in entries:
         first, *more = entry.words.split()

@@ -27,12 +27,7 @@ _FRONT_MATTER = re.compile(r"\A---\n(.*?^)---$", re.DOTALL | re.MULTILINE)
 
 
 def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
-    """
-    Markdown as it looks on a terminal.
-
-    Args:
-        text: Markdown from anywhere; control characters in it are written out.
-    """
+    """Markdown from anywhere as it looks on a terminal; control characters in it are written out."""
     shown = _FRONT_MATTER.sub(r"```yaml\n\1```\n", visible(text))
     return _rendered(Markdown(shown, hyperlinks=False), stream=stream, color=color)
 
@@ -40,12 +35,7 @@ def markdown_text(text: str, *, stream: TextIO, color: bool) -> str:
 def table_text(
     columns: Sequence[str], rows: Sequence[Sequence[object]], *, stream: TextIO, color: bool
 ) -> str:
-    """
-    A table as it looks on a terminal.
-
-    Args:
-        rows: The cells; numbers are set to the right.
-    """
+    """A table as it looks on a terminal, numbers to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for position, head in enumerate(columns):
         numeric = any(isinstance(row[position], int | float) for row in rows)
@@ -57,12 +47,7 @@ def table_text(
 
 @contextmanager
 def progress_bar(label: str, total: int, *, stream: TextIO, color: bool) -> Iterator[Callable[[], None]]:
-    """
-    A progress bar on a terminal while the block runs; it is gone afterwards.
-
-    Yields:
-        A function to call after each thing.
-    """
+    """A progress bar on a terminal while the block runs, gone afterwards; gives what to call after each."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     console = Console(file=stream, force_terminal=True, no_color=not color)
     with Progress(*columns, _Rate(), TimeRemainingColumn(), console=console, transient=True) as progress:

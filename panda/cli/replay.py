@@ -105,9 +105,6 @@ def run_turns(
         selection: As select_turns takes it.
         store: Where the run is kept.
         live: Whether simulate asks the model for what no recording answers.
-        session: Only turns of this session.
-        since: Only turns from this time on.
-        status: Only turns of this status.
 
     Returns:
         The run, and its lines by user and number.
@@ -133,13 +130,10 @@ def run_turns(
             lines.append(_told(invocation, line))
             advance()
     run.finish(invocation.settings.clock)
-    _tell_rate(invocation, len(lines), time.monotonic() - started)
+    seconds = time.monotonic() - started
+    each = f", {seconds / len(lines):.2f} s a turn" if lines else ""
+    invocation.reporter.step(f"{len(lines)} turns in {seconds:.1f} s{each}")
     return run, sorted(lines, key=lambda line: (line.user, line.turn))
-
-
-def _tell_rate(invocation: Invocation, turns: int, seconds: float) -> None:
-    each = f", {seconds / turns:.2f} s a turn" if turns else ""
-    invocation.reporter.step(f"{turns} turns in {seconds:.1f} s{each}")
 
 
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:
@@ -249,12 +243,7 @@ def diff(
 
 
 def result_of(found: "RunDiff", regressions: list[str], where: str, runs: list[str]) -> Result:
-    """
-    What a comparison ends with.
-
-    Args:
-        regressions: What is more than was allowed, a sentence each.
-    """
+    """What a comparison ends with; the regressions are what is more than was allowed, a sentence each."""
     rows: list[tuple[object, ...]] = [
         (flip.turn, flip.recipe, flip.name, _short(flip.before), _short(flip.after))
         for flip in found.flips

@@ -58,15 +58,7 @@ def synthesize_scope(
 
 
 def open_source(invocation: Invocation, facts: Path | None) -> FactSource:
-    """
-    Where the facts come from.
-
-    Args:
-        facts: The file that `--facts` names; None for the memory of the user.
-
-    Raises:
-        NotFoundError: There is no store.
-    """
+    """The facts of the file that `--facts` names, else of the user's memory (NotFoundError: no store)."""
     if facts is not None:
         return file_source(facts)
     return memory_source(invocation.store(), invocation.settings.user, invocation.settings.clock)
@@ -117,18 +109,12 @@ def _served(invocation: Invocation, source: FactSource, host: str, port: int) ->
     from panda.serving.listening import serve_http
     from panda.serving.synthesis_api import SynthesisApi
 
-    limits = Limits()
-    token = read_token(invocation)
+    limits, token = Limits(), invocation.environ.get("PANDA_TOKEN") or None
     api = SynthesisApi(source, invocation.settings.clock, limits, token=token is not None)
     application = api.application()
     for address in serve_http(application, host=host, port=port, token=token, limits=limits):
         invocation.reporter.step(f"listening on {address}; Ctrl-C stops")
         yield (address,)
-
-
-def read_token(invocation: Invocation) -> str | None:
-    """The token that clients must send; None if PANDA_TOKEN is unset or empty."""
-    return invocation.environ.get("PANDA_TOKEN") or None
 
 
 @requires("host", "http", True)
@@ -164,7 +150,7 @@ def _over_http(invocation: Invocation, source: FactSource, host: str, port: int)
     from panda.serving.guard import Limits
     from panda.serving.listening import serve_http
 
-    limits, token = Limits(stop_seconds=_STOP_SECONDS), read_token(invocation)
+    limits, token = Limits(stop_seconds=_STOP_SECONDS), invocation.environ.get("PANDA_TOKEN") or None
     application = _server(invocation, source).application(host)
     served = serve_http(application, host=host, port=port, token=token, limits=limits, lifespan=True)
     for address in served:

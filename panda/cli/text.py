@@ -54,17 +54,7 @@ def render_error(error: PandaError) -> str:
 def render_json(
     *, exit_code: int, command: str | None, data: Mapping[str, object] | None, error: PandaError | None
 ) -> str:
-    """
-    The one object that `--json` prints.
-
-    Args:
-        exit_code: Of the process; `ok` says whether it is 0.
-        command: The words of the command; None if none was recognised.
-        data: What the command found; None if it did not get that far.
-
-    Source:
-        Design §6.
-    """
+    """The one object that `--json` prints (design §6); no command if none was recognised."""
     value = {
         "ok": exit_code == 0,
         "exit_code": exit_code,
@@ -103,14 +93,7 @@ def _json_escape(found: re.Match[str]) -> str:
 
 def read_argument(argument: str, stdin: BinaryIO) -> str:
     r"""
-    An argument that is a text, or `-` for all of stdin.
-
-    Args:
-        argument: As given on the command line; bytes that are not UTF-8 came in as halves of characters.
-        stdin: Where `-` reads, to its end.
-
-    Raises:
-        UsageError: The bytes are not UTF-8.
+    An argument that is a text, or `-` for all of stdin; UsageError if the bytes are not UTF-8.
 
     >>> from io import BytesIO
     >>> read_argument("-", BytesIO(b"what\n")), read_argument("why", BytesIO(b""))
@@ -123,10 +106,7 @@ def read_argument(argument: str, stdin: BinaryIO) -> str:
 
 def read_lines(stdin: BinaryIO) -> list[str]:
     r"""
-    The lines of stdin, without their ends.
-
-    Raises:
-        UsageError: The bytes are not UTF-8.
+    The lines of stdin, without their ends; UsageError if the bytes are not UTF-8.
 
     >>> from io import BytesIO
     >>> read_lines(BytesIO(b"a\nb\n"))

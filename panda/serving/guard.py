@@ -75,13 +75,7 @@ def json_bytes(value: Mapping[str, object]) -> bytes:
 
 
 class Strangers:
-    """
-    Connections that have not yet sent a request that may pass. If they are too many, the oldest must go, so
-    that they keep nobody out.
-
-    Args:
-        most: How many there may be.
-    """
+    """Connections that have not yet sent a request that may pass; of more than *most* the oldest must go."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -104,7 +98,6 @@ class Guard:
 
     Args:
         application: Gets the requests that pass.
-        limits: Body and time.
         token: What a request must bring as `Authorization: Bearer`; None if none is needed.
         local: Whether only names of this machine are accepted as Host, so that no web page reaches the server
             through a name of its own (DNS rebinding).

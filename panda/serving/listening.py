@@ -72,9 +72,6 @@ def listen(host: str, port: int) -> socket.socket:
     """
     A listening socket.
 
-    Args:
-        port: 0 for any free one.
-
     Raises:
         UsageError: The host is not one of this machine's.
         TryAgainError: The port is taken.
@@ -94,9 +91,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as exc:
         found.close()
         if exc.errno == errno.EADDRINUSE:
-            raise TryAgainError(
-                f"port {port} is taken", where="--port", fix="give another port, or 0 for any free one"
-            ) from exc
+            fix = "give another port, or 0 for any free one"
+            raise TryAgainError(f"port {port} is taken", where="--port", fix=fix) from exc
         if exc.errno == errno.EADDRNOTAVAIL:
             raise UsageError(f"{host} is no address of this machine", where="--host") from exc
         raise StoreError(f"cannot listen on {host} port {port}: {exc.strerror}", where="--port") from exc
@@ -104,12 +100,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def check_token(host: str, token: str | None) -> None:
-    """
-    Raises UsageError if others than this machine could reach a host and there is no token.
-
-    Args:
-        token: Of PANDA_TOKEN.
-    """
+    """Raises UsageError if others than this machine could reach a host and there is no token."""
     if token is None and not (host == "localhost" or is_loopback(host)):
         raise UsageError(
             f"others can reach {host[:80]}, and there is no token",
@@ -134,7 +125,6 @@ def serve_http(
         application: Answers the requests that its guard lets through.
         port: 0 for any free one.
         token: What clients must send; None for none.
-        limits: Body and time.
         lifespan: Whether the application wants to be told of start and end.
 
     Yields:

@@ -95,11 +95,7 @@ _REFUSALS: Mapping[str, str] = {
 
 def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any]:
     """
-    The document.
-
-    Args:
-        body_bytes: Largest body of a request.
-        token: Whether requests need one.
+    The OpenAPI document; *token* is whether requests need one.
 
     >>> sorted(make_openapi("1", 10, token=True)["paths"])
     ['/healthz', '/openapi.json', '/v1/synthesis']
@@ -116,23 +112,18 @@ def make_openapi(version: str, body_bytes: int, *, token: bool) -> dict[str, Any
         },
         "responses": {"200": _answer("The answer.", _schema("Envelope")), **refusals},
     }
+    alive = _answer("It does.", _object(status={"const": "ok"}, version=_TEXT))
     health = {
         "summary": "Whether the server answers.",
         "operationId": "health",
         "security": [],
-        "responses": {
-            "200": _answer("It does.", _object(status={"const": "ok"}, version=_TEXT)),
-            **open_refusals,
-        },
+        "responses": {"200": alive, **open_refusals},
     }
+    shown = {"200": _answer("The document.", {"type": "object"}), "401": refusals["401"]}
     document = {
         "summary": "This document.",
         "operationId": "describe",
-        "responses": {
-            "200": _answer("The document.", {"type": "object"}),
-            "401": refusals["401"],
-            **open_refusals,
-        },
+        "responses": {**shown, **open_refusals},
     }
     schemas = {"Request": REQUEST_SCHEMA, "Envelope": _ENVELOPE, "Entry": _ENTRY, "Value": _VALUE}
     return {
@@ -156,14 +147,7 @@ def _answer(description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class SynthesisApi:
-    """
-    The HTTP application that answers requests for a synthesis.
-
-    Args:
-        clock: Gives the present, read once a request.
-        limits: How long an answer may take.
-        token: Whether requests need one; the guard sees to it, this only says so.
-    """
+    """The HTTP application that answers requests for a synthesis; *token* says whether they need one."""
 
     def __init__(
         self, source: FactSource, clock: Callable[[], datetime], limits: Limits, *, token: bool
