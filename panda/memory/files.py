@@ -327,14 +327,9 @@ class Showing:
 
     def show(self, subject: Subject, winner: Assertion | None, typed: Comparison | None = None) -> None:
         """
-        Bring the lines of one key up to date in both files.
-
-        Args:
-            winner: What holds; None if nothing does, then the key goes.
-            typed: What was typed by hand, if that is how the winner came about: it stays as it was typed.
-
-        Raises:
-            DocumentError: a file is corrupt, or written so that the entry cannot be changed alone.
+        Bring the lines of one key up to date in both files: what holds, or none if nothing does. What was
+        typed by hand, if that is how the winner came about, stays as it was typed. Raises DocumentError: a
+        file is corrupt, or written so that the entry cannot be changed alone.
         """
         if subject.is_system:
             return
@@ -363,6 +358,6 @@ class Showing:
 def _is_ours(state: Projection, kind: Kind, entry: MemoryEntry | None, subject: Subject) -> bool:
     """Whether what a file has under a key is what the log said, and no line that only looks like it."""
     said = [one for one in state.log.of(subject) if one.fact.confidence > 0]
-    if entry is None:
-        return not any(shown_in(one.kind, subject.entity, state.user) != kind for one in said)
-    return any(_says(entry, one) for one in said)
+    if entry is not None:
+        return any(_says(entry, one) for one in said)
+    return all(shown_in(one.kind, subject.entity, state.user) == kind for one in said)

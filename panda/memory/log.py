@@ -24,18 +24,19 @@ class Extent:
 
 @dataclass
 class _Facts:
-    """All that was read, found quickly."""
+    """All assertions that were read, found quickly."""
 
     assertions: list[Assertion] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
     by_id: dict[str, Assertion] = field(default_factory=dict)
     by_subject: dict[Subject, list[Assertion]] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
+    latest: Fact | None = None  # the one with the highest clock reading
 
 
 @dataclass
 class _Records:
-    """The conflict records, found quickly."""
+    """All conflict records, found quickly."""
 
     conflicts: list[Conflict] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
@@ -52,7 +53,6 @@ class MemoryLog:
     def _clear(self) -> None:
         self._tails = tuple(LineTail(path) for path in self._paths)
         self._facts, self._records = _Facts(), _Records()
-        self._latest: Fact | None = None
 
     def refresh(self) -> None:
         """
@@ -67,23 +67,19 @@ class MemoryLog:
             raise
 
     def _read_assertions(self) -> None:
-        path = self._paths[0]
         begins_anew, found = self._tails[0].read()
         if begins_anew:
-            self._facts, self._latest = _Facts(), None
+            self._facts = _Facts()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                where = f"{path}:{line.number}"
+                where = f"{self._paths[0]}:{line.number}"
                 one = parse_assertion(line.record, where=where)
                 known = self.get(one.fact.id)
                 if known is None:
                     self._add(one, line.end)
                 elif known != one:
-                    raise FileFormatError(
-                        f"another line has the id {one.fact.id!r} and says something else",
-                        where=f"{where} (id)",
-                        fix="remove one of them",
-                    )
+                    message = f"another line has the id {one.fact.id!r} and says something else"
+                    raise FileFormatError(message, where=f"{where} (id)", fix="remove one of them")
 
     def _add(self, one: Assertion, offset: int) -> None:
         facts = self._facts
@@ -92,17 +88,16 @@ class MemoryLog:
         facts.offsets.append(offset)
         facts.by_id[one.fact.id] = one
         facts.by_subject.setdefault(one.subject, []).append(one)
-        if self._latest is None or one.fact.reading > self._latest.reading:
-            self._latest = one.fact
+        if facts.latest is None or one.fact.reading > facts.latest.reading:
+            facts.latest = one.fact
 
     def _read_conflicts(self) -> None:
-        path = self._paths[1]
         begins_anew, found = self._tails[1].read()
         if begins_anew:
             self._records = _Records()
         with closing(sound_lines(found)) as lines:
             for line in lines:
-                one = parse_conflict(line.record, where=f"{path}:{line.number}")
+                one = parse_conflict(line.record, where=f"{self._paths[1]}:{line.number}")
                 self._records.conflicts.append(one)
                 self._records.offsets.append(line.end)
                 for fact in {one.fact_a, one.fact_b}:
@@ -111,7 +106,7 @@ class MemoryLog:
     @property
     def reading(self) -> str | None:
         """The highest clock reading; None if there is none."""
-        return self._latest.hlc if self._latest else None
+        return self._facts.latest.hlc if self._facts.latest else None
 
     @property
     def extent(self) -> Extent:
@@ -171,12 +166,10 @@ class MemoryLog:
         known = {one.fact.id: one for one in more}
         facts = self._related(subject, [*more], [*settled], extent)
         request = SynthesisRequest(*subject, include_expired=include_expired)
-        by_fact = self._records.by_fact
-        known_records = (
-            chain.from_iterable(by_fact.get(name, ()) for name in facts)
-            if extent is None
-            else self._records.conflicts[: self._conflict_count(extent)]
-        )
+        records = self._records
+        known_records: Iterable[Conflict] = records.conflicts[: self._conflict_count(extent)]
+        if extent is None:
+            known_records = chain.from_iterable(records.by_fact.get(name, ()) for name in facts)
         named = [one for one in (*settled, *known_records) if one.fact_a in facts or one.fact_b in facts]
         ranked = find_contenders(facts.values(), named, request, now=now).get(subject, [])
         return [known.get(fact.id) or self._facts.by_id[fact.id] for fact in ranked]
@@ -185,20 +178,18 @@ class MemoryLog:
         self, subject: Subject, more: list[Assertion], settled: list[Conflict], extent: Extent | None
     ) -> dict[str, Fact]:
         """The facts of a subject, and those that settle contradictions among them."""
-        count = self._assertion_count(extent)
+        count, positions = self._assertion_count(extent), self._facts.positions
         own = [*self.of(subject), *(one for one in more if one.subject == subject)]
-        found = {one.fact.id: one.fact for one in own if self._facts.positions.get(one.fact.id, -1) < count}
+        found = {one.fact.id: one.fact for one in own if positions.get(one.fact.id, -1) < count}
         waiting = list(found) if self._records.conflicts or settled else []
         coming = {one.fact.id: one for one in more}
         while waiting:
             fact_id = waiting.pop()
-            records = [
-                *self._records.by_fact.get(fact_id, ()),
-                *(one for one in settled if fact_id in (one.fact_a, one.fact_b)),
-            ]
-            for record in records:
-                one = coming.get(record.resolution_fact or "") or self.get(record.resolution_fact or "")
-                if one and one.fact.id not in found and self._facts.positions.get(one.fact.id, -1) < count:
+            new = (one for one in settled if fact_id in (one.fact_a, one.fact_b))
+            for record in (*self._records.by_fact.get(fact_id, ()), *new):
+                name = record.resolution_fact or ""
+                one = coming.get(name) or self.get(name)
+                if one and name not in found and positions.get(name, -1) < count:
                     found[one.fact.id] = one.fact
                     waiting.append(one.fact.id)
         return found

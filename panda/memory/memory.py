@@ -212,11 +212,9 @@ class Memory:
             FileFormatError, StoreError: As for assert_all.
         """
         state, now = self._state, self._clock()
-        by_id, resolutions = {one.fact.id: one for one in new}, {one.resolution_fact for one in settled}
+        resolutions = {one.resolution_fact for one in settled}
         subjects = [*(one.subject for one in new), *(self._subject(one) for one in also)]
         subjects += state.log.settled_by(settled)
-        named = (name for record in settled for name in (record.fact_a, record.fact_b) if name in by_id)
-        subjects += [by_id[name].subject for name in named]
         typed = {self._subject(one): one for one in also if one.verdict == "typed"}
         showing = Showing(state)
         coming: dict[Subject | None, list[Assertion]] = {}  # what settles something, under None

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
-from panda.memory.fact import Assertion, Conflict
+from panda.memory.fact import Assertion
 from panda.memory.files import KINDS, Projection, Showing
 from panda.memory.log import MemoryLog
 from panda.storage.files import write_atomic
@@ -158,12 +158,16 @@ def set_memory_back(
     state = Projection(layout, user)
     state.refresh()
     earlier = known_then(state.log, turn, at, snapshot)
-    settled = _settled_then(state.log, earlier, snapshot)
-    if state.log.assertions:
-        _write_lines(past, user, earlier, settled)
+    ids = {one.fact.id for one in earlier}
+    known: set[str | None] = {None, *ids}
+    count = snapshot.memory.conflicts if snapshot and snapshot.memory else None
+    settled = [one for one in state.log.conflicts[:count] if one.resolution_fact in known]
+    for path, lines in ((past.memory_log(user), earlier), (past.conflicts_log(user), settled)):
+        if state.log.assertions and (lines or path == past.memory_log(user)):
+            write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in lines))
     then = Projection(past, user)
     then.refresh()
-    ids, kept = {one.fact.id for one in earlier}, set(map(id, settled))
+    kept = set(map(id, settled))
     later = [one.subject for one in state.log.assertions if one.fact.id not in ids]
     later += state.log.settled_by(one for one in state.log.conflicts if id(one) not in kept)
     showing = Showing(state)
@@ -176,21 +180,3 @@ def set_memory_back(
         text = texts[kind]
         if text is not None and state.texts[kind] is not None:
             write_atomic(then.paths[kind], text)
-
-
-def _settled_then(
-    log: MemoryLog, earlier: Sequence[Assertion], snapshot: Snapshot | None
-) -> Sequence[Conflict]:
-    ids = {one.fact.id for one in earlier}
-    count = snapshot.memory.conflicts if snapshot and snapshot.memory else None
-    return [one for one in log.conflicts[:count] if one.resolution_fact is None or one.resolution_fact in ids]
-
-
-def _write_lines(
-    past: Layout, user: str, assertions: Sequence[Assertion], conflicts: Sequence[Conflict]
-) -> None:
-    lines = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in assertions)
-    write_atomic(past.memory_log(user), lines)
-    if conflicts:
-        text = "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in conflicts)
-        write_atomic(past.conflicts_log(user), text)
