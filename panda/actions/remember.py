@@ -39,9 +39,7 @@ class Given:
 def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subject:
     """
     Scope, entity and relation of a key: a relation, or `entity#relation`; *user* if no entity is named.
-
-    Raises:
-        UsageError: A blank key or entity, one of panda's own, or no scope.
+    Raises UsageError: A blank key or entity, one of panda's own, or no scope.
     """
     try:
         scope = read_scope(given.scope or "local")

@@ -44,7 +44,7 @@ class LoadedDocument:
 def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
     """
     Nodes with what they lead to: a turn's research, the visits of research, the notes that a note links to,
-    and what a turn quoted that states nothing itself.
+    and what a turn quoted that states nothing itself (S1 §4.2, §6.2, §9).
 
     Args:
         node_ids: Ids of nodes that must exist.
@@ -55,9 +55,6 @@ def load_nodes(reader: NodeReader, node_ids: Sequence[str]) -> list[Node]:
 
     Raises:
         MemoryNodeError: One is missing or corrupt; what was quoted may be gone.
-
-    Source:
-        S1 §4.2, §6.2, §9.
     """
     nodes: dict[str, Node] = {}
     waiting, quoted = list(node_ids), set[str]()

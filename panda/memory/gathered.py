@@ -162,7 +162,8 @@ def with_own_confidence(
 
 def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], now: datetime) -> float | None:
     """
-    The confidence_avg of a part: each node counts with the mean of its items that are shown.
+    The confidence_avg of a part: each node counts with the mean of its items that are shown (S0 §4.3; design
+    §4).
 
     Args:
         items: Lines of the part.
@@ -172,9 +173,6 @@ def mean_confidence(items: Sequence[GatheredItem], nodes: Mapping[str, Node], no
     Returns:
         Two decimals; None if no line cites a loaded node. Where a line is worded anew, its node counts with
         all items that are not expired.
-
-    Source:
-        S0 §4.3; design §4.
     """
     shown: dict[str, list[float]] = {}
     for item in items:
@@ -381,13 +379,11 @@ def check_sections(
     sections: Sequence[GatheredSection], nodes: Mapping[str, Node], now: datetime, *, query: str
 ) -> list[str]:
     """
-    What is wrong with §2 as built or read, one sentence each; [] if every line can be believed.
+    What is wrong with §2 as built or read, one sentence each; [] if every line can be believed (S0 §4.1.1,
+    §4.3, §6; design §4).
 
     Args:
         query: The user's query, for constraints that it states.
-
-    Source:
-        S0 §4.1.1, §4.3, §6; design §4.
     """
     issues: list[str] = []
     seen: set[str] = set()

@@ -48,7 +48,7 @@ _DATE_KEYS = ("updated_at", "updated", "modified", "date", "created_at", "create
 
 def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     """
-    One note.
+    One note (Design §3 "knowledge", §4 "Node ids").
 
     Args:
         name: Path below it as escape_path writes it, as "Research/troll_farms.md", with "#anchor" for a
@@ -58,9 +58,6 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     Raises:
         NotFoundError: It has no such section, or leads out of the directory.
         FileFormatError: Its front matter is broken.
-
-    Source:
-        Design §3 "knowledge", §4 "Node ids".
     """
     path, anchor = _path(knowledge, name), None
     with store_errors(path, "read"):
@@ -178,16 +175,13 @@ class NodeReader:
 
     def load(self, node_id: str) -> Node:
         """
-        One node.
+        One node (Design §4 "Node ids", S1 §9).
 
         Args:
             node_id: turn:…, memory:…, fact:…, research:…, visit:… or knowledge:….
 
         Raises:
             MemoryNodeError: No such node, more than one, or its file is corrupt.
-
-        Source:
-            Design §4 "Node ids", S1 §9.
         """
         kind, _, name = node_id.partition(":")
         with _as_node_error(node_id):

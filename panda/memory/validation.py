@@ -213,7 +213,7 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
 
 def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
     """
-    What is wrong with §2 of the turns below some places.
+    What is wrong with §2 of the turns below some places (S0 §4, §6; design §4 "Validation").
 
     Args:
         root: The store, looked at as a whole if there are no paths.
@@ -222,9 +222,6 @@ def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
     Returns:
         A problem a finding, at the turn's context.md; not judged is what rests on a source that has changed
         or gone since, and all of a §2 whose files do not read.
-
-    Source:
-        S0 §4, §6; design §4 "Validation".
     """
     places = [path.absolute() for path in paths] or [root]
     found = dict.fromkeys(turn for place in places for turn in _turns(place))
