@@ -1,6 +1,5 @@
 """`panda replay` and `panda diff`: saved turns judged or run again, and compared."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +19,7 @@ from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.replays.comparison import RunDiff
-    from panda.replays.runs import Fingerprint, Mode, RunFolder, TurnLine
-    from panda.replays.selection import TurnPlace
+    from panda.replays.runs import Mode, RunFolder, TurnLine
 
 _MODES = ("verify", "simulate", "rerun")
 _MISSES = ("report", "run")
@@ -59,18 +57,26 @@ def replay(
 
     Example: panda replay 813-820 --mode rerun --workers 2
     """
+    from panda.actions.replay import run_turns
+    from panda.replays.selection import TurnFilter, select_turns
+
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
-    limits = {"session": session, "since": since, "status": status}
+    settings, reporter, words = invocation.settings, invocation.reporter, selection or []
+    wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
     with _run_store(invocation, mode) as store:
+        places = select_turns(words, wanted, layout=invocation.store, user=settings.user)
         run, lines = run_turns(
-            invocation,
-            selection or [],
+            settings,
+            invocation.environ,
+            places,
             store,
+            reporter.step,
+            reporter.progress,
             mode=cast("Mode", mode),
             workers=workers,
             live=on_miss == "run",
-            **limits,
+            selection=words,
         )
     return _result(run, mode, lines)
 
@@ -86,91 +92,10 @@ def _run_store(invocation: Invocation, mode: str) -> Iterator[Layout]:
         yield Layout(directory)
 
 
-def run_turns(
-    invocation: Invocation,
-    selection: Sequence[str],
-    store: Layout,
-    *,
-    mode: "Mode",
-    workers: int,
-    live: bool = False,
-    session: str | None = None,
-    since: str | None = None,
-    status: str | None = None,
-) -> "tuple[RunFolder, list[TurnLine]]":
-    """
-    Run a selection of saved turns into a new run directory, telling of each that is not as it should be.
-
-    Args:
-        selection: As select_turns takes it.
-        store: Where the run is kept.
-        live: Whether simulate asks the model for what no recording answers.
-
-    Returns:
-        The run, and its lines by user and number.
-    """
-    from panda.replays.runs import RunFolder
-    from panda.replays.tasks import plan_tasks, run_tasks
-
-    places = _places(invocation, selection, session, since, status)
-    run = RunFolder.create(
-        store,
-        invocation.settings.clock,
-        mode,
-        places,
-        fingerprint=_fingerprint(invocation),
-        options={"live": live, "workers": workers, "selection": list(selection)},
-    )
-    tasks = plan_tasks(places, mode, live=live, keep=run.kept_turn)
-    lines: list[TurnLine] = []
-    started = time.monotonic()
-    with invocation.reporter.progress("replaying", len(tasks)) as advance:
-        for line in run_tasks(invocation.settings, invocation.environ, tasks, workers=workers):
-            run.add(line)
-            lines.append(_told(invocation, line))
-            advance()
-    run.finish(invocation.settings.clock)
-    seconds = time.monotonic() - started
-    each = f", {seconds / len(lines):.2f} s a turn" if lines else ""
-    invocation.reporter.step(f"{len(lines)} turns in {seconds:.1f} s{each}")
-    return run, sorted(lines, key=lambda line: (line.user, line.turn))
-
-
 def _check_word(word: str, known: Sequence[str], flag: str) -> None:
     if word not in known:
         choices = ", ".join(known)
         raise UsageError(f"there is no {word!r} for {flag}", where=flag, fix=f"use one of: {choices}")
-
-
-def _places(
-    invocation: Invocation, words: Sequence[str], session: str | None, since: str | None, status: str | None
-) -> "list[TurnPlace]":
-    from panda.replays.selection import TurnFilter, select_turns
-
-    wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
-    return select_turns(words, wanted, layout=invocation.store, user=invocation.settings.user)
-
-
-def _fingerprint(invocation: Invocation) -> "Fingerprint":
-    from panda.replays.runs import fingerprint
-    from panda.trust import open_layers
-
-    with open_layers(invocation.settings, invocation.environ) as layers:
-        return fingerprint(invocation.book(), layers)
-
-
-def _told(invocation: Invocation, line: "TurnLine") -> "TurnLine":
-    """The line; what it found is told."""
-    if line.verdict is Verdict.SOUND:
-        return line
-    invocation.reporter.step(f"turn {line.turn}: {line.result}")
-    for finding in line.findings:
-        invocation.reporter.step(finding)
-    for miss in line.misses:
-        invocation.reporter.step(f"miss in {miss.recipe} ({miss.kind}):\n{miss.difference}")
-    for name, difference in line.different.items():
-        invocation.reporter.step(f"{name}:\n{difference}")
-    return line
 
 
 def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:
