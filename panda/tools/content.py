@@ -30,6 +30,7 @@ class _Draft(TypedDict):
     "Write a draft for the user, such as an email or a plan. Needs a model that writes.",
     _Draft,
     has_own_limit=True,
+    from_store=True,
 )
 def generate_content(given: _DraftArguments, context: ToolContext) -> ToolResult:
     """The key under which the draft is kept, `t{turn}_s{step}_{type}_{n}`; a draft is no evidence."""
@@ -49,7 +50,7 @@ def generate_content(given: _DraftArguments, context: ToolContext) -> ToolResult
     return ToolResult(
         "success",
         data=_Draft(key=key, type=given.type, brief=given.brief, characters=len(text), cut=is_cut),
-        claims=(ToolClaim(f"a draft was written: {given.type} {key}", 1.0, path, None),),
+        claims=(ToolClaim(f"a draft was written: {given.type} {key}", 1.0, path),),
         entities=(Entity(f"content:{key}", given.type, key, "create"),),
         artifacts=(path,),
         text=text,

@@ -34,7 +34,7 @@ class ToolClaim:
     text: str  # one line, quotable as it stands
     confidence: float | None  # as of now; None if unknown
     source: str  # file it comes from, relative to the user's directory or the project's; never empty
-    node_id: str | None  # node that holds it; None if the step itself is the only record
+    node_id: str | None = None  # node that holds it; None if the step itself is the only record
     expires_at: str | None = None  # instant, None if never said
 
 
@@ -118,9 +118,9 @@ class Tool:
     """
     Does the work, given its arguments. A PandaError says that it cannot be done and becomes an error result.
     """
-    reaches_out: bool = False
+    reaches_out: bool
     """Whether its result depends on more than the store: a replay takes what it gave when it ran."""
-    has_own_limit: bool = False  # whether it keeps a limit of its own, longer than that of the context
+    has_own_limit: bool  # whether it keeps a limit of its own, longer than that of the context
 
     @cached_property
     def argument_schema(self) -> Mapping[str, Any]:
@@ -139,14 +139,19 @@ def tool(
     description: str,
     result: type,
     *,
-    reaches_out: bool = False,
+    from_store: bool = False,
     has_own_limit: bool = False,
 ) -> Callable[[Callable[[_Given, ToolContext], ToolResult]], Tool]:
-    """A tool out of the function that does its work; what its first parameter is annotated with, it takes."""
+    """
+    A tool out of the function that does its work; its first parameter's annotation says what it takes.
+
+    Args:
+        from_store: Whether its result depends on the store alone, so that a replay runs it again.
+    """
 
     def make(run: Callable[[_Given, ToolContext], ToolResult]) -> Tool:
         takes = run.__annotations__["given"]
-        return Tool(name, kind, description, takes, result, run, reaches_out, has_own_limit)
+        return Tool(name, kind, description, takes, result, run, not from_store, has_own_limit)
 
     return make
 

@@ -79,13 +79,7 @@ class _FileChange(TypedDict):
     dry_run: bool
 
 
-@tool(
-    "file.list",
-    "read",
-    "List the files of the project, or of one of its directories.",
-    _FileList,
-    reaches_out=True,
-)
+@tool("file.list", "read", "List the files of the project, or of one of its directories.", _FileList)
 def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     """Paths relative to the project, sorted; what is not listed is counted."""
     found = list(context.open_project().files(given.directory))
@@ -93,18 +87,12 @@ def list_files(given: _ListArguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_FileList(files=shown, left_out=len(found) - len(shown)),
-        claims=(ToolClaim(f"{given.directory} holds {len(found)} files", 1.0, given.directory, None),),
+        claims=(ToolClaim(f"{given.directory} holds {len(found)} files", 1.0, given.directory),),
         text="\n".join(shown),
     )
 
 
-@tool(
-    "file.read",
-    "read",
-    f"Read a file of the project, at most {_MOST_LINES} lines at a time.",
-    _FileLines,
-    reaches_out=True,
-)
+@tool("file.read", "read", f"Read a file of the project, at most {_MOST_LINES} lines at a time.", _FileLines)
 def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     """The lines as they are; line breaks of Windows are kept."""
     project = context.open_project()
@@ -118,19 +106,13 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_FileLines(path=name, first_line=first, last_line=last, all_lines=len(lines), content=content),
-        claims=(ToolClaim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name, None),),
+        claims=(ToolClaim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name),),
         entities=(Entity(f"file:{name}", "file", name),),
         text=content,
     )
 
 
-@tool(
-    "file.search",
-    "read",
-    "Find the lines of the project's files that hold a text exactly.",
-    _FoundLines,
-    reaches_out=True,
-)
+@tool("file.search", "read", "Find the lines of the project's files that hold a text exactly.", _FoundLines)
 def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     """Matches by path and line; files that are no text are passed over."""
     found = list(_matches(context.open_project(), given.directory, given.text))
@@ -139,7 +121,7 @@ def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
         "success",
         data=_FoundLines(matches=shown, left_out=len(found) - len(shown)),
         claims=tuple(
-            ToolClaim(f"{one['path']}:{one['line']}: {one_line(one['text'])}", 1.0, one["path"], None)
+            ToolClaim(f"{one['path']}:{one['line']}: {one_line(one['text'])}", 1.0, one["path"])
             for one in shown
         ),
         entities=tuple(dict.fromkeys(Entity(f"file:{one['path']}", "file", one["path"]) for one in shown)),
@@ -162,7 +144,6 @@ def _matches(project: Project, directory: str, text: str) -> Iterator[_FoundLine
     "write",
     "Replace a text in a file of the project. The old text must stand there exactly once.",
     _FileChange,
-    reaches_out=True,
 )
 def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     """The change as a diff."""
@@ -183,7 +164,6 @@ def edit_file(given: _EditArguments, context: ToolContext) -> ToolResult:
     "write",
     "Write a whole file of the project: a new one, or in the place of what is there.",
     _FileChange,
-    reaches_out=True,
 )
 def write_file(given: _WriteArguments, context: ToolContext) -> ToolResult:
     """The change as a diff."""
@@ -202,7 +182,7 @@ def change_file(path: str, before: str | None, after: str, context: ToolContext)
     diff = render_diff(name, before, after)
     added, gone = _count(diff, "+"), _count(diff, "-")
     would = "would change" if project.dry else "changed"
-    claim = ToolClaim(f"{name} {would}: {added} lines added, {gone} removed", 1.0, name, None)
+    claim = ToolClaim(f"{name} {would}: {added} lines added, {gone} removed", 1.0, name)
     result = ToolResult(
         "success",
         data=_FileChange(

@@ -58,8 +58,6 @@ _MOST_TEXT_BYTES = 1_000_000
 _MOST_PACKED_REFS_BYTES = 100_000_000
 _MOST_INDEX_BYTES = 500_000_000
 _MOST_LINKS = 64
-
-
 _MOST_NAME_BYTES = 50_000_000
 _MOST_SHOWN = 500
 
@@ -75,13 +73,7 @@ class _Diff(TypedDict):
     left_out_bytes: int
 
 
-@tool(
-    "git.status",
-    "read",
-    "List the files of the project that differ from the last commit.",
-    _Status,
-    reaches_out=True,
-)
+@tool("git.status", "read", "List the files of the project that differ from the last commit.", _Status)
 def show_status(given: Arguments, context: ToolContext) -> ToolResult:
     """An entry for each file: two letters as `git status --porcelain` has them, and its name."""
     words = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all")
@@ -93,7 +85,7 @@ def show_status(given: Arguments, context: ToolContext) -> ToolResult:
     return ToolResult(
         "success",
         data=_Status(changes=shown, left_out=len(entries) - len(shown)),
-        claims=(ToolClaim(count if entries else "nothing has changed", 1.0, "git status", None),),
+        claims=(ToolClaim(count if entries else "nothing has changed", 1.0, "git status"),),
         text="\n".join(shown),
     )
 
@@ -108,9 +100,7 @@ def _entries(said: bytes) -> list[str]:
     return entries
 
 
-@tool(
-    "git.diff", "read", "Show what has changed in the project since the last commit.", _Diff, reaches_out=True
-)
+@tool("git.diff", "read", "Show what has changed in the project since the last commit.", _Diff)
 def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     """A unified diff of the files that git knows, or the beginning of it."""
     words = ("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
@@ -119,11 +109,11 @@ def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     files = names.output.count(b"\0")
     at_least = "at least " if names.left_out_bytes else ""
     said = ran.output.decode("utf-8", errors="replace")
-    claims = [ToolClaim(f"{at_least}{files} files differ from the last commit", 1.0, "git diff", None)]
+    claims = [ToolClaim(f"{at_least}{files} files differ from the last commit", 1.0, "git diff")]
     if ran.left_out_bytes:
         said = said[: said.rfind("\n") + 1]
         left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"
-        claims.append(ToolClaim(left, 1.0, "git diff", None))
+        claims.append(ToolClaim(left, 1.0, "git diff"))
     return ToolResult(
         "success",
         data=_Diff(diff=said, files=files, left_out_bytes=ran.left_out_bytes),
@@ -145,30 +135,14 @@ class _Repository:
 
 
 def _ask_git(context: ToolContext, *words: str, most_bytes: int) -> Ran:
-    """
-    What git says of the project's own directory.
-
-    Args:
-        context: Of the running turn; its project may be a part of a larger repository.
-
-    Raises:
-        UsageError: There is no repository, it is none that can be trusted, or git refuses.
-        LimitError: It took too long.
-    """
-    project, limit_seconds = context.open_project(), context.limit_seconds
-    git = _find_git(project)
-    repository = _find_repository(project)
+    """What git says of the project's own directory, which may be a part of a larger repository."""
+    project = context.open_project()
+    program, repository = _find_git(project), _find_repository(project)
     excluded = (f":(exclude,literal){name}" for name in project.store_names())
-    with _own_directory(git, repository, limit_seconds) as environ:
-        settings = (word for setting in _OURS for word in ("-c", setting))
-        ran = run_process(
-            (git, "--no-optional-locks", "--no-pager", *settings, *words, "--", ".", *excluded),
-            project.top,
-            environ,
-            limit_seconds=limit_seconds,
-            keep="start",
-            most_bytes=most_bytes,
-        )
+    settings = (word for setting in _OURS for word in ("-c", setting))
+    asked = ("--no-optional-locks", "--no-pager", *settings, *words, "--", ".", *excluded)
+    with _own_directory(program, repository, context.limit_seconds) as git:
+        ran = git(project.top, *asked, most_bytes=most_bytes)
     if ran.exit_code != 0:
         last = (ran.errors.strip().splitlines() or ["no output"])[0]
         raise UsageError(f"git {words[0]} ended with {ran.exit_code}: {last}")
@@ -191,8 +165,8 @@ def _find_repository(project: Project) -> _Repository:
         if found is None:
             continue
         own = top / ".git" if stat.S_ISDIR(found.st_mode) else _pointed_to(top)
-        common = read_beneath(own, ["commondir"], most_bytes=_MOST_TEXT_BYTES)
-        shared = Path(os.path.normpath(own / _line(common))) if common is not None else own
+        common = _line(own, "commondir")
+        shared = Path(os.path.normpath(own / common)) if common else own
         if shared != own and shared / "worktrees" != own.parent:
             raise UsageError(f"{own} shares files with {shared}, to which it does not belong")
         if shared.is_relative_to(project.top) and ".git" not in shared.relative_to(project.top).parts:
@@ -202,37 +176,33 @@ def _find_repository(project: Project) -> _Repository:
             if kind is None or not stat.S_ISDIR(kind.st_mode):
                 raise UsageError(f"{shared} is no git directory: it has no {name}")
         if look_beneath(shared, ["objects", "info", "alternates"]) is not None:
-            raise UsageError(
-                f"{shared} takes objects from elsewhere", fix="git repack -ad; then delete the file"
-            )
+            fix = "git repack -ad; then delete the file"
+            raise UsageError(f"{shared} takes objects from elsewhere", fix=fix)
         return _Repository(top, own, shared)
     raise UsageError("the project is in no git repository", fix="git init")
 
 
 def _pointed_to(top: Path) -> Path:
-    """
-    The directory that a `.git` file names: one that names the work tree in turn, as those of linked work
-    trees and submodules do.
-    """
+    """The directory that a `.git` file names, and that names the work tree in turn."""
     place = top / ".git"
-    text = _line(read_beneath(top, [".git"], most_bytes=_MOST_TEXT_BYTES) or b"")
+    text = _line(top, ".git")
     if not text.startswith("gitdir: "):
         raise UsageError(f"{place} is neither a directory nor a pointer to one")
     target = Path(os.path.normpath(top / text.removeprefix("gitdir: ")))
     if target != target.resolve():
         raise UsageError(f"{place} points to {target}, which passes a symlink")
-    back = read_beneath(target, ["gitdir"], most_bytes=_MOST_TEXT_BYTES)
-    named = [_line(back)] if back is not None else []
-    config = os.fsdecode(read_beneath(target, ["config"], most_bytes=_MOST_TEXT_BYTES) or b"")
-    named += [f"{found}/.git" for found in re.findall(r"(?m)^\s*worktree\s*=\s*(.*\S)\s*$", config)]
+    config = os.fsdecode(_read(target, "config"))
+    named = [f"{found}/.git" for found in re.findall(r"(?m)^\s*worktree\s*=\s*(.*\S)\s*$", config)]
+    if back := _line(target, "gitdir"):
+        named.append(back)
     if place not in (Path(os.path.normpath(target / name)) for name in named):
         raise UsageError(f"{place} points to {target}, which belongs to another work tree")
     return target
 
 
 @contextmanager
-def _own_directory(git: str, repository: _Repository, limit_seconds: float) -> Iterator[Mapping[str, str]]:
-    """The environment for a question: a git directory made for it, and nothing of the user's."""
+def _own_directory(program: str, repository: _Repository, limit_seconds: float) -> Iterator["_Git"]:
+    """Git for one question, with a git directory that is made for it, and nothing of the user's."""
     with work_directory("git") as made:
         name = str(made)
         for part in ("objects", "refs", "info"):
@@ -241,7 +211,7 @@ def _own_directory(git: str, repository: _Repository, limit_seconds: float) -> I
         (made / "HEAD").write_text(f"{head or 'ref: refs/heads/none'}\n", encoding="utf-8")
         (made / "config").write_text("[core]\n\trepositoryformatversion = 0\n", encoding="utf-8")
         environ = {
-            "PATH": str(Path(git).parent),
+            "PATH": str(Path(program).parent),
             "HOME": name,
             "XDG_CONFIG_HOME": name,
             "LC_ALL": "C",
@@ -259,36 +229,38 @@ def _own_directory(git: str, repository: _Repository, limit_seconds: float) -> I
             "GIT_ASKPASS": "false",
             "GIT_PAGER": "cat",
         }
-        config = read_beneath(repository.shared, ["config"], most_bytes=_MOST_TEXT_BYTES) or b""
-        (made / "theirs").write_bytes(config)
-        listed = run_process(
-            (git, "config", "--file", str(made / "theirs"), "--no-includes", "--null", "--list"),
-            made,
-            environ,
-            limit_seconds=limit_seconds,
-            keep="start",
-            most_bytes=_MOST_TEXT_BYTES,
-        )
+        git = _Git(program, environ, limit_seconds)
+        (made / "theirs").write_bytes(_read(repository.shared, "config"))
+        listed = git(made, "config", "--file", str(made / "theirs"), "--no-includes", "--null", "--list")
         if listed.exit_code != 0:
             raise UsageError(f"{repository.shared / 'config'} cannot be read: {listed.errors.strip()[:200]}")
         (made / "config").write_text(_configuration(listed.output, repository), encoding="utf-8")
-        _copy(repository.own, made, "index")
-        exclude = read_beneath(repository.shared, ["info", "exclude"], most_bytes=_MOST_TEXT_BYTES)
-        (made / "info" / "exclude").write_bytes(exclude or b"")
-        _check_index(git, repository, environ, limit_seconds)
-        yield environ
+        _copy_index(repository.own, made)
+        (made / "info" / "exclude").write_bytes(_read(repository.shared, "info", "exclude"))
+        _check_index(git, repository)
+        yield git
 
 
-def _check_index(git: str, repository: _Repository, environ: Mapping[str, str], limit_seconds: float) -> None:
+@dataclass(frozen=True)
+class _Git:
+    """Git as it is asked here."""
+
+    program: str
+    environ: Mapping[str, str]  # its whole environment
+    limit_seconds: float
+
+    def __call__(self, directory: Path, *words: str, most_bytes: int = _MOST_TEXT_BYTES) -> Ran:
+        """What it says; of a long answer the beginning."""
+        asked = (self.program, *words)
+        limit = self.limit_seconds
+        return run_process(
+            asked, directory, self.environ, limit_seconds=limit, keep="start", most_bytes=most_bytes
+        )
+
+
+def _check_index(git: _Git, repository: _Repository) -> None:
     """Raises UsageError if the index names a file outside of the work tree: git would look at it."""
-    listed = run_process(
-        (git, "ls-files", "-z", "--full-name"),
-        repository.work_tree,
-        environ,
-        limit_seconds=limit_seconds,
-        keep="start",
-        most_bytes=_MOST_INDEX_BYTES,
-    )
+    listed = git(repository.work_tree, "ls-files", "-z", "--full-name", most_bytes=_MOST_INDEX_BYTES)
     if listed.exit_code != 0 or listed.left_out_bytes:
         raise UsageError(f"{repository.own / 'index'} cannot be read: {listed.errors.strip()[:200]}")
     for name in listed.output.split(b"\0")[:-1]:
@@ -319,21 +291,17 @@ def _configuration(listed: bytes, repository: _Repository) -> str:
     )
 
 
-def _copy(own: Path, made: Path, name: str) -> None:
+def _copy_index(own: Path, made: Path) -> None:
     """The index, with its time, which tells git which of its entries to look at again; and what it shares."""
-    names = [name, *sorted(place.name for place in own.glob("sharedindex.*"))]
-    for one in names:
-        found = look_beneath(own, [one])
-        if found is None:
-            continue
-        data = read_beneath(own, [one], most_bytes=found.st_size + 1) or b""
-        (made / one).write_bytes(data)
-        os.utime(made / one, ns=(found.st_atime_ns, found.st_mtime_ns))
+    for name in ("index", *sorted(place.name for place in own.glob("sharedindex.*"))):
+        if (found := look_beneath(own, [name])) is not None:
+            (made / name).write_bytes(_read(own, name, most_bytes=found.st_size + 1))
+            os.utime(made / name, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _head_commit(repository: _Repository) -> str | None:
     """The commit that HEAD means; None if there is none yet."""
-    text = _line(read_beneath(repository.own, ["HEAD"], most_bytes=_MOST_TEXT_BYTES) or b"")
+    text = _line(repository.own, "HEAD")
     for _ in range(_MOST_LINKS):
         if _COMMIT.fullmatch(text):
             return text
@@ -343,16 +311,17 @@ def _head_commit(repository: _Repository) -> str | None:
             raise UsageError(f"{repository.own} is no git directory: its HEAD names no branch or commit")
         loose = read_beneath(repository.shared, parts, most_bytes=_MOST_TEXT_BYTES)
         if loose is None:
-            return _packed_commit(repository, branch[1])
-        text = _line(loose)
+            packed = _read(repository.shared, "packed-refs", most_bytes=_MOST_PACKED_REFS_BYTES)
+            found = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(branch[1].encode()) + rb"$", packed)
+            return found[1].decode() if found else None
+        text = os.fsdecode(loose).rstrip("\r\n")
     raise UsageError(f"HEAD of {repository.own} leads in a circle")
 
 
-def _packed_commit(repository: _Repository, branch: str) -> str | None:
-    packed = read_beneath(repository.shared, ["packed-refs"], most_bytes=_MOST_PACKED_REFS_BYTES) or b""
-    found = re.search(rb"(?m)^([0-9a-f]{40,64}) " + re.escape(branch.encode()) + rb"$", packed)
-    return found[1].decode() if found else None
+def _read(place: Path, *parts: str, most_bytes: int = _MOST_TEXT_BYTES) -> bytes:
+    """A file below a directory, no symlink passed; b"" if there is none."""
+    return read_beneath(place, parts, most_bytes=most_bytes) or b""
 
 
-def _line(data: bytes) -> str:
-    return os.fsdecode(data).rstrip("\r\n")
+def _line(place: Path, *parts: str) -> str:
+    return os.fsdecode(_read(place, *parts)).rstrip("\r\n")

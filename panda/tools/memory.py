@@ -70,6 +70,7 @@ class _Passages(TypedDict):
     "read",
     "Look up preferences, facts, cached research and visited pages that match a query.",
     _Matches,
+    from_store=True,
 )
 def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Matches, best first; expired lines are left out, corrupt nodes are named under faults."""
@@ -98,7 +99,13 @@ def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
     )
 
 
-@tool("memory.create", "write", "Remember a preference or fact that the user states in this turn.", _Staged)
+@tool(
+    "memory.create",
+    "write",
+    "Remember a preference or fact that the user states in this turn.",
+    _Staged,
+    from_store=True,
+)
 def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
     value: Value = tuple(given.value) if isinstance(given.value, list) else given.value
@@ -122,7 +129,7 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
         source_turn=context.turn,
         entity=entity,
     )
-    claim = ToolClaim(staged.text, None, "§0.raw_query", None)
+    claim = ToolClaim(staged.text, None, "§0.raw_query")
     prefix = "memory" if given.kind == "preference" else "fact"
     key = staged.subject.key(context.user)
     made = Entity(f"{prefix}:{key}", given.kind, key, "create")
@@ -134,6 +141,7 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     "read",
     "Search earlier turns and the user's knowledge documents for passages on a query.",
     _Passages,
+    from_store=True,
 )
 def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
     """Passages that share most words with the query come first; corrupt nodes are named under faults."""

@@ -102,7 +102,6 @@ class _CommandRun(TypedDict):
     "analyze",
     "Run one of the commands that panda.toml names under [test_commands].",
     _CommandRun,
-    reaches_out=True,
     has_own_limit=True,
 )
 def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
@@ -132,6 +131,6 @@ def run_command(given: _CommandArguments, context: ToolContext) -> ToolResult:
             output=output,
             left_out_bytes=ran.left_out_bytes,
         ),
-        claims=(ToolClaim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}", None),),
+        claims=(ToolClaim(f"{name} {how}{said}", 1.0, f"panda.toml#{name}"),),
         text="\n".join(lines[-_SHOWN_LINES:]),
     )

@@ -107,7 +107,7 @@ def _claims_by_hand(visit: Visit, context: ToolContext) -> tuple[ToolClaim, ...]
     """The first lines of a page that no turn keeps; its address is their source."""
     lines = visit_items(visit, context.clock())
     items = sorted(lines, key=lambda item: -share_of_words(context.query or "", item.text))[:_MOST_LINES]
-    return tuple(ToolClaim(item.text, round(item.confidence, 2), visit.url, None) for item in items)
+    return tuple(ToolClaim(item.text, round(item.confidence, 2), visit.url) for item in items)
 
 
 def _data(visit: Visit, origin: str) -> dict[str, Any]:

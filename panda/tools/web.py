@@ -52,7 +52,6 @@ class _Researched(TypedDict):
     "read",
     "Read a web page, or look again at one that was read before, for its present content.",
     _Visited,
-    reaches_out=True,
 )
 def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     """The page's lines that speak of the query as claims; if it cannot be had, when it was last seen."""
@@ -66,7 +65,6 @@ def fetch_page(given: _FetchArguments, context: ToolContext) -> ToolResult:
     "read",
     "Search the web, read some pages and compare what they say; for what is not in memory.",
     _Researched,
-    reaches_out=True,
     has_own_limit=True,
 )
 def research_web(given: QueryArguments, context: ToolContext) -> ToolResult:
