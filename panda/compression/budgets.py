@@ -12,10 +12,7 @@ _LEAST_SAVING_PART = 4
 
 def count_tokens(text: str) -> int:
     """
-    Length of a text in budget tokens, which are tiktoken's cl100k_base.
-
-    Source:
-        S3 §21.1.
+    Length of a text in budget tokens, which are tiktoken's cl100k_base (S3 §21.1).
 
     >>> count_tokens("")
     0

@@ -116,18 +116,11 @@ def compress(
     rewrite: Rewrite | None = None,
 ) -> Compression:
     r"""
-    A document within a budget.
+    A document within a budget: itself, or some of its pieces as they stand, `[…]` for each stretch left out.
 
-    Args:
-        keep: Where one of these occurs, nothing is dropped.
-        rewrite: Asks it to word passages anew, if it writes; a wording that fails the checks is not used.
-
-    Returns:
-        The document itself if it is within budget; otherwise some of its pieces as they stand, with `[…]`
-        for each stretch left out. What is kept at one budget is kept at twice that one.
-
-    Raises:
-        LimitError: What is protected alone has more tokens than the budget.
+    What is kept at one budget is kept at twice that one. Where a pattern of *keep* occurs, nothing is
+    dropped; a rewrite that fails the checks is not used. LimitError: what is protected alone has more tokens
+    than the budget.
 
     >>> compress("Hi. It costs $697. Bye.", kind="generic", budget_tokens=22, count=len).text
     'Hi. It costs $697. […]'

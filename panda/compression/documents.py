@@ -30,16 +30,10 @@ _TURN_NAME = re.compile(r"(?:^|/)turn_\d+(?:/|\.|$)")
 
 def detect_content_type(name: str, text: str) -> ContentType:
     """
-    The type of a document, by its name first and by its marks second.
+    The type of a document, by its name first and by its marks second (S3 §22).
 
-    A mark counts only where it is structure, not where running text mentions it: `ocr_items` must be a key
-    of a JSON document, a heading must be a heading.
-
-    Args:
-        name: Path or title; may be empty.
-
-    Source:
-        S3 §22.
+    A mark counts only where it is structure, not where running text mentions it: `ocr_items` must be a key of
+    a JSON document, a heading must be a heading.
 
     >>> detect_content_type("turns/turn_000012/context.md", "")
     'context.md'
@@ -114,18 +108,11 @@ def fit_documents(
     rewrite: Rewrite | None = None,
 ) -> tuple[list[InputDocument], list[Cut]]:
     """
-    Documents that fit the room together.
+    Documents, the most important first, that fit the room together, and the cuts.
 
-    Args:
-        documents: n documents, most important first.
-
-    Returns:
-        The n documents in order, the least important unprotected ones compressed first, with `[…]` in the
-        place of what was dropped; and the cuts. Within room, the documents as given. One with a share of the
-        room goes below it only when all others are cut.
-
-    Raises:
-        BudgetExceededError: What is protected, error messages in the documents included, does not fit.
+    The least important unprotected ones are compressed first, with `[…]` in the place of what was dropped.
+    One with a share of the room goes below it only when all others are cut. BudgetExceededError: what is
+    protected, error messages in the documents included, does not fit.
 
     >>> given = [InputDocument("a", "One is here. Two is far away. Three is nowhere at all.")]
     >>> fitted, cuts = fit_documents(given, room_tokens=30, count=len, query="how far is two?")

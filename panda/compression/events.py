@@ -19,12 +19,7 @@ def compressed_line(
     cut: Cut, *, timestamp: str, recipe: str | None, layer: str | None, model: str | None = None
 ) -> dict[str, object]:
     """
-    One compression for the log, without whose it was.
-
-    Args:
-        recipe: Name of the recipe whose call it was for; None if it was for a file.
-        layer: Layer whose model compresses, where one is asked; the line names it only if one was.
-        model: Name of that model, in the same way.
+    One compression for the log, without whose it was; layer and model are named only if one was asked.
 
     >>> line = compressed_line(Cut("§4", 3000, 2400), timestamp="", recipe=None, layer="NERVES")
     >>> line["trigger"], line["tokens_saved"], line["compression_ratio"]
@@ -84,16 +79,7 @@ class CompressionMetrics:
 
 def sum_compressions(lines: Iterable[Mapping[str, Any]]) -> dict[str | None, CompressionMetrics]:
     """
-    Metrics of compression by content type, over lines of logs/executions.jsonl.
-
-    Args:
-        lines: Any lines; those that are no compression, or damaged, count nothing.
-
-    Returns:
-        Metrics by content type; under None those of all lines together. None is always there.
-
-    Source:
-        S3 §27.
+    Metrics of compression by content type over lines of executions.jsonl (S3 §27); under None of all lines.
 
     >>> cut = Cut("§4", 3000, 2400, content_type="tool_result", seconds=0.25)
     >>> found = sum_compressions([compressed_line(cut, timestamp="", recipe=None, layer="NERVES")])

@@ -98,10 +98,7 @@ class JsonOutline:
 
 def parse_json(source: str) -> JsonOutline | None:
     """
-    The pieces of a JSON document.
-
-    Returns:
-        None if it is no JSON object or list. What is nested too deeply is one piece.
+    The pieces of a JSON object or list, None for any other text. What is nested too deeply is one piece.
 
     >>> outline = parse_json('{"price": 697.00, "tags": ["a", "b"]}')
     >>> [piece.text for piece in outline.pieces]

@@ -66,16 +66,10 @@ def rank(
     has_query: bool,
 ) -> list[Item]:
     """
-    Everything that is not protected, best first.
+    Everything that is not protected, each piece once, best first.
 
     Facts that are not yet covered take turns with the best units, by tokens: so neither pushes the other out.
-
-    Args:
-        kind: Type of the document; of a page each part gets its share.
-        has_query: Whether the scores follow a query, and count for more than facts then.
-
-    Returns:
-        Items that hold every unprotected piece once.
+    Of a page each part gets its share; with a query, scores count for more than facts.
     """
     sizes = {i: tokens[i] for unit in units for i in unit}
     order = sorted(range(len(units)), key=lambda n: (-scores[n], n))

@@ -298,14 +298,9 @@ def _skip_blanks_back(source: str, at: int) -> int:
 
 def parse_text(source: str, *, lines_alone: bool = False) -> TextOutline:
     r"""
-    The pieces of a Markdown or plain text.
+    The pieces of a Markdown or plain text of any length; all of them render the text itself.
 
-    Args:
-        source: Any text; of any length, read in linear time.
-        lines_alone: Whether no sentence goes over the end of a line, as in a log.
-
-    Returns:
-        An outline that renders *source* itself when all pieces are kept.
+    With *lines_alone* no sentence goes over the end of a line, as in a log.
 
     >>> outline = parse_text("# Laptops\n\nTwo found. Both\nare fine.\n\n- LOQ 15\n- TUF A15\n")
     >>> [piece.text for piece in outline.pieces]

@@ -24,16 +24,10 @@ def rewrite_passages(
     count: Callable[[str], int],
 ) -> tuple[str | None, list[str]]:
     """
-    Word anew what the extract has left holes in.
+    The extract with its holes worded anew, None if no wording is accepted; and why others were refused.
 
-    Args:
-        kept: Pieces of the extract, heads included.
-        protected: Pieces that no model touches.
-
-    Returns:
-        The extract with the accepted wordings, None if there is none; and why others were refused. A wording
-        is no longer than what the extract keeps of its passage, and has no number, date, URL or quoted name
-        that the passage lacks.
+    A wording is no longer than what the extract keeps of its passage, and has no number, date, URL or quoted
+    name that the passage lacks. *kept* are the pieces of the extract, heads included.
     """
     texts: dict[int, str] = {}
     skipped: set[int] = set()

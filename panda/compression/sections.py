@@ -38,18 +38,12 @@ def fit_context(
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[ContextDocument, list[Cut]]:
     """
-    context.md with a new section, before it is written: first the section, then the whole if it must be.
+    context.md with a new section, before it is written, and the cuts, with what caused each of them.
 
-    Args:
-        rewriter: Gives what words passages of §2 and §4 anew, by type; asked only if they are cut.
-
-    Returns:
-        The document, each section with its `_meta`; and the cuts, with what caused each of them. A section
-        over its budget is compressed alone. Only if the document is over 8,600 tokens all the same, it is
-        brought to 7,500: the largest sections first, down to one common size, the new one last, §0 never.
-
-    Raises:
-        BudgetExceededError: Something would have to be cut, and compression is off.
+    A section over its budget is compressed alone. Only if the document is over 8,600 tokens all the same, it
+    is brought to 7,500: the largest sections first, down to one common size, the new one last, §0 never.
+    *rewriter* gives what words passages of §2 and §4 anew. BudgetExceededError: something would have to be
+    cut, and compression is off.
     """
     limits = limits or Limits()
     made, cuts = document, []
@@ -92,14 +86,11 @@ def fit_section(
     rewriter: Rewriter = lambda kind: None,
 ) -> tuple[Section, Cut | None]:
     """
-    A section within its budget, before it is written.
+    A section within its budget, before it is written, `_meta` whole; and the cut, None if there was none.
 
-    Returns:
-        The section, its text compressed if it was over budget, `_meta` whole; and the cut, None if there was
-        none. In §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then
-        all of them to one mark with their numbers. The newest stays whole unless it alone is over the budget:
-        then it shrinks too, and is whole in steps/ alone. A section whose `_meta` leaves no room comes back
-        as far down as it goes.
+    In §4 older results shrink before newer ones, then their `_meta` to step, tool and status, then all of
+    them to one mark with their numbers. The newest stays whole unless it alone is over the budget. A section
+    whose `_meta` leaves no room comes back as far down as it goes.
     """
     budget = SECTIONS[section.number].budget_tokens
     before = count(render_section(section))

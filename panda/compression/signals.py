@@ -121,11 +121,7 @@ class NervesReader:
 
     def __call__(self, units: Sequence[UnitText]) -> list[float] | None:
         """
-        The surprise of each unit.
-
-        Returns:
-            Rank of each unit by mean surprise of a token, 0 for the least and 1 for the most; None if the
-            model does not score or the document is too long for it.
+        Rank of each unit by mean surprise, 0 to 1; None if the model does not score, or not so much.
         """
         length = sum(len(unit.text) for unit in units)
         if not self._model.info.scores or not 0 < length <= self._max_chars:

@@ -24,16 +24,7 @@ def verify(
     is_json: bool,
 ) -> list[str]:
     """
-    What is wrong with a compressed document.
-
-    Args:
-        is_json: Whether the source is a JSON document, so that the output must be one too.
-
-    Returns:
-        One line a problem; empty if there is none.
-
-    Source:
-        S3 §24; issue 5.
+    What is wrong with a compressed document, one line a problem; one made of JSON must be JSON (S3 §24).
 
     >>> verify("It costs $5.", "It costs $6.", protected=[], budget_tokens=9, count=len, is_json=False)
     ['12 tokens, 3 more than the budget of 9', 'price $5 is not in the source']

@@ -56,19 +56,12 @@ def select_turns(
     words: Sequence[str], wanted: TurnFilter, *, layout: Callable[[], Layout], user: str
 ) -> list[TurnPlace]:
     """
-    The turns that a selection means.
+    The turns that a selection means, each once, in the order given; of a range, those that exist.
 
     Args:
         words: Numbers, ranges such as 813-820, directories of turns or of many. May be empty if *wanted*
             says something: then all turns of the user are looked at.
-        wanted: Filters what *words* name.
         layout: Gives the store that numbers are of; not called if only directories are named.
-
-    Returns:
-        Each turn once, in the order given; of a range, those that exist.
-
-    Raises:
-        UsageError: A word is no selection, or nothing is selected.
     """
     if not words and wanted.is_open:
         raise UsageError(

@@ -46,9 +46,8 @@ def verify_turn(place: TurnPlace) -> list[Problem]:
     """
     Everything that is wrong with a saved turn, judged from its own files, and from its sources as they were.
 
-    Returns:
-        One problem for each finding; [] if there is none. What rests on a source that has changed or gone
-        since, and does not stand in the turn's own files, is not judged.
+    What rests on a source that has changed or gone, and does not stand in the turn's own files, is not
+    judged.
     """
     folder = place.folder()
     problems = list(check_turn(folder.paths.directory))

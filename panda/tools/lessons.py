@@ -37,13 +37,9 @@ class Candidate:
 
 def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
     """
-    What the user states of himself: no question, nothing quoted, nothing that an answer had said before.
+    What the user states of himself in turns, oldest first: no question, no quote, nothing an answer had said.
 
-    Args:
-        turns: Oldest first.
-
-    Returns:
-        The newest ten, oldest first; what is said twice stands where it was said first.
+    The newest ten, oldest first; what is said twice stands where it was said first.
 
     >>> turns = [SaidTurn(4, "I play the cello in a trio. Which strings are good?", "You prefer steel.")]
     >>> [(one.relation, one.value) for one in find_candidates(turns)]
@@ -80,19 +76,10 @@ def choose_facts(
     warn: Callable[[str], None],
 ) -> list[Candidate]:
     """
-    The candidates that are worth proposing.
+    The candidates that are worth proposing, in the order of the reply.
 
-    Args:
-        candidates: As find_candidates gave them; at least one.
-        lasts: Whether a candidate is meant to last, for models that only choose.
-        warn: Told of what was refused.
-
-    Returns:
-        Those that were chosen, in the order of the reply; key and value as a model that writes has worded
-        them, if the value stands in the sentence.
-
-    Raises:
-        HaltError: A model call failed.
+    Key and value are as a model that writes has worded them, if the value stands in the sentence; *lasts*
+    says for models that only choose whether one is meant to last, *warn* is told of what was refused.
     """
     known = {f"s{n}": one for n, one in enumerate(candidates, 1)}
     options = [

@@ -173,13 +173,7 @@ def search_documents(given: QueryArguments, context: ToolContext) -> ToolResult:
 
 def find_line(text: str, passage: str) -> int | None:
     """
-    The line of a file on which a passage begins.
-
-    Args:
-        passage: One line, as split_passages gives it.
-
-    Returns:
-        Line from 1; None if the passage stands nowhere as it is, as a summary or a table row may.
+    The line of a file, from 1, on which a passage begins; None if it stands nowhere as it is.
 
     >>> find_line("# A\\nFirst one. Second\\none here.", "Second one here.")
     2

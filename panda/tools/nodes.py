@@ -14,15 +14,9 @@ def load_found(
     query: str, context: ToolContext, wanted: Callable[[str], bool], *, limit: int
 ) -> tuple[list[Node], list[str]]:
     """
-    The nodes that a query finds by a shared word.
+    The wanted nodes that a query finds by a shared word, best first, and one line for each that is corrupt.
 
-    Args:
-        context: Of the running turn; only turns before it are found.
-        wanted: Whether a node id is of the kind that is looked for.
-
-    Returns:
-        Loaded nodes, best first, instead of a turn that only quoted what it quoted; and one line for each
-        that is corrupt or each file that cannot be indexed.
+    Only turns before the running one are found. What a turn only quoted comes in its stead.
     """
     found = context.retriever.find(query, limit=200, before_turn=context.turn)
     nodes: dict[str, Node] = {}

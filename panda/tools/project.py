@@ -59,18 +59,11 @@ _HIDDEN = frozenset(
 
 def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> str | None:
     """
-    Why a file may be read but not changed; None if it may be changed.
+    What obeys a file that may be read but not changed, as the end of "it belongs to"; None if it may be.
 
     Names are compared as the most forgiving file system would: without regard to case, to other ways of
-    writing the same characters, to invisible characters, to dots and spaces at the end, and to what follows a
-    colon.
-
-    Args:
-        parts: The names of its path below the project, at least one.
-        has: Whether the project has something at such a path.
-
-    Returns:
-        What obeys the file, as the end of "it belongs to".
+    writing the same characters, to invisible ones, to dots and spaces at the end, and to what follows a
+    colon. *has* says whether the project has something at a path.
 
     >>> why_guarded(["src", "app.py"], lambda parts: False)
     >>> why_guarded(["sub", ".GIT ", "config"], lambda parts: False)

@@ -54,13 +54,7 @@ class _Read:
 
 
 def research(query: str, context: ToolContext) -> ToolResult:
-    """
-    Research a query and write what was found.
-
-    Raises:
-        UsageError: No search provider is configured, or the turn has another research already.
-        WebError: The search fails.
-    """
+    """Research a query and write what was found; a turn has one research."""
     paths = context.layout.turn(context.user, context.turn)
     if (done := read_research(paths)) is not None:
         if done.query != query:

@@ -158,12 +158,7 @@ def judge_source(
     taken: Collection[str],
 ) -> float:
     """
-    How much a result promises, 0 to 1.
-
-    Args:
-        rank: Place among the results, from 0.
-        known: extraction_quality of sites that were read before.
-        taken: Sites that a better result comes from already.
+    How much a result promises, 0 to 1: by its place from 0, what is known of its site, and sites taken.
 
     >>> good = SearchResult("https://shop.example/loq", "Lenovo LOQ 15", "In stock for $697.00")
     >>> poor = SearchResult("http://coupons.example/tag/x", "Coupons", "")

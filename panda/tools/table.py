@@ -124,13 +124,7 @@ def _run(name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolR
 
 
 def fill_arguments(tool: Tool, query: str, context: ToolContext) -> list[dict[str, Any]]:
-    """
-    The calls of a tool that a query suggests, without a word of a model's own.
-
-    Returns:
-        Arguments, at most three; [{}] for a tool that needs none, [] if the query holds nothing for one that
-        does.
-    """
+    """At most three calls of a tool that a query suggests; [{}] for one that needs no arguments."""
     if why_unavailable(tool.name, context) is not None:
         return []
     required = list(tool.argument_schema.get("required", ()))
@@ -188,14 +182,11 @@ class _Expired(KeyboardInterrupt):
 
 def run_within(seconds: float, work: Callable[[], _T], *, what: str) -> _T:
     """
-    Do a piece of work, and stop it after so many seconds.
+    Do a piece of work, and stop it after so many seconds, with a LimitError.
 
     In the main thread an alarm ends it, also while it waits for a disk, a socket or a lock. Alarms reach no
     other thread: there the work gets a thread of its own, which is interrupted, and left behind if it waits
     for the system. It ends with what it waits for; of writes, only one that is at hand is finished.
-
-    Raises:
-        LimitError: The work took longer and was stopped.
 
     >>> import time
     >>> run_within(0.01, lambda: time.sleep(1), what="sleep")

@@ -22,11 +22,7 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
     """
     The result of reading a page; if it cannot be had, of what it said when it was last seen.
 
-    Args:
-        max_age_minutes: A visit that is no older is used as it is; 0 always asks the server.
-
-    Raises:
-        WebError: The page cannot be had, and was never read before.
+    A visit that is no older than so many minutes is used as it is; 0 always asks the server.
     """
     url = str(parse_url(url))
     known = context.reader.visits([url]).get(url)
@@ -44,16 +40,9 @@ def visit_page(url: str, context: ToolContext, *, max_age_minutes: float = 0) ->
 
 def refresh_visit(url: str, known: Visit | None, context: ToolContext) -> tuple[Visit, str]:
     """
-    Read a page and write it as a visit of the running turn.
+    Read a page, unless the known visit of it still holds, and write it as a visit of the running turn.
 
-    Args:
-        known: The newest visit of it, for a conditional request; None if there is none.
-
-    Returns:
-        The visit, and where its content comes from: "server" or "unchanged".
-
-    Raises:
-        WebError: The page cannot be had.
+    Returns the visit, and where its content comes from: "server" or "unchanged".
     """
     page = client_of(context).fetch(url, _validators(known))
     paths = context.layout.turn(context.user, context.turn)

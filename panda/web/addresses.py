@@ -47,10 +47,7 @@ class Url:
 
     def join(self, location: str) -> "Url":
         """
-        The address that a page at this one means by *location*.
-
-        Raises:
-            WebError: It cannot be asked for.
+        The address that a page at this one means by *location*; WebError if it cannot be asked for.
 
         >>> str(parse_url("http://example.org/a/b").join("../c?d#e"))
         'http://example.org/c?d'
@@ -60,10 +57,7 @@ class Url:
 
 def parse_url(url: str) -> Url:
     """
-    An address in its normal form.
-
-    Raises:
-        WebError: It cannot be asked for.
+    An address in its normal form; WebError if it cannot be asked for.
 
     >>> str(parse_url("HTTP://Example.org:80/a b#part")), parse_url("https://bücher.example").host
     ('http://example.org/a%20b', 'xn--bcher-kva.example')
@@ -134,9 +128,6 @@ def parse_allowed(text: str) -> AllowedPlace:
     """
     An entry of web_allow: a host name, an address or a CIDR block, with a port or without.
 
-    Raises:
-        UsageError: It is none of these.
-
     >>> parse_allowed("10.0.0.0/8").network, parse_allowed("wiki.local:8080").port
     (IPv4Network('10.0.0.0/8'), 8080)
     >>> parse_allowed("[::1]:80").network
@@ -160,10 +151,7 @@ def parse_allowed(text: str) -> AllowedPlace:
 
 def parse_places(value: object) -> tuple[str, ...]:
     """
-    The entries of web_allow, checked.
-
-    Args:
-        value: A list of entries, or one text with commas between them.
+    The entries of web_allow, checked, from a list or from one text with commas between them.
 
     >>> parse_places("127.0.0.1:8080, wiki.local")
     ('127.0.0.1:8080', 'wiki.local')
@@ -184,10 +172,7 @@ class AddressRules:
 
     def check(self, host: str, port: int, addresses: Sequence[str]) -> None:
         """
-        Raises unless every address that a host stands for may be contacted.
-
-        Args:
-            addresses: What the host name resolves to; one private address among public ones refuses all.
+        Raises unless every address that a host stands for may be contacted: one private address refuses all.
 
         >>> AddressRules().check("example.org", 443, ["93.184.216.34"])
         >>> AddressRules((parse_allowed("127.0.0.1:8080"),)).check("localhost", 8080, ["127.0.0.1"])

@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from email.message import Message
@@ -81,11 +81,7 @@ DENY_ALL = RobotsRules(((False, "/"),))
 
 def parse_robots(text: str, agent: str) -> RobotsRules:
     """
-    The rules for a program: those of the groups that name it, else those of `*`.
-
-    Args:
-        text: The file. Lines "User-agent:" without a name begin a group that is nobody's.
-        agent: Name of the program, without version; compared whole, in any case.
+    The rules for a program, named without version: those of the groups that name it, else those of `*`.
 
     >>> parse_robots("User-agent: other\\nDisallow: /\\n\\nUser-agent: *\\nDisallow: /x", "panda").rules
     ((False, '/x'),)
@@ -282,32 +278,26 @@ class WebClient:
 
     def fetch(self, url: str, known: Validators | None = None, *, robots: bool = True) -> Page:
         """
-        Read one page.
+        Read one page; one that is *known* is only sent again if it has changed.
 
-        Args:
-            known: Of an earlier visit: the page is only sent again if it has changed.
-            robots: Whether robots.txt is asked; only for addresses that the user configured it is not.
-
-        Raises:
-            WebError: It cannot be had; says why.
+        Only for addresses that the user configured, robots.txt is not asked. WebError says why a page cannot
+        be had.
         """
         asked = parse_url(url)
         exchange = Exchange(self._rules, Deadline(self._timeout_seconds), self._resolve)
-        at, seen = asked, {str(asked)}
-        while True:
+
+        def headers(at: Url) -> dict[str, str | None]:
             if robots:
                 self._check_robots(exchange, at)
-            headers: dict[str, str] = {}
-            if known is not None and known.url == str(at):
-                headers |= {"If-None-Match": known.etag} if known.etag else {}
-                headers |= {"If-Modified-Since": known.last_modified} if known.last_modified else {}
-            with _answer(exchange, at, headers) as answer:
-                if answer.status not in _REDIRECTS or "location" not in answer.headers:
-                    return self._page(asked, at, answer)
-                at = _redirected(at, answer.headers["location"], seen, start=str(asked))
+            if known is None or known.url != str(at):
+                return {}
+            return {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
 
-    def _page(self, asked: Url, at: Url, answer: "_Answer") -> Page:
-        where, headers = str(at), answer.headers
+        with _followed(exchange, asked, headers) as answer:
+            return self._page(asked, answer)
+
+    def _page(self, asked: Url, answer: "_Answer") -> Page:
+        where, headers = str(answer.url), answer.headers
         stamps = (headers.get("etag"), headers.get("last-modified"))
         if answer.status == 304:
             return Page(str(asked), where, "", None, None, *stamps)
@@ -336,25 +326,21 @@ class WebClient:
             raise WebError(f"{origin}/robots.txt {why}", where=str(url), fix="open it in a browser")
 
     def _load_robots(self, exchange: Exchange, url: Url) -> RobotsRules:
-        at, seen = url, {str(url)}
-        while True:
-            with _answer(exchange, at, {}) as answer:
-                if answer.status in _REDIRECTS and "location" in answer.headers:
-                    at = _redirected(at, answer.headers["location"], seen, start=str(url))
-                    continue
-                if answer.status >= 500:
-                    return DENY_ALL
-                if not 200 <= answer.status < 300:
-                    return RobotsRules()
-                encoding = answer.headers.get("content-encoding", "")
-                body = read_body(answer.body, encoding, where=str(at), most_bytes=_MOST_ROBOTS_BYTES)
-                return parse_robots(body.decode("utf-8", "replace"), AGENT)
+        with _followed(exchange, url, lambda at: {}) as answer:
+            if answer.status >= 500:
+                return DENY_ALL
+            if not 200 <= answer.status < 300:
+                return RobotsRules()
+            encoding, where = answer.headers.get("content-encoding", ""), str(answer.url)
+            body = read_body(answer.body, encoding, where=where, most_bytes=_MOST_ROBOTS_BYTES)
+            return parse_robots(body.decode("utf-8", "replace"), AGENT)
 
 
 @dataclass(frozen=True)
 class _Answer:
     """Status and headers of an answer whose body has not been read."""
 
+    url: Url  # that answered, after redirects
     status: int  # HTTP status
     headers: Mapping[str, str]
     """Its headers by their names in small letters; what came several times is joined."""
@@ -362,13 +348,22 @@ class _Answer:
 
 
 @contextmanager
-def _answer(exchange: Exchange, url: Url, headers: dict[str, str]) -> Iterator[_Answer]:
-    with exchange.get(url, _REQUEST_HEADERS | headers) as response:
-        found: dict[str, str] = {}
-        for name, value in response.headers:
-            key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
-            found[key] = f"{found[key]}, {text}" if key in found else text
-        yield _Answer(response.status, found, iter(response.iter_stream()))
+def _followed(
+    exchange: Exchange, start: Url, headers: Callable[[Url], Mapping[str, str | None]]
+) -> Iterator[_Answer]:
+    """The answer where redirects end; *headers* are those of each address on the way that have a value."""
+    at, seen = start, {str(start)}
+    while True:
+        own = {name: value for name, value in headers(at).items() if value}
+        with exchange.get(at, _REQUEST_HEADERS | own) as response:
+            found: dict[str, str] = {}
+            for name, value in response.headers:
+                key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+                found[key] = f"{found[key]}, {text}" if key in found else text
+            if response.status not in _REDIRECTS or "location" not in found:
+                yield _Answer(at, response.status, found, iter(response.iter_stream()))
+                return
+        at = _redirected(at, found["location"], seen, start=str(start))
 
 
 def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:

@@ -60,11 +60,7 @@ class Exchange:
         """
         The answer to one GET request, as it comes from the wire; no redirect is followed.
 
-        Args:
-            headers: Besides Host.
-
-        Raises:
-            WebError: No connection, no HTTP, no time left, or the address may not be contacted.
+        WebError: no connection, no HTTP, no time left, or the address may not be contacted.
         """
         named = [(b"Host", url.netloc.encode("ascii"))]
         named += [

@@ -106,14 +106,10 @@ def find_zones(
     markup: Markup, readings: Sequence[Reading], *, is_product: bool, main_text: str, prices: Sequence[str]
 ) -> list[Zone]:
     """
-    The zones of a page, the most telling ones first.
+    The zones of a page, the most telling ones first: at most one for each type and confidence, none empty.
 
-    Args:
-        main_text: Its main text; what stands in it surely belongs to the page's subject.
-        prices: Values of the prices that the page says for machines; may be empty.
-
-    Returns:
-        At most one zone for each type and confidence, none empty.
+    What stands in the main text surely belongs to the page's subject; *prices* are those that it says for
+    machines.
     """
     flat = " ".join(main_text.split())
     grouped: dict[tuple[ZoneType, float], list[str]] = {}
@@ -179,16 +175,10 @@ def judge_extraction(
     page_type: str, fields: Mapping[str, Any], readings: Sequence[Reading], main_text: str
 ) -> float:
     """
-    extraction_quality: how much of what a page of its type should give it gave, less for contradictions.
+    extraction_quality, .05 to .98: how much of what such a page should give it gave, less for contradictions.
 
-    A product should give title, price, availability, details, a text, and a price that its text shows too;
-    an article title, a text, author and date; a list rows with prices; any other page title and text.
-
-    Args:
-        fields: What was extracted, without zones.
-
-    Returns:
-        .05 to .98, two decimals.
+    A product should give title, price, availability, details, a text, and a price that its text shows too; an
+    article title, a text, author and date; a list rows with prices; any other page title and text.
     """
     title = bool(fields.get("title"))
     text = min(1.0, len(main_text.split()) / _ENOUGH_WORDS)

@@ -383,10 +383,7 @@ class Markup:
 
 def read_markup(html: str) -> Markup:
     """
-    What a page holds, however broken its HTML is.
-
-    Returns:
-        Everything found; hidden elements, scripts and forms' fields are left out.
+    What a page holds, however broken its HTML is; hidden elements, scripts and forms' fields are left out.
 
     >>> markup = read_markup("<title>T</title><h1>Lenovo<p>Only <b>$697</b>")
     >>> [(block.tag, block.text) for block in markup.blocks]
