@@ -21,7 +21,7 @@ from panda.storage.temporaries import held_temporary
 
 
 @contextmanager
-def store_errors(path: Path, doing: str) -> Iterator[None]:
+def store_errors(path: Path | str, doing: str) -> Iterator[None]:
     """
     Lets no link lead out of the store, and turns an OSError inside of the block into a StoreError.
 
@@ -283,7 +283,7 @@ def _is_json(data: bytes) -> bool:
     return True
 
 
-def read_bytes(path: Path, *, pipe: bool = False) -> bytes:
+def read_bytes(path: Path | str, *, pipe: bool = False) -> bytes:
     """
     Content of a file.
 
@@ -294,12 +294,15 @@ def read_bytes(path: Path, *, pipe: bool = False) -> bytes:
         StoreError: It is missing, is no regular file, or cannot be read.
     """
     with store_errors(path, "read"):
-        if not pipe and not stat.S_ISREG(mode := path.stat().st_mode):
-            raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, _KINDS[stat.S_ISDIR(mode)])
-        return path.read_bytes()
+        descriptor = os.open(path, os.O_RDONLY | (0 if pipe else os.O_NONBLOCK))  # a pipe is not waited for
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
+            if not pipe and not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
+                number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+                raise OSError(number, _KINDS[stat.S_ISDIR(mode)])
+            return file.readall()
 
 
-def read_text(path: Path, *, pipe: bool = False) -> str:
+def read_text(path: Path | str, *, pipe: bool = False) -> str:
     """
     Content of a text file, line breaks as they are in it.
 
@@ -319,7 +322,7 @@ def read_text(path: Path, *, pipe: bool = False) -> str:
         raise FileFormatError(message, where=f"{path}:{line}", fix="save the file as UTF-8") from exc
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path | str) -> Any:
     """The value of a JSON file. Raises FileFormatError: it is not UTF-8 or not JSON; names the line."""
     return parse_json(read_text(path), where=str(path))
 

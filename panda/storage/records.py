@@ -73,7 +73,7 @@ class ResearchRecord:
     conflicts: tuple[dict[str, Any], ...] = ()  # claims that cannot all hold: text, and the claims
 
 
-def load_object(path: Path) -> dict[str, Any]:
+def load_object(path: Path | str) -> dict[str, Any]:
     """A JSON file that holds one object. Raises FileFormatError: not UTF-8, not JSON, or no object."""
     value = read_json(path)
     if not isinstance(value, dict):
@@ -91,9 +91,10 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
     Raises:
         FileFormatError: A file does not say what it must.
     """
-    path, summary_path = paths / METADATA_JSON, paths / INDEX_SUMMARY_JSON
+    directory = str(paths.directory)  # paths of text: this is done for thousands of turns
+    path, summary_path = f"{directory}/{METADATA_JSON}", f"{directory}/{INDEX_SUMMARY_JSON}"
     metadata = load_object(path)
-    names = os.listdir(paths.directory) if names is None else names  # noqa: PTH208 - thousands of calls
+    names = os.listdir(directory) if names is None else names  # noqa: PTH208
     if metadata.get("turn", number) != number:
         raise FileFormatError(
             f"turn is {metadata['turn']}, not {number} as the directory", where=f"{path} (turn)"
@@ -101,12 +102,13 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
     summary = load_object(summary_path) if INDEX_SUMMARY_JSON in names else {}
     topic = text_of(summary, "research_topic", summary_path)
     if not topic and RESEARCH_JSON in names:
-        topic = text_of(load_object(paths / RESEARCH_JSON), "topic", paths / RESEARCH_JSON)
+        research_path = f"{directory}/{RESEARCH_JSON}"
+        topic = text_of(load_object(research_path), "topic", research_path)
     status = text_of(metadata, "status", path)
     at = instant_of(metadata, "created_at", path)
     if at is None:
         raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
-    answer = _load_answer(paths) if status in SAVED_STATUSES else _Answer("", "", ())
+    answer = _load_answer(directory) if status in SAVED_STATUSES else _Answer("", "", ())
     query, answered = text_of(metadata, "query", path), metadata.get("answered") is not False
     noted = _noted(paths) if STAGED_MEMORY_JSON in names else ()
     return TurnRecord(
@@ -135,11 +137,13 @@ class _Answer:
     quotes: tuple[tuple[str, str], ...]  # what it quotes, each with the id of the node
 
 
-def _load_answer(paths: TurnPaths) -> _Answer:
-    document = parse_context(read_text(paths / CONTEXT_MD), where=str(paths / CONTEXT_MD))
+def _load_answer(directory: str) -> _Answer:
+    path = f"{directory}/{CONTEXT_MD}"
+    document = parse_context(read_text(path), where=path)
     synthesis = document.section(5)
     if synthesis is None or not synthesis.text:
-        text = read_text(paths / RESPONSE_MD) if (paths / RESPONSE_MD).exists() else ""
+        response = Path(directory, RESPONSE_MD)
+        text = read_text(response) if response.exists() else ""
         return _Answer(text, text, ())
     items: Any = synthesis.meta.get("items")
     if items is None:  # imported, or older than the record of sources
@@ -221,7 +225,7 @@ def visit_directories(turn: Path) -> Iterator[Path]:
         yield from sorted(path for path in cache.iterdir() if path.is_dir())
 
 
-def text_of(raw: dict[str, Any], key: str, path: Path) -> str:
+def text_of(raw: dict[str, Any], key: str, path: Path | str) -> str:
     """The text of a key, "" if there is none (FileFormatError if it is no text)."""
     value = raw.get(key)
     if value is None:
@@ -231,14 +235,14 @@ def text_of(raw: dict[str, Any], key: str, path: Path) -> str:
     return value
 
 
-def _texts(raw: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
+def _texts(raw: dict[str, Any], key: str, path: Path | str) -> tuple[str, ...]:
     value = raw.get(key) or []
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise FileFormatError(f"{key} is no list of texts", where=f"{path} ({key})")
     return tuple(value)
 
 
-def share_of(raw: dict[str, Any], key: str, path: Path) -> float | None:
+def share_of(raw: dict[str, Any], key: str, path: Path | str) -> float | None:
     """The number of a key, from 0 to 1; None if there is none (FileFormatError if it is another)."""
     value = raw.get(key)
     if value is None:
@@ -248,7 +252,7 @@ def share_of(raw: dict[str, Any], key: str, path: Path) -> float | None:
     return float(value)
 
 
-def instant_of(raw: dict[str, Any], key: str, path: Path) -> datetime | None:
+def instant_of(raw: dict[str, Any], key: str, path: Path | str) -> datetime | None:
     """The instant of a key; None if there is none (FileFormatError if it is no date)."""
     value = text_of(raw, key, path)
     try:
