@@ -186,6 +186,7 @@ RENDERED_FRONT = (
 )
 """Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
 _YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_STRUCTURE = ("```", "~~~", "## ", "_meta:")  # how lines begin that may be more than text
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
 
 
@@ -248,6 +249,8 @@ class ContextScan:
                     opened = -1
                 elif line.startswith("_meta:") and not self._is_meta(lines, opened, index):
                     self._report(index, f"`_meta:` is not the first line of a {META_OPEN} fence")
+            elif not line.startswith(_STRUCTURE):
+                continue
             elif _opens(line):
                 opened = index
             elif line in _HEADINGS:

@@ -124,7 +124,7 @@ def unescape_text(text: str) -> str:
     >>> unescape_text("\\## 2. Gathered Context")
     '## 2. Gathered Context'
     """
-    return _TO_UNESCAPE.sub("", text)
+    return _TO_UNESCAPE.sub("", text) if "\\" in text else text
 
 
 def escape_quote(text: str) -> str:

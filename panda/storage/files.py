@@ -295,11 +295,17 @@ def read_bytes(path: Path | str, *, pipe: bool = False) -> bytes:
     """
     with store_errors(path, "read"):
         descriptor = os.open(path, os.O_RDONLY | (0 if pipe else os.O_NONBLOCK))  # a pipe is not waited for
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor
-            if not pipe and not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
-                number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-                raise OSError(number, _KINDS[stat.S_ISDIR(mode)])
-            return file.readall()
+        try:
+            status = os.fstat(descriptor)
+            if not pipe and not stat.S_ISREG(status.st_mode):
+                is_directory = stat.S_ISDIR(status.st_mode)
+                raise OSError(errno.EISDIR if is_directory else errno.EINVAL, _KINDS[is_directory])
+            data = os.read(descriptor, status.st_size + 1)  # mostly all of it, by one call
+            while len(data) != status.st_size and (more := os.read(descriptor, _TAIL_BYTES)):
+                data += more
+            return data
+        finally:
+            os.close(descriptor)
 
 
 def read_text(path: Path | str, *, pipe: bool = False) -> str:

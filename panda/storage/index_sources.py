@@ -1,24 +1,21 @@
 """What the index is made from: every source of a user with its stamp, and the rows that it gives."""
 
 import os
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import urlsplit
 
-from panda.documents.context import RENDERED_FRONT
-from panda.documents.json_text import load_json
+from msgspec import Struct
+
 from panda.documents.markdown import LONG_CHARS, KnowledgeSection, split_knowledge
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value
 from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
-from panda.documents.times import parse_time
 from panda.documents.yaml_text import split_front_matter
-from panda.errors import FileFormatError, UntrustedError
+from panda.errors import UntrustedError
 from panda.language.dates import day_of
 from panda.storage.files import read_bytes, read_text
 from panda.storage.layout import (
@@ -40,9 +37,8 @@ from panda.storage.layout import (
 from panda.storage.links import check_links, may_pass
 from panda.storage.records import (
     SAVED_STATUSES,
-    TurnRecord,
     Visit,
-    load_object,
+    load_keys,
     load_research,
     load_turn,
     load_visit,
@@ -237,64 +233,6 @@ def count_turns(layout: Layout) -> int:
     return sum(1 for user in users_of(layout) for _ in turn_numbers(layout, user))
 
 
-_PLAIN = re.compile(
-    rf"---\n{RENDERED_FRONT}---\n\n"
-    r"## 0\. User Query\n\n(?P<query>.+?)\n\n## 5\. Synthesis\n\n(?P<answer>.+)\n",
-    re.DOTALL,
-)
-_MOST_BYTES = 1 << 17
-_STRUCTURE = re.compile(r"(?:^|[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029])\\*(?:## \d|```|~~~|---|_meta:)")
-"""A line that may be structure, or text escaped so as not to be."""
-
-
-def _read(path: str) -> str:
-    """A file of ordinary size; ValueError if it is larger or not UTF-8."""
-    check_links(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
-    try:
-        data = os.read(descriptor, _MOST_BYTES)
-    finally:
-        os.close(descriptor)
-    if len(data) == _MOST_BYTES:
-        raise ValueError("too long")
-    return data.decode()
-
-
-def read_plain_turn(directory: str, number: int, names: Collection[str]) -> TurnRecord | None:
-    """
-    What an imported turn says.
-
-    Args:
-        names: Names of its files.
-
-    Returns:
-        The same as load_turn; None if that has to be asked, because the turn has another form or is damaged.
-    """
-    if RESEARCH_JSON in names:
-        return None
-    summary: dict[str, Any] = {}
-    try:
-        if INDEX_SUMMARY_JSON in names:
-            summary = load_json(_read(f"{directory}/{INDEX_SUMMARY_JSON}"))
-        metadata = load_json(_read(f"{directory}/{METADATA_JSON}"))
-        found = _PLAIN.fullmatch(_read(f"{directory}/{CONTEXT_MD}"))
-        if found is None or metadata["status"] != "imported" or metadata["turn"] != number:
-            return None
-        query, answer, session = metadata["query"], found["answer"], metadata["session_id"]
-        at = parse_time(metadata["created_at"])
-        text, topics = summary.get("summary") or "", tuple(summary.get("topics") or ())
-        topic = summary.get("research_topic")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    if not all(isinstance(one, str) for one in (query, session, text, topic or "", *topics)):
-        return None
-    if _STRUCTURE.search(found["query"]) or _STRUCTURE.search(answer):
-        return None
-    return TurnRecord(
-        number, "imported", session, at, query, answer, text, topics, topic or None, (query,), answer
-    )
-
-
 _HEADER_CHARS = 150
 
 NOTES = "knowledge/"  # how the source of a knowledge document begins
@@ -365,11 +303,12 @@ def _indexable(text: str) -> str:
 
 def _turn_rows(directory: str, names: Collection[str]) -> Iterator[IndexRow]:
     number = int(directory.rpartition("_")[2])
-    turn = read_plain_turn(directory, number, names)
-    turn = turn or load_turn(TurnPaths(Path(directory)), number, names=names)
+    turn = load_turn(TurnPaths(Path(directory)), number, names=names)
     if turn.status not in SAVED_STATUSES:
         return
-    words = _entities(Path(directory)) if QUERY_ANALYSIS_JSON in names else []
+    words: list[str] = []
+    if QUERY_ANALYSIS_JSON in names:
+        words += load_keys(_Entities, f"{directory}/{QUERY_ANALYSIS_JSON}").entities or ()
     words += _tools(Path(directory)) if "steps" in names else []
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     marked = "[" in turn.response or "ource" in turn.response
@@ -393,17 +332,17 @@ def _date_words(year: int, month: int, day: int) -> str:
     return f"{datetime(year, month, day, tzinfo=UTC):%Y %B} {day} {datetime(year, month, day, tzinfo=UTC):%A}"
 
 
-def _entities(directory: Path) -> list[str]:
-    path = directory / QUERY_ANALYSIS_JSON
-    entities = load_object(path).get("entities") or []
-    if not isinstance(entities, list) or not all(isinstance(entity, str) for entity in entities):
-        raise FileFormatError("entities is no list of texts", where=f"{path} (entities)")
-    return list(entities)
+class _Entities(Struct):
+    entities: tuple[str, ...] | None = None
+
+
+class _Tool(Struct):
+    tool: str | None = None
 
 
 def _tools(directory: Path) -> list[str]:
-    named = [load_object(path).get("tool") for path in sorted((directory / "steps").glob("step_*.json"))]
-    return list(dict.fromkeys(str(tool).replace(".", " ").replace("_", " ") for tool in named if tool))
+    named = (load_keys(_Tool, path).tool for path in sorted((directory / "steps").glob("step_*.json")))
+    return list(dict.fromkeys(tool.replace(".", " ").replace("_", " ") for tool in named if tool))
 
 
 def digest_note(layout: Layout, user: str, source: str) -> str:

@@ -43,7 +43,7 @@ from panda.storage.layout import (
     turn_name,
     turn_number,
 )
-from panda.storage.records import load_object, load_research
+from panda.storage.records import load_research
 
 BLOCK_BITS = 13
 _OTHER_BLOCKS = 16
@@ -257,8 +257,7 @@ def load_research_row(layout: Layout, user: str, source: str) -> tuple[object, .
     """The columns of one research file, after the user. Raises FileFormatError: it is corrupt."""
     path = layout.user(user) / source
     research = load_research(path)
-    key = str(load_object(path).get("cache_key") or "")
-    words = f"{research.topic} {key} {research.summary}".replace("_", " ").replace("\0", " ")
+    words = f"{research.topic} {research.cache_key} {research.summary}".replace("_", " ").replace("\0", " ")
     written = path.with_name(RESEARCH_MD)
     paths = [source, *([source.replace(path.name, RESEARCH_MD)] if written.exists() else [])]
     return (

@@ -8,13 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Meta, Struct
+
 from panda.documents.context import parse_context
+from panda.documents.records import decode
 from panda.documents.times import parse_time, render_time
 from panda.errors import FileFormatError, StoreError
-from panda.storage.files import read_json, read_text, write_atomic, write_json
+from panda.storage.files import parse_json, read_json, read_text, write_atomic, write_json
 from panda.storage.formats import check_json
 from panda.storage.layout import (
     CONTENT_MD,
@@ -33,6 +37,7 @@ from panda.storage.layout import (
 SAVED_STATUSES = frozenset({"approved", "imported", "clarify", "failed"})
 """Statuses of turns that later turns may draw on."""
 
+_T = TypeVar("_T")
 _STEP = "step:"  # how a result of a turn's own tools is cited that no node holds
 
 
@@ -64,6 +69,7 @@ class ResearchRecord:
 
     path: Path  # the file
     topic: str  # its topic, as "commerce.laptop"
+    cache_key: str  # the words of its subject
     created_at: datetime | None  # when the research ran
     expires_at: datetime | None  # when it wants to be done again
     quality: float | None  # quality_score
@@ -81,6 +87,64 @@ def load_object(path: Path | str) -> dict[str, Any]:
     return value
 
 
+class _ResearchFile(Struct):
+    topic: Annotated[str, Meta(min_length=1)]
+    cache_key: str | None = None
+    created_at: str | None = None
+    expires_at: str | None = None
+    quality_score: Annotated[float, Meta(ge=0, le=1)] | None = None
+    summary: str | None = None
+    claims: tuple[dict[str, Any], ...] | None = None
+    webpage_cache: tuple[str, ...] | None = None
+    conflicts: tuple[Any, ...] | None = None
+
+
+class _TurnFile(Struct):
+    turn: int | None = None
+    status: str | None = None
+    session_id: str | None = None
+    created_at: str | None = None
+    query: str | None = None
+    answered: bool | None = None
+
+
+class _SummaryFile(Struct):
+    summary: str | None = None
+    topics: tuple[str, ...] | None = None
+    research_topic: str | None = None
+
+
+class _TopicFile(Struct):
+    topic: str | None = None
+
+
+class _ManifestFile(Struct):
+    visit_id: Annotated[str, Meta(min_length=1)]
+    visited_at: Annotated[str, Meta(min_length=1)]
+    url: str | None = None
+    final_url: str | None = None
+    page_type: str | None = None
+    extraction_quality: Annotated[float, Meta(ge=0, le=1)] | None = None
+    title: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    refreshes: str | None = None
+    unchanged: bool | None = None
+
+
+def load_keys(cls: type[_T], path: Path | str) -> _T:
+    """
+    The keys of a JSON file that a Struct names, whatever else the file holds.
+
+    Raises:
+        FileFormatError: Not UTF-8, not JSON, or a key is missing or of another type; names it.
+    """
+    text = read_text(path)
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(text, type=cls)
+    return decode(cls, parse_json(text, where=str(path)), where=str(path))  # it says what is wrong, and where
+
+
 def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = None) -> TurnRecord:
     """
     What a turn says.
@@ -92,34 +156,31 @@ def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = 
         FileFormatError: A file does not say what it must.
     """
     directory = str(paths.directory)  # paths of text: this is done for thousands of turns
-    path, summary_path = f"{directory}/{METADATA_JSON}", f"{directory}/{INDEX_SUMMARY_JSON}"
-    metadata = load_object(path)
+    path = f"{directory}/{METADATA_JSON}"
+    saved = load_keys(_TurnFile, path)
     names = os.listdir(directory) if names is None else names  # noqa: PTH208
-    if metadata.get("turn", number) != number:
-        raise FileFormatError(
-            f"turn is {metadata['turn']}, not {number} as the directory", where=f"{path} (turn)"
-        )
-    summary = load_object(summary_path) if INDEX_SUMMARY_JSON in names else {}
-    topic = text_of(summary, "research_topic", summary_path)
-    if not topic and RESEARCH_JSON in names:
-        research_path = f"{directory}/{RESEARCH_JSON}"
-        topic = text_of(load_object(research_path), "topic", research_path)
-    status = text_of(metadata, "status", path)
-    at = instant_of(metadata, "created_at", path)
+    if saved.turn not in (None, number):
+        raise FileFormatError(f"turn is {saved.turn}, not {number} as the directory", where=f"{path} (turn)")
+    at = _instant(saved.created_at, "created_at", path)
     if at is None:
         raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
-    answer = _load_answer(directory) if status in SAVED_STATUSES else _Answer("", "", ())
-    query, answered = text_of(metadata, "query", path), metadata.get("answered") is not False
+    has_summary = INDEX_SUMMARY_JSON in names
+    summary = load_keys(_SummaryFile, f"{directory}/{INDEX_SUMMARY_JSON}") if has_summary else _SummaryFile()
+    topic = summary.research_topic
+    if not topic and RESEARCH_JSON in names:
+        topic = load_keys(_TopicFile, f"{directory}/{RESEARCH_JSON}").topic
+    answer = _load_answer(directory) if saved.status in SAVED_STATUSES else _Answer("", "", ())
+    query, answered = saved.query or "", saved.answered is not False
     noted = _noted(paths) if STAGED_MEMORY_JSON in names else ()
     return TurnRecord(
         number=number,
-        status=status,
-        session=text_of(metadata, "session_id", path),
+        status=saved.status or "",
+        session=saved.session_id or "",
         at=at,
         query=query,
         response=answer.text,
-        summary=text_of(summary, "summary", summary_path),
-        topics=_texts(summary, "topics", summary_path),
+        summary=summary.summary or "",
+        topics=summary.topics or (),
         research_topic=topic or None,
         statements=_statements(paths if QUERY_ANALYSIS_JSON in names else None, query),
         own_answer=answer.own,
@@ -185,23 +246,18 @@ def load_research(path: Path) -> ResearchRecord:
     Raises:
         FileFormatError: It is corrupt, or a field has an impossible value.
     """
-    raw = load_object(path)
-    topic = text_of(raw, "topic", path)
-    if not topic:
-        raise FileFormatError("topic is missing", where=f"{path} (topic)")
-    claims = raw.get("claims") or []
-    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
-        raise FileFormatError("claims is no list of objects", where=f"{path} (claims)")
+    found = load_keys(_ResearchFile, path)
     return ResearchRecord(
         path=path,
-        topic=topic,
-        created_at=instant_of(raw, "created_at", path),
-        expires_at=instant_of(raw, "expires_at", path),
-        quality=share_of(raw, "quality_score", path),
-        summary=text_of(raw, "summary", path),
-        claims=tuple(claims),
-        visit_ids=_texts(raw, "webpage_cache", path),
-        conflicts=tuple(conflict for conflict in raw.get("conflicts") or () if isinstance(conflict, dict)),
+        topic=found.topic,
+        cache_key=found.cache_key or "",
+        created_at=_instant(found.created_at, "created_at", path),
+        expires_at=_instant(found.expires_at, "expires_at", path),
+        quality=found.quality_score,
+        summary=found.summary or "",
+        claims=found.claims or (),
+        visit_ids=found.webpage_cache or (),
+        conflicts=tuple(conflict for conflict in found.conflicts or () if isinstance(conflict, dict)),
     )
 
 
@@ -225,36 +281,7 @@ def visit_directories(turn: Path) -> Iterator[Path]:
         yield from sorted(path for path in cache.iterdir() if path.is_dir())
 
 
-def text_of(raw: dict[str, Any], key: str, path: Path | str) -> str:
-    """The text of a key, "" if there is none (FileFormatError if it is no text)."""
-    value = raw.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise FileFormatError(f"{key} is no text", where=f"{path} ({key})")
-    return value
-
-
-def _texts(raw: dict[str, Any], key: str, path: Path | str) -> tuple[str, ...]:
-    value = raw.get(key) or []
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise FileFormatError(f"{key} is no list of texts", where=f"{path} ({key})")
-    return tuple(value)
-
-
-def share_of(raw: dict[str, Any], key: str, path: Path | str) -> float | None:
-    """The number of a key, from 0 to 1; None if there is none (FileFormatError if it is another)."""
-    value = raw.get(key)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise FileFormatError(f"{key} is no number from 0 to 1", where=f"{path} ({key})")
-    return float(value)
-
-
-def instant_of(raw: dict[str, Any], key: str, path: Path | str) -> datetime | None:
-    """The instant of a key; None if there is none (FileFormatError if it is no date)."""
-    value = text_of(raw, key, path)
+def _instant(value: str | None, key: str, path: Path | str) -> datetime | None:
     try:
         return parse_time(value) if value else None
     except ValueError as exc:
@@ -355,26 +382,24 @@ def load_visit(directory: Path) -> Visit:
         FileFormatError: A file is corrupt, or a field is missing or has an impossible value.
     """
     path = directory / MANIFEST_JSON
-    manifest, fields = load_object(path), load_object(directory / EXTRACTED_JSON)
-    visited_at = instant_of(manifest, "visited_at", path)
-    if visited_at is None or not text_of(manifest, "visit_id", path):
-        key = "visit_id" if visited_at else "visited_at"
-        raise FileFormatError(f"{key} is missing", where=f"{path} ({key})")
-    url = text_of(manifest, "url", path)
+    manifest, fields = load_keys(_ManifestFile, path), load_object(directory / EXTRACTED_JSON)
+    visited_at = _instant(manifest.visited_at, "visited_at", path)
+    assert visited_at is not None  # a text that is not empty
+    url = manifest.url or ""
     return Visit(
-        visit_id=manifest["visit_id"],
+        visit_id=manifest.visit_id,
         url=url,
-        final_url=text_of(manifest, "final_url", path) or url,
+        final_url=manifest.final_url or url,
         visited_at=visited_at,
-        page_type=text_of(manifest, "page_type", path),
-        extraction_quality=share_of(manifest, "extraction_quality", path),
-        title=text_of(manifest, "title", path) or str(_extracted(fields).get("title") or ""),
-        etag=text_of(manifest, "etag", path) or None,
-        last_modified=text_of(manifest, "last_modified", path) or None,
+        page_type=manifest.page_type or "",
+        extraction_quality=manifest.extraction_quality,
+        title=manifest.title or str(_extracted(fields).get("title") or ""),
+        etag=manifest.etag or None,
+        last_modified=manifest.last_modified or None,
         fields=fields,
         content="",
-        refreshes=text_of(manifest, "refreshes", path) or None,
-        unchanged=bool(manifest.get("unchanged")),
+        refreshes=manifest.refreshes or None,
+        unchanged=bool(manifest.unchanged),
     )
 
 

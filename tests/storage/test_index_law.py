@@ -13,11 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from panda.retrieval.ranking import Bounds, rank_rows
-from panda.storage.import_file import import_turns
 from panda.storage.index import Index, note_turns, rebuild_index
-from panda.storage.index_sources import load_rows, read_plain_turn
 from panda.storage.layout import Layout
-from panda.storage.records import load_turn
 from tests.stores import NOW, dump_index, write_research, write_turn, write_visit
 
 WORDS = "apple pear 16GB RTX 4060 Straße naïve 東京都 hamster running laptops $697".split()  # noqa: SIM905
@@ -98,29 +95,6 @@ def test_changes_of_many_files_are_taken_in(tmp_path: Path) -> None:
     rebuild_index(index, layout, lambda: NOW, full=True)
     index.close()
     assert dump_index(layout) == grown
-
-
-@given(query=st.text(max_size=60), answer=st.text(max_size=60))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_plain_turns_are_read_alike(tmp_path: Path, query: str, answer: str) -> None:
-    """The short way of reading a turn gives what the parser gives, or nothing."""
-    query = query.encode("utf-8", "replace").decode()
-    answer = answer.encode("utf-8", "replace").decode()
-    paths = write_turn(Layout(tmp_path), 7, query=query or "q", response=answer)
-    names = [path.name for path in paths.directory.iterdir()]
-    plain = read_plain_turn(str(paths.directory), 7, names)
-    assert plain is None or plain == load_turn(paths, 7)
-    assert load_rows(Layout(tmp_path), "ann", "turns/turn_000007", "context.md:1:1 metadata.json:1:1")
-
-
-def test_plain_turns_are_common(tmp_path: Path) -> None:
-    """An imported turn of ordinary text is read the short way."""
-    line = '{"user": "ann", "session": "s", "at": "2026-01-04T14:30:00Z", "query": "q", "response": "a\\nb"}'
-    import_turns([line], Layout(tmp_path), lambda: NOW)
-    directory = Layout(tmp_path).turn("ann", 1).directory
-    plain = read_plain_turn(str(directory), 1, [path.name for path in directory.iterdir()])
-    assert plain is not None
-    assert plain.response == "a\nb"
 
 
 ADD = """
