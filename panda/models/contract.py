@@ -20,24 +20,18 @@ Role = Literal["system", "user", "assistant"]
 class Message:
     """One message of a chat."""
 
-    role: Role
-    """Who speaks."""
-    content: str
-    """The text."""
-    pictures: tuple[Picture, ...] = ()
-    """What is shown before the text; only models that see take any."""
+    role: Role  # who speaks
+    content: str  # the text
+    pictures: tuple[Picture, ...] = ()  # what is shown before the text; only models that see take any
 
 
 @dataclass(frozen=True)
 class Usage:
     """Tokens of one call, by the model's own tokenizer. None means unknown, never 0."""
 
-    prompt: int | None
-    """Tokens of the whole prompt, reused ones included."""
-    reused: int | None
-    """How many of them were not computed again."""
-    output: int | None
-    """Tokens written, or scored as options."""
+    prompt: int | None  # tokens of the whole prompt, reused ones included
+    reused: int | None  # how many of them were not computed again
+    output: int | None  # tokens written, or scored as options
 
     def __add__(self, other: "Usage") -> "Usage":
         """
@@ -61,14 +55,10 @@ class Usage:
 class GenerateParams:
     """How to write one completion."""
 
-    temperature: float
-    """0 always takes the likeliest token."""
-    max_tokens: int
-    """Most model tokens to write; reaching it gives finish_reason "length"."""
-    seed: int
-    """Same seed, model, messages and params: same text."""
-    timeout_seconds: float
-    """Wall clock for the whole call."""
+    temperature: float  # 0 always takes the likeliest token
+    max_tokens: int  # most model tokens to write; reaching it gives finish_reason "length"
+    seed: int  # same seed, model, messages and params: same text
+    timeout_seconds: float  # wall clock for the whole call
     schema: Mapping[str, object] | None = None
     """JSON Schema that the text must satisfy; None writes free text."""
 
@@ -77,24 +67,18 @@ class GenerateParams:
 class Completion:
     """What a model wrote."""
 
-    text: str
-    """The text, without stop tokens."""
-    finish_reason: Literal["stop", "length"]
-    """"length" when max_tokens cut it."""
-    usage: Usage
-    """Tokens of this call."""
-    seconds: float
-    """Wall clock."""
-    reasoning: str = ""
-    """What a model that thinks wrote before the text; kept in calls.jsonl, never shown."""
+    text: str  # the text, without stop tokens
+    finish_reason: Literal["stop", "length"]  # "length" when max_tokens cut it
+    usage: Usage  # tokens of this call
+    seconds: float  # wall clock
+    reasoning: str = ""  # what a model that thinks wrote before the text; kept in calls.jsonl, never shown
 
 
 @dataclass(frozen=True)
 class ScoreCase:
     """One continuation whose probability is asked for."""
 
-    context: str
-    """Text between the shared prefix and the continuation; may be empty."""
+    context: str  # text between the shared prefix and the continuation; may be empty
     continuation: str
     """Text whose log-probability is wanted, given prefix and context. Begins with its own space."""
     any_of: bool = False
@@ -105,8 +89,7 @@ class ScoreCase:
 class ScoreParams:
     """How to score options."""
 
-    timeout_seconds: float
-    """Wall clock for all cases together."""
+    timeout_seconds: float  # wall clock for all cases together
 
 
 @dataclass(frozen=True)
@@ -115,12 +98,9 @@ class Scores:
 
     logprobs: tuple[float, ...]
     """Natural logarithm of each continuation's probability, summed over its tokens, in case order."""
-    tokens: tuple[int, ...]
-    """Number of tokens of each continuation, in case order."""
-    usage: Usage
-    """Tokens of this call."""
-    seconds: float
-    """Wall clock."""
+    tokens: tuple[int, ...]  # number of tokens of each continuation, in case order
+    usage: Usage  # tokens of this call
+    seconds: float  # wall clock
     each: tuple[tuple[float, ...], ...] = ()
     """The same by token, in case order; empty if the backend gives sums only."""
 
@@ -133,34 +113,24 @@ class TokenScores:
     """Natural logarithm of each token's probability, given everything before it, in order."""
     ends: tuple[int, ...]
     """Index in the text behind each token's last character, in order; the last is the length of the text."""
-    usage: Usage
-    """Tokens of this call."""
-    seconds: float
-    """Wall clock."""
+    usage: Usage  # tokens of this call
+    seconds: float  # wall clock
 
 
 @dataclass(frozen=True)
 class ModelInfo:
     """What is known of a model without running it."""
 
-    name: str
-    """Its key in models.yaml."""
-    digest: str
-    """sha256 of what decides its output (file or URL and name), hex."""
-    n_ctx: int
-    """Context window in model tokens."""
-    writes: bool
-    """Whether it is trusted with free text."""
-    scores: bool
-    """Whether it can give log-probabilities of options."""
+    name: str  # its key in models.yaml
+    digest: str  # sha256 of what decides its output (file or URL and name), hex
+    n_ctx: int  # context window in model tokens
+    writes: bool  # whether it is trusted with free text
+    scores: bool  # whether it can give log-probabilities of options
     extra: Mapping[str, object] = field(default_factory=dict)
     """Backend-specific facts for `panda models list`."""
-    embeds: bool = False
-    """Whether it is an encoder."""
-    sees: bool = False
-    """Whether messages may hold pictures."""
-    thinking_tokens: int = 0
-    """How much of n_ctx is for reasoning, which counts against no recipe's budget."""
+    embeds: bool = False  # whether it is an encoder
+    sees: bool = False  # whether messages may hold pictures
+    thinking_tokens: int = 0  # how much of n_ctx is for reasoning, which counts against no recipe's budget
 
     def check_room(self, prompt: int, output: int, about: str = "") -> None:
         """

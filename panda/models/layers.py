@@ -148,32 +148,23 @@ _MEASURED_TOKENS = 48
 class ModelState:
     """One model of models.yaml, and what came of looking at it."""
 
-    spec: ModelSpec
-    """Its entry."""
-    layers: tuple[str, ...]
-    """The layers that use it."""
-    info: ModelInfo | None
-    """What its file says; None if that cannot be told."""
-    error: PandaError | None
-    """Why it cannot be used."""
-    trial: "Trial | None" = None
-    """What came of using it; None if it was not tried or failed."""
+    spec: ModelSpec  # its entry
+    layers: tuple[str, ...]  # the layers that use it
+    info: ModelInfo | None  # what its file says; None if that cannot be told
+    error: PandaError | None  # why it cannot be used
+    trial: "Trial | None" = None  # what came of using it; None if it was not tried or failed
 
 
 @dataclass(frozen=True)
 class Trial:
     """What one small request to a model showed."""
 
-    seconds: float
-    """Wall clock of all, loading included."""
+    seconds: float  # wall clock of all, loading included
     tokens_per_second: float | None = None
     """Tokens written a second; None if it wrote nothing or the server does not count them."""
-    structured: str | None = None
-    """Dialect in which a server gives replies of a schema."""
-    thinks: bool | None = None
-    """Whether it wrote reasoning; None if it wrote nothing."""
-    logprobs: bool | None = None
-    """Whether it tells how probable options or, on a server, its own tokens are."""
+    structured: str | None = None  # dialect in which a server gives replies of a schema
+    thinks: bool | None = None  # whether it wrote reasoning; None if it wrote nothing
+    logprobs: bool | None = None  # whether it tells how probable options or, on a server, its own tokens are
 
 
 def survey_models(models_file: ModelsFile, layers: Layers) -> list[ModelState]:

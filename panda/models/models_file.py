@@ -31,22 +31,14 @@ _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
 class ModelSpec:
     """One entry under `models`."""
 
-    name: str
-    """Its key."""
-    backend: str
-    """"llama_cpp" or "openai"."""
-    location: str
-    """builtin:NAME, path of a GGUF, or base URL of a server."""
-    n_ctx: int
-    """Context window in model tokens."""
-    writes: bool = False
-    """Whether it is trusted with free text."""
-    scores: bool = False
-    """Whether it gives log-probabilities of options."""
-    requantize: str | None = None
-    """llama_cpp: quantisation to run it in; None for the file as it is."""
-    model: str | None = None
-    """openai: the server's name for the model."""
+    name: str  # its key
+    backend: str  # "llama_cpp" or "openai"
+    location: str  # builtin:NAME, path of a GGUF, or base URL of a server
+    n_ctx: int  # context window in model tokens
+    writes: bool = False  # whether it is trusted with free text
+    scores: bool = False  # whether it gives log-probabilities of options
+    requantize: str | None = None  # llama_cpp: quantisation to run it in; None for the file as it is
+    model: str | None = None  # openai: the server's name for the model
     api_key_env: str | None = None
     """openai: environment variable that holds the key; None if the server wants none."""
     projector: str | None = None
@@ -55,16 +47,12 @@ class ModelSpec:
     """llama_cpp: whether it is an encoder, which turns texts into vectors and does nothing else."""
     thinking_tokens: int = 0
     """Room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
-    timeout_seconds: float | None = None
-    """openai: wall clock of one call; None leaves it to the recipe."""
-    structured: str | None = None
-    """openai: one of DIALECTS; None finds out which of them the server knows."""
-    max_tokens_key: str = "max_tokens"
-    """openai: what the server calls the most tokens to write."""
+    timeout_seconds: float | None = None  # openai: wall clock of one call; None leaves it to the recipe
+    structured: str | None = None  # openai: one of DIALECTS; None finds out which of them the server knows
+    max_tokens_key: str = "max_tokens"  # openai: what the server calls the most tokens to write
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """openai: further keys of each request, over ours; null leaves a key out."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """openai: further headers of each request."""
+    headers: Mapping[str, str] = field(default_factory=dict)  # openai: further headers of each request
 
 
 _PACKAGED_ENCODER = ModelSpec("minilm-l6", "llama_cpp", "builtin:minilm-l6", 256, embeds=True)
@@ -74,16 +62,11 @@ _PACKAGED_ENCODER = ModelSpec("minilm-l6", "llama_cpp", "builtin:minilm-l6", 256
 class ModelsFile:
     """A models.yaml that makes sense by itself; files and servers it names are not looked at."""
 
-    path: Path
-    """Where it was read from; relative locations start at its directory."""
-    models: Mapping[str, ModelSpec]
-    """Every model by name."""
-    layers: Mapping[str, str | None]
-    """Model name of each of LAYERS; None if the layer is unset."""
-    encoder: str | None = None
-    """Name of the model that turns texts into vectors; None if there is none."""
-    text: str = field(default="", repr=False)
-    """The file as it was read."""
+    path: Path  # where it was read from; relative locations start at its directory
+    models: Mapping[str, ModelSpec]  # every model by name
+    layers: Mapping[str, str | None]  # model name of each of LAYERS; None if the layer is unset
+    encoder: str | None = None  # name of the model that turns texts into vectors; None if there is none
+    text: str = field(default="", repr=False)  # the file as it was read
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""

@@ -18,14 +18,10 @@ from panda.storage.layout import asset
 class RegistryEntry:
     """Which recipe serves a step of the pipeline."""
 
-    step: str
-    """Step, e.g. "phase3_planner"."""
-    recipes: Mapping[str, str]
-    """Recipe key by mode; the mode "any" serves every mode."""
-    purpose: str
-    """What the call decides."""
-    risk: Literal["low", "medium", "high"]
-    """What a wrong reply costs."""
+    step: str  # step, e.g. "phase3_planner"
+    recipes: Mapping[str, str]  # recipe key by mode; the mode "any" serves every mode
+    purpose: str  # what the call decides
+    risk: Literal["low", "medium", "high"]  # what a wrong reply costs
 
 
 class RecipeBook:

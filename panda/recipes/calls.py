@@ -21,12 +21,9 @@ _TAIL = 400
 class Miss:
     """A call that no recording answers, because what it asks has changed."""
 
-    recipe: str
-    """The recipe."""
-    kind: str
-    """generate or choose."""
-    difference: str
-    """Unified diff from the nearest recorded prompt to the present one."""
+    recipe: str  # the recipe
+    kind: str  # generate or choose
+    difference: str  # unified diff from the nearest recorded prompt to the present one
 
 
 class Recordings:

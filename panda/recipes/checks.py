@@ -153,14 +153,10 @@ def _problem_of(fault: PandaError) -> Problem:
 class _Surroundings:
     """What a recipe has to fit."""
 
-    book: RecipeBook
-    """Gives its prompts."""
-    model_of: Callable[[str], LayerModel | None]
-    """Gives the model of a layer; None if it is unset."""
-    tools: Collection[str]
-    """Names of the tools that there are."""
-    cache_dir: Path | None = None
-    """Where it is kept which schemas compile; None compiles them."""
+    book: RecipeBook  # gives its prompts
+    model_of: Callable[[str], LayerModel | None]  # gives the model of a layer; None if it is unset
+    tools: Collection[str]  # names of the tools that there are
+    cache_dir: Path | None = None  # where it is kept which schemas compile; None compiles them
 
 
 class _RecipeCheck:

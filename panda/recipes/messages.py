@@ -43,20 +43,15 @@ _KEPT_KINDS = {
 class Request:
     """What a phase gives to one call."""
 
-    query: str
-    """The user's original query; every call gets it."""
-    documents: Sequence[InputDocument] = ()
-    """Documents of the turn, most important first."""
+    query: str  # the user's original query; every call gets it
+    documents: Sequence[InputDocument] = ()  # documents of the turn, most important first
     options: Mapping[str, Sequence[Option]] = field(default_factory=dict)
     """Options of the choices, by property name or by the name in `over`."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Values for {{name}}."""
-    guidance: str | None = None
-    """What an earlier judgement asks to do differently."""
+    variables: Mapping[str, str] = field(default_factory=dict)  # values for {{name}}
+    guidance: str | None = None  # what an earlier judgement asks to do differently
     meant: str | None = None
     """The query with names for what it refers to, if it refers to anything; scorers read it."""
-    pictures: tuple[Picture, ...] = ()
-    """What the model is shown; only the layer EYES sees."""
+    pictures: tuple[Picture, ...] = ()  # what the model is shown; only the layer EYES sees
     arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Schemas of what goes with an option, as the arguments of a tool, by the option's id."""
 
@@ -248,14 +243,10 @@ def _results(title: str, older: str, newest: str) -> list[InputDocument]:
 class Room:
     """The room that a recipe, its model and a call leave for documents and reply (design: fitting)."""
 
-    recipe: Recipe
-    """The recipe."""
-    model: Model
-    """The model that runs it."""
-    count: Callable[[str], int]
-    """Maps a text to budget tokens."""
-    limits: Limits
-    """What the user has set."""
+    recipe: Recipe  # the recipe
+    model: Model  # the model that runs it
+    count: Callable[[str], int]  # maps a text to budget tokens
+    limits: Limits  # what the user has set
 
     def fit(
         self, request: Request, build: Callable[[Sequence[InputDocument]], Sequence[Message]]
@@ -399,16 +390,11 @@ def _preserved(
 class TurnFiles:
     """A saved turn, as far as a preview needs it."""
 
-    query: str
-    """The user's query."""
-    mode: str
-    """chat or code."""
-    session_id: str
-    """Its session."""
-    context: ContextDocument
-    """context.md."""
-    file_text: Callable[[str], str]
-    """Gives a file as text; "" if it is not there."""
+    query: str  # the user's query
+    mode: str  # chat or code
+    session_id: str  # its session
+    context: ContextDocument  # context.md
+    file_text: Callable[[str], str]  # gives a file as text; "" if it is not there
 
 
 @dataclass(frozen=True)
@@ -417,12 +403,9 @@ class Preview:
 
     messages: tuple[Message, ...]
     """As they would be sent, with `<…>` in the place of what only the running phase knows."""
-    prompt_tokens: int
-    """Budget tokens of what never changes: prompt, schema, examples."""
-    input_tokens: int
-    """Budget tokens of query, documents and options."""
-    cuts: tuple[Cut, ...]
-    """What fitting took from the documents."""
+    prompt_tokens: int  # budget tokens of what never changes: prompt, schema, examples
+    input_tokens: int  # budget tokens of query, documents and options
+    cuts: tuple[Cut, ...]  # what fitting took from the documents
     schema: Mapping[str, Any] | None
     """The schema of the reply, beside the messages or at the end of them as the dialect has it."""
 

@@ -27,16 +27,11 @@ FORMS = ("spans", "objects", "instead")
 class TokenBudget:
     """Ceilings of one call in budget tokens (S3 §11.1)."""
 
-    total: int
-    """Everything together."""
-    prompt: int
-    """What never changes: policy, role prompt, schema, examples."""
-    input: int
-    """Documents and options of the turn."""
-    output: int
-    """What the model may write, in model tokens."""
-    response_reserve: int = 0
-    """Kept free beside the output."""
+    total: int  # everything together
+    prompt: int  # what never changes: policy, role prompt, schema, examples
+    input: int  # documents and options of the turn
+    output: int  # what the model may write, in model tokens
+    response_reserve: int = 0  # kept free beside the output
     longest_output: int = 0
     """What a model that writes may write at most, where call and window leave room for more than output."""
 
@@ -45,78 +40,53 @@ class TokenBudget:
 class QualityGates:
     """What a reply must pass (S3 §14)."""
 
-    schema_validation: bool = True
-    """Check the reply against output_schema."""
+    schema_validation: bool = True  # check the reply against output_schema
     confidence_threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Lowest confidence of the deciding choice that passes; None has no such gate."""
     below_threshold: Literal["retry", "clarify", "halt", "proceed"] = "proceed"
     """What happens below confidence_threshold, or when no confidence is known."""
-    evidence_required: bool = False
-    """Items must cite nodes that were given."""
-    max_retries: int = 2
-    """Further attempts after a reply that failed."""
-    timeout_ms: Annotated[int, Meta(ge=1)] = 300_000
-    """Wall clock of one model call; a timeout is not retried."""
+    evidence_required: bool = False  # items must cite nodes that were given
+    max_retries: int = 2  # further attempts after a reply that failed
+    timeout_ms: Annotated[int, Meta(ge=1)] = 300_000  # wall clock of one model call; a timeout is not retried
 
 
 @dataclass(frozen=True)
 class Compression:
     """How the inputs are brought down to budget."""
 
-    enabled: bool = True
-    """Off: inputs over budget are an error."""
-    model_layer: Layer = "NERVES"
-    """Layer that compresses."""
-    preserve: tuple[str, ...] = ("section_0",)
-    """What is never touched."""
+    enabled: bool = True  # off: inputs over budget are an error
+    model_layer: Layer = "NERVES"  # layer that compresses
+    preserve: tuple[str, ...] = ("section_0",)  # what is never touched
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """One recipe, checked."""
 
-    path: Path
-    """File it was read from."""
-    key: str
-    """Name to load it by, category/file."""
-    name: str
-    """Unique identifier."""
-    description: str
-    """What the call is for."""
-    model_layer: Layer
-    """Layer whose model runs it."""
-    token_budget: TokenBudget
-    """Ceilings."""
-    system_prompt: str | None = None
-    """Prompt text in the recipe; None when prompt_files name it."""
-    prompt_files: tuple[str, ...] = ()
-    """Prompt files below the prompts folder, in order."""
-    input_docs: tuple[str, ...] = ()
-    """Documents of the turn that the call sees."""
-    input_sections: tuple[int, ...]
-    """Sections of context.md that it sees, by number."""
+    path: Path  # file it was read from
+    key: str  # name to load it by, category/file
+    name: str  # unique identifier
+    description: str  # what the call is for
+    model_layer: Layer  # layer whose model runs it
+    token_budget: TokenBudget  # ceilings
+    system_prompt: str | None = None  # prompt text in the recipe; None when prompt_files name it
+    prompt_files: tuple[str, ...] = ()  # prompt files below the prompts folder, in order
+    input_docs: tuple[str, ...] = ()  # documents of the turn that the call sees
+    input_sections: tuple[int, ...]  # sections of context.md that it sees, by number
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for {{name}} in prompts, themselves possibly {{name}}."""
-    output_format: Literal["json", "markdown", "yaml", "text"]
-    """Form of the reply."""
+    output_format: Literal["json", "markdown", "yaml", "text"]  # form of the reply
     output_schema: Mapping[str, Any] = field(default_factory=dict)
     """JSON Schema of the reply with the x- keys of choices."""
-    quality_gates: QualityGates = QualityGates()
-    """Gates."""
-    compression: Compression = Compression()
-    """Fitting."""
-    mode: Literal["chat", "code"] | None = None
-    """Mode it is for; None is for both."""
-    tools_available: tuple[str, ...] = ()
-    """Tools that the model may choose from."""
-    temperature: Annotated[float, Meta(ge=0, le=2)]
-    """Sampling temperature."""
-    examples: tuple[str, ...] = ()
-    """Worked examples shown in the prompt."""
+    quality_gates: QualityGates = QualityGates()  # gates
+    compression: Compression = Compression()  # fitting
+    mode: Literal["chat", "code"] | None = None  # mode it is for; None is for both
+    tools_available: tuple[str, ...] = ()  # tools that the model may choose from
+    temperature: Annotated[float, Meta(ge=0, le=2)]  # sampling temperature
+    examples: tuple[str, ...] = ()  # worked examples shown in the prompt
     templates: Mapping[str, Any] = field(default_factory=dict)
     """What a text property is made of when the model does not write."""
-    text: str = field(repr=False)
-    """The file as read."""
+    text: str = field(repr=False)  # the file as read
 
     @cached_property
     def choices(self) -> tuple[ChoiceSpec, ...]:

@@ -21,21 +21,16 @@ Gate = Literal["passed", "below", "not_measured"]
 class Reply:
     """One checked reply."""
 
-    recipe: Recipe
-    """The recipe that was executed."""
-    values: Mapping[str, Any]
-    """The reply as an object that satisfies the output schema."""
-    choices: Mapping[str, Choice]
-    """Choices by property."""
+    recipe: Recipe  # the recipe that was executed
+    values: Mapping[str, Any]  # the reply as an object that satisfies the output schema
+    choices: Mapping[str, Choice]  # choices by property
     confidence: float | None
     """Confidence of the deciding choice: the last enum or boolean; None when none is known."""
     gate: Gate | None
     """What the recipe's threshold says of the confidence; not_measured where none is known, and then the
     reply stands as it is; None without a threshold."""
-    attempts: int
-    """Model attempts, at least 1."""
-    cuts: tuple[Cut, ...]
-    """What fitting took from the inputs."""
+    attempts: int  # model attempts, at least 1
+    cuts: tuple[Cut, ...]  # what fitting took from the inputs
 
     @property
     def below_threshold(self) -> bool:

@@ -42,22 +42,15 @@ TURN_DOCUMENTS = (
 class StepInputs:
     """What a phase gives to the recipe of one step, besides the turn's files."""
 
-    options: tuple[str, ...] = ()
-    """Names of the options of its choices."""
-    variables: tuple[str, ...] = ()
-    """Names of its variables, besides BASE_VARIABLES."""
-    documents: tuple[str, ...] = ()
-    """Documents that are no files of the turn."""
-    tool: str | None = None
-    """Tool or command that asks it, and only while it runs; None for a phase."""
-    of_image: bool = False
-    """Whether only turns with an image ask it."""
-    may_ask: bool = False
-    """Whether its phase may ask the user back."""
+    options: tuple[str, ...] = ()  # names of the options of its choices
+    variables: tuple[str, ...] = ()  # names of its variables, besides BASE_VARIABLES
+    documents: tuple[str, ...] = ()  # documents that are no files of the turn
+    tool: str | None = None  # tool or command that asks it, and only while it runs; None for a phase
+    of_image: bool = False  # whether only turns with an image ask it
+    may_ask: bool = False  # whether its phase may ask the user back
     reads: tuple[str, ...] = ()
     """Properties of the reply that its phase cannot do without; all others have defaults."""
-    may_be_text: bool = False
-    """Whether the reply may be markdown or text instead of those."""
+    may_be_text: bool = False  # whether the reply may be markdown or text instead of those
     decides: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Choices that say how the turn goes on, with the values that its phase acts upon."""
 

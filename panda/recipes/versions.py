@@ -20,14 +20,10 @@ SHORT = 12
 class RecipeVersion:
     """A recipe as it was at one time."""
 
-    key: str
-    """Recipe name, e.g. "pipeline/phase1_reflection"."""
-    text: str
-    """Its file."""
-    prompts: Mapping[str, str]
-    """Each prompt file that it names, those of its choices included, with its text."""
-    first_seen: str | None = None
-    """When it first ran in this store; None if it never did."""
+    key: str  # recipe name, e.g. "pipeline/phase1_reflection"
+    text: str  # its file
+    prompts: Mapping[str, str]  # each prompt file that it names, those of its choices included, with its text
+    first_seen: str | None = None  # when it first ran in this store; None if it never did
 
     @property
     def digest(self) -> str:

@@ -143,12 +143,9 @@ class TypedReader:
     another type is reported as a RecipeKeyError, and an empty value of the right type comes back.
     """
 
-    path: Path
-    """The file."""
-    prefix: str = ""
-    """Dotted key of the mapping; "" at the top."""
-    report: Report = raise_fault
-    """Takes the faults."""
+    path: Path  # the file
+    prefix: str = ""  # dotted key of the mapping; "" at the top
+    report: Report = raise_fault  # takes the faults
 
     def place(self, key: str) -> str:
         """File and dotted key, for an error's `where:` line."""

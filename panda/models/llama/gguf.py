@@ -144,12 +144,9 @@ def write_cache_file(path: Path, data: bytes) -> None:
 class GgufFile:
     """One GGUF file, as it is or requantised."""
 
-    path: Path
-    """The file itself."""
-    cache_dir: Path
-    """Where digests and requantised copies are kept."""
-    requantize: str | None = None
-    """"q8_0" to run a requantised copy; None to run the file as it is."""
+    path: Path  # the file itself
+    cache_dir: Path  # where digests and requantised copies are kept
+    requantize: str | None = None  # "q8_0" to run a requantised copy; None to run the file as it is
 
     @cached_property
     def sha256(self) -> str:

@@ -124,8 +124,7 @@ _FIXED_DATE = datetime(2024, 7, 26)
 class Part:
     """A stretch of a rendered chat."""
 
-    text: str
-    """Its text."""
+    text: str  # its text
     is_content: bool
     """Whether it is a message's content; only the template's own parts may hold control tokens."""
 

@@ -33,14 +33,10 @@ _WORD = re.compile(r"\s*\S+\s*|\s+")
 class Asked:
     """One call that a scripted model got."""
 
-    messages: tuple[Message, ...] = ()
-    """Of generate; empty for score."""
-    prefix: str = ""
-    """Of score."""
-    cases: tuple[ScoreCase, ...] = ()
-    """Of score; empty for generate."""
-    params: GenerateParams | ScoreParams | None = None
-    """As given."""
+    messages: tuple[Message, ...] = ()  # of generate; empty for score
+    prefix: str = ""  # of score
+    cases: tuple[ScoreCase, ...] = ()  # of score; empty for generate
+    params: GenerateParams | ScoreParams | None = None  # as given
 
     @property
     def is_score(self) -> bool:
