@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from panda.choosing.ask import Pass
@@ -15,6 +15,7 @@ from panda.storage.layout import turn_name
 
 _SHOWN_LINES = 40
 _TAIL = 400
+_RULES = "rules"  # method of an execution for which no model was asked
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Miss:
 
 class Recordings:
     """
-    The answers in the lines of a calls.jsonl.
+    The answers in the lines of a calls.jsonl, looked up by exactly what was asked.
 
     Args:
         calls: The lines, in order; a prefix is spelt out where it first occurs.
@@ -50,7 +51,6 @@ class Recordings:
             recipe: Who asks.
             digest: Digest of the model.
             prefix: Text before the case.
-            case: The case.
         """
         return self._scores.get((digest, prefix, case.context, case.continuation))
 
@@ -62,8 +62,8 @@ class Recordings:
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
         """The completion of the same messages with the same parameters, if one was made before."""
-        said = [(m.role, m.content, *(one.sha256 for one in m.pictures)) for m in messages]
-        return self._completions.get(_key(digest, said, _values(params)))
+        asked = [(m.role, m.content, *(picture.sha256 for picture in m.pictures)) for m in messages]
+        return self._completions.get(_key(digest, asked, vars(params)))
 
     def _take(self, call: Mapping[str, Any]) -> None:
         for part in [call.get("prefix"), *(call.get("messages") or ())]:
@@ -76,13 +76,8 @@ class Recordings:
                 key = (digest, prefix, option["context"], option["continuation"])
                 self._scores[key] = (option["logprob"], option["tokens"])
         else:
-            usage = Usage(**call["usage"])
-            messages = [
-                (part["role"], self._text(part), *part.get("pictures", ())) for part in call["messages"]
-            ]
-            self._completions[_key(digest, messages, call["parameters"])] = Completion(
-                call["output"], call["finish_reason"], usage, call["seconds"], call.get("reasoning", "")
-            )
+            asked = [(part["role"], self._text(part), *part.get("pictures", ())) for part in call["messages"]]
+            self._completions[_key(digest, asked, call["parameters"])] = _completion(call)
 
     def _text(self, part: Mapping[str, str]) -> str:
         return part["content"] if "content" in part else self._prefixes.get(part["sha256"], "")
@@ -94,7 +89,7 @@ class LiveOnMiss(Recordings):
 
     Args:
         calls: As for Recordings.
-        steps: The tool calls of the turn, as its steps/ hold them.
+        steps: The tool calls of the turn, as its steps/ hold them; each answers once.
     """
 
     def __init__(self, calls: Sequence[Mapping[str, Any]], steps: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -105,7 +100,6 @@ class LiveOnMiss(Recordings):
         self._steps = list(steps)
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """As for Recordings; each recorded step answers once."""
         for place, step in enumerate(self._steps):
             if (step["tool"], step["arguments"]) == (tool, arguments):
                 self.restore(step)
@@ -114,7 +108,6 @@ class LiveOnMiss(Recordings):
         return None
 
     def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
-        """As for Recordings."""
         found = super().score(recipe, digest, prefix, case)
         if found is None:
             self.misses.append(Miss(recipe, "choose", f"+{prefix}{case.context}{case.continuation}"[-_TAIL:]))
@@ -123,7 +116,6 @@ class LiveOnMiss(Recordings):
     def completion(
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion | None:
-        """As for Recordings."""
         found = super().completion(recipe, digest, messages, params)
         if found is None:
             self.misses.append(Miss(recipe, "generate", f"+{messages[-1].content}"[-_TAIL:]))
@@ -134,27 +126,20 @@ class Replay(LiveOnMiss):
     """
     Recordings that answer everything: what was not asked before is a miss, answered by the nearest recording
     of the same recipe so that all misses of a turn come to light; a tool that was not called fails.
-
-    Args:
-        calls: As for Recordings.
-        steps: As for LiveOnMiss.
     """
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As for LiveOnMiss; a miss is a failure of the tool."""
         found = super().step(tool, arguments)
         return found if found is not None else {"status": "error", "error": "this call is not recorded"}
 
     def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int]:
-        """As for Recordings; a miss takes the value of the most similar case of the recipe."""
         found = Recordings.score(self, recipe, digest, prefix, case)
         if found is not None:
             return found
         asked = f"{prefix}{case.context}{case.continuation}"
         candidates = [
             (f"{self._text(call['prefix'])}{option['context']}{option['continuation']}", option)
-            for call in self._calls
-            if call["recipe"] == recipe and call["kind"] == "choose"
+            for call in self._of(recipe, "choose")
             for option in call["options"]
         ]
         option = self._nearest(recipe, "choose", asked, candidates)
@@ -163,17 +148,16 @@ class Replay(LiveOnMiss):
     def completion(
         self, recipe: str, digest: str, messages: Sequence[Message], params: GenerateParams
     ) -> Completion:
-        """As for Recordings; a miss takes the most similar completion of the recipe."""
         found = Recordings.completion(self, recipe, digest, messages, params)
         if found is not None:
             return found
-        candidates = [
-            ("\n".join(self._text(part) for part in call["messages"]), call)
-            for call in self._calls
-            if call["recipe"] == recipe and call["kind"] == "generate"
-        ]
-        call = self._nearest(recipe, "generate", "\n".join(m.content for m in messages), candidates)
-        return Completion(call["output"], call["finish_reason"], Usage(**call["usage"]), call["seconds"])
+        calls = self._of(recipe, "generate")
+        candidates = [("\n".join(self._text(part) for part in call["messages"]), call) for call in calls]
+        asked = "\n".join(message.content for message in messages)
+        return replace(_completion(self._nearest(recipe, "generate", asked, candidates)), reasoning="")
+
+    def _of(self, recipe: str, kind: str) -> list[Mapping[str, Any]]:
+        return [call for call in self._calls if call["recipe"] == recipe and call["kind"] == kind]
 
     def _nearest(
         self, recipe: str, kind: str, asked: str, candidates: Sequence[tuple[str, Mapping[str, Any]]]
@@ -182,10 +166,8 @@ class Replay(LiveOnMiss):
             return difflib.SequenceMatcher(None, candidate[0][-600:], asked[-600:], autojunk=False).ratio()
 
         text, answer = max(candidates, key=likeness, default=("", {}))
-        lines = difflib.unified_diff(
-            text.splitlines(), asked.splitlines(), "recorded", "now", lineterm="", n=1
-        )
-        shown = list(lines)
+        sides = text.splitlines(), asked.splitlines()
+        shown = list(difflib.unified_diff(*sides, "recorded", "now", lineterm="", n=1))
         more = [f"[…] {len(shown) - _SHOWN_LINES} more lines"] if len(shown) > _SHOWN_LINES else []
         self.misses.append(Miss(recipe, kind, "\n".join(shown[:_SHOWN_LINES] + more)))
         if not answer:
@@ -202,8 +184,9 @@ def _key(digest: str, messages: Sequence[tuple[str, ...]], params: Mapping[str, 
     return json.dumps([digest, list(messages), kept], sort_keys=True, ensure_ascii=False)
 
 
-def _values(params: GenerateParams) -> dict[str, Any]:
-    return vars(params)
+def _completion(call: Mapping[str, Any]) -> Completion:
+    usage, reasoning = Usage(**call["usage"]), call.get("reasoning", "")
+    return Completion(call["output"], call["finish_reason"], usage, call["seconds"], reasoning)
 
 
 class Journal(Protocol):
@@ -211,38 +194,29 @@ class Journal(Protocol):
 
     @property
     def user_id(self) -> str: ...
-
     @property
     def session_id(self) -> str: ...
-
     @property
     def turn(self) -> int: ...
-
     @property
     def phase(self) -> int | None:
         """The phase that runs; None for work outside a turn."""
-        ...
 
     @property
     def recordings(self) -> Recordings:
         """Answers that need not be asked for again."""
-        ...
 
     def seed(self, recipe: str, attempt: int) -> int:
         """Seed of one attempt, the same whenever the turn is run again."""
-        ...
 
     def count_execution(self, recipe: str) -> None:
         """Count one recipe execution; raises HaltError past the most a turn may have."""
-        ...
 
     def add_call(self, record: Mapping[str, object]) -> None:
         """Append one line to calls.jsonl; the journal numbers it."""
-        ...
 
     def knows_prefix(self, digest: str) -> bool:
         """Whether a prefix was written down before; from now on it counts as written."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -251,13 +225,12 @@ class NoTurn:
 
     user_id: str = "eval"
     session_id: str = "eval"
-    first_seed: int | None = None
+    first_seed: int | None = None  # without one choices draw nothing
     turn: int = 0
     phase: int | None = None
     recordings: Recordings = field(default_factory=lambda: Recordings(()))
 
     def seed(self, recipe: str, attempt: int) -> int:
-        """Without a first seed always 0: choices draw nothing."""
         return 0 if self.first_seed is None else self.first_seed + attempt
 
     def count_execution(self, recipe: str) -> None:
@@ -271,13 +244,9 @@ class NoTurn:
         return True
 
 
-RULES = "rules"
-"""Method of an execution for which no model was asked."""
-
-
 class CallWriter:
     """
-    Writes the calls of one execution and adds up their tokens.
+    Writes the calls of one execution, one line of calls.jsonl each, and adds up their tokens.
 
     Args:
         journal: Where the lines go.
@@ -311,16 +280,9 @@ class CallWriter:
         lenient: Sequence[str] = (),
     ) -> None:
         """Write down one completion; *lenient* names the properties whose faults refuse no reply."""
-        written = [{"role": message.role, **self._text(message), **_shown(message)} for message in messages]
         record = {
-            "parameters": {
-                "temperature": params.temperature,
-                "max_tokens": params.max_tokens,
-                "seed": params.seed,
-                "timeout_seconds": params.timeout_seconds,
-                "schema": params.schema,
-            },
-            "messages": written,
+            "parameters": {**vars(params)},
+            "messages": [self._message(message) for message in messages],
             "output": completion.text,
             "finish_reason": completion.finish_reason,
         }
@@ -330,7 +292,7 @@ class CallWriter:
             record["reasoning"] = completion.reasoning
         self._write("generate", record, completion.usage, completion.seconds, attempt, self._model)
 
-    def write_choose(self, name: str, one: Pass, attempt: int) -> None:
+    def write_choose(self, name: str, made: Pass, attempt: int) -> None:
         """Write down one scoring pass of a property."""
         options = [
             {
@@ -338,12 +300,12 @@ class CallWriter:
                 "continuation": case.continuation,
                 "logprob": value,
                 "tokens": count,
+                **({"known": True} if known else {}),
             }
-            | ({"known": True} if before else {})
-            for case, (value, count), before in zip(one.cases, one.found, one.known, strict=True)
+            for case, (value, count), known in zip(made.cases, made.found, made.known, strict=True)
         ]
-        record = {"property": name, "prefix": self._prefix(one.prefix), "options": options}
-        self._write("choose", record, one.usage, one.seconds, attempt, one.by)
+        record = {"property": name, "prefix": self._prefix(made.prefix), "options": options}
+        self._write("choose", record, made.usage, made.seconds, attempt, made.by)
 
     def log_fields(self) -> dict[str, object]:
         """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
@@ -353,7 +315,7 @@ class CallWriter:
             "version": self._hashes["version"],
             "phase": self._journal.phase,
             "model_layer": self._recipe.model_layer,
-            "method": "+".join(self._kinds) or RULES,
+            "method": "+".join(self._kinds) or _RULES,
             "model": self._model.name if self._kinds else None,
             "model_digest": self._model.digest if self._kinds else None,
             **whose_turn(self._journal),
@@ -380,25 +342,21 @@ class CallWriter:
                 "model": by.name,
                 "hashes": {**self._hashes, "model": by.digest},
                 **record,
-                "usage": {"prompt": usage.prompt, "reused": usage.reused, "output": usage.output},
+                "usage": {**vars(usage)},
                 "seconds": round(seconds, 4),
             }
         )
         self.totals += usage
 
-    def _text(self, message: Message) -> dict[str, str]:
-        return self._prefix(message.content) if message.role == "system" else {"content": message.content}
+    def _message(self, message: Message) -> dict[str, object]:
+        content = self._prefix(message.content) if message.role == "system" else {"content": message.content}
+        digests = [picture.sha256 for picture in message.pictures]
+        return {"role": message.role, **content, **({"pictures": digests} if digests else {})}
 
     def _prefix(self, text: str) -> dict[str, str]:
         digest = text_digest(text)
-        return (
-            {"sha256": digest} if self._journal.knows_prefix(digest) else {"sha256": digest, "content": text}
-        )
-
-
-def _shown(message: Message) -> dict[str, list[str]]:
-    """Digests of the pictures of a message; nothing if it has none."""
-    return {"pictures": [one.sha256 for one in message.pictures]} if message.pictures else {}
+        known = self._journal.knows_prefix(digest)
+        return {"sha256": digest} if known else {"sha256": digest, "content": text}
 
 
 def token_fields(usage: Usage) -> dict[str, int | None]:

@@ -11,7 +11,6 @@ from panda.recipes.calls import recipe_digest
 from panda.storage.files import read_json, write_atomic, write_json
 from panda.storage.formats import check_json
 
-VERSION_SCHEMA = "panda.recipe_version/1"
 SHORT = 12
 """Characters of a version's digest that are shown; any unambiguous beginning is understood."""
 
@@ -32,12 +31,7 @@ class RecipeVersion:
 
 
 def version_in_force(book: RecipeBook, key: str) -> RecipeVersion:
-    """
-    The version of a recipe that a turn of now would run.
-
-    Raises:
-        RecipeError: The recipe is broken or not there.
-    """
+    """The version of a recipe that a turn of now would run; raises as book.load_recipe."""
     return RecipeVersion(key, book.load_recipe(key).text, book.prompts_of(key))
 
 
@@ -77,21 +71,18 @@ class VersionStore:
         Raises:
             StoreError: It cannot be written.
         """
-        digest = version.digest
-        path = self._directory / version.key / f"{digest}.json"
-        if path.is_file():
-            self._kept.add((version.key, digest))
-            return
-        value = {
-            "schema": VERSION_SCHEMA,
-            "recipe": version.key,
-            "version": digest,
-            "first_seen": render_time(self._clock()),
-            "text": version.text,
-            "prompts": dict(version.prompts),
-        }
-        write_json(path, value)
-        self._kept.add((version.key, digest))
+        path = self._directory / version.key / f"{version.digest}.json"
+        if not path.is_file():
+            value = {
+                "schema": "panda.recipe_version/1",
+                "recipe": version.key,
+                "version": version.digest,
+                "first_seen": render_time(self._clock()),
+                "text": version.text,
+                "prompts": dict(version.prompts),
+            }
+            write_json(path, value)
+        self._kept.add((version.key, version.digest))
 
     def versions(self, key: str) -> list[RecipeVersion]:
         """
@@ -105,11 +96,7 @@ class VersionStore:
 
     def find(self, key: str, start: str) -> RecipeVersion:
         """
-        The version whose digest begins so.
-
-        Args:
-            key: Recipe name.
-            start: The beginning of a digest.
+        The version of a recipe whose digest begins so.
 
         Raises:
             NotFoundError: There is none.
@@ -130,12 +117,7 @@ class VersionStore:
 
 def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> list[Path]:
     """
-    Write a version's files into folders of a project, where they hide the packaged ones.
-
-    Args:
-        version: The version.
-        recipes: Folder of recipes.
-        prompts: Folder of prompts.
+    Write a version's files into a project's folders of recipes and prompts; they hide the packaged ones there.
 
     Returns:
         The files that had another content or were not there; the others are left alone.
