@@ -24,15 +24,12 @@ _PART_CHARS = 50_000
 
 def count_cl100k(text: str) -> int:
     """
-    Length of a text in cl100k_base tokens.
+    Length of a text in cl100k_base tokens; `<|endoftext|>` and the like count as the plain text they are.
 
-    Text such as `<|endoftext|>` counts as the plain text it is. Longer texts are counted in parts of about
-    50,000 characters, so that time grows with length alone: cut before a space that follows a character
-    other than white space, where cl100k_base always has a border and the sum is exact; within a run that has
-    no such place (100 kB of one letter, or of spaces) the sum may be a few tokens off for each cut.
-
-    Args:
-        text: Any text. May be empty.
+    Longer texts are counted in parts of about 50,000 characters, so that time grows with length alone: cut
+    before a space that follows a character other than white space, where cl100k_base always has a border and
+    the sum is exact; within a run that has no such place (100 kB of one letter, or of spaces) the sum may be
+    a few tokens off for each cut.
 
     Raises:
         ModelFileError: The vocabulary is missing or not the known one.

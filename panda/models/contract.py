@@ -156,13 +156,8 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
         """
-        One vector of length 1 for each text, each computed alone; of a long text the beginning counts.
-
-        Args:
-            texts: n texts.
-
-        Returns:
-            Shape (n, width).
+        One vector of length 1 for each of n texts, shape (n, width), each computed alone; of a long text the
+        beginning counts.
 
         Raises:
             ModelFileError: The model cannot be loaded or is no encoder.

@@ -26,10 +26,6 @@ class KeptEncoder:
 
     What it computes it remembers as long as the process lives. What lasts is written by `save`: the texts of
     the store's own nodes, not what was asked about them.
-
-    Args:
-        encoder: Computes what is not there.
-        store: Where vectors last.
     """
 
     def __init__(self, encoder: Encoder, store: VectorStore) -> None:
@@ -49,13 +45,8 @@ class KeptEncoder:
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
         """
-        One vector of length 1 for each text.
-
-        Args:
-            texts: n texts.
-
-        Returns:
-            Shape (n, width); differs from the encoder's own by less than .005 in any cosine.
+        One vector of length 1 for each of n texts, shape (n, width); cosines differ from the encoder's own by
+        less than .005.
 
         Raises:
             ModelFileError: The model cannot be loaded or is no encoder.
@@ -95,24 +86,14 @@ class KeptEncoder:
 
 
 def pack(vectors: "Vectors") -> list[bytes]:
-    """
-    Each vector as one signed byte a number, the largest being 127: its direction, and nothing of its length.
-
-    Args:
-        vectors: Shape (n, width).
-    """
+    """Vectors, shape (n, width), as one signed byte a number, the largest 127: direction alone, no length."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     whole = np.rint(vectors / np.where(largest > 0, largest, 1) * _LARGEST)
     return [row.tobytes() for row in whole.astype(np.int8)]
 
 
 def unpack(packed: Sequence[bytes]) -> "Vectors":
-    """
-    The reverse of pack: vectors of length 1.
-
-    Returns:
-        Shape (n, width); (0, 0) of none.
-    """
+    """The reverse of pack: vectors of length 1, shape (n, width); (0, 0) of none."""
     if not packed:
         return np.empty((0, 0), np.float32)
     whole = np.frombuffer(b"".join(packed), np.int8).reshape(len(packed), -1).astype(np.float32)

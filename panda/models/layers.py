@@ -177,8 +177,7 @@ def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> 
     Use every model for one small request, and free it before the next one.
 
     Args:
-        models_file: Which models there are.
-        open_layers: Gives them, none loaded.
+        open_layers: Gives the models, none loaded.
 
     Yields:
         One state a model, in the order of models.yaml, as soon as it is known.

@@ -96,11 +96,7 @@ def load_models_file(path: Path) -> ModelsFile:
 
 def parse_models_file(text: str, *, path: Path) -> ModelsFile:
     """
-    Read the text of a models.yaml.
-
-    Args:
-        text: YAML with the maps `models` and `layers`, and the key `encoder`; without it the packaged one.
-        path: For messages and relative locations.
+    The models that the text of a models.yaml names; without `encoder` the packaged one is.
 
     Raises:
         ModelFileError: As load_models_file.

@@ -62,15 +62,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class ModelServer:
-    """
-    A server on which one model runs: a kept-alive connection, time and size bounded.
-
-    Args:
-        name: The model's key in models.yaml, for errors.
-        url: Base URL.
-        headers: Sent with each request.
-        sleep: Waits for so many seconds.
-    """
+    """A server on which one model runs: a kept-alive connection, time and size bounded."""
 
     def __init__(
         self, name: str, url: str, *, headers: Mapping[str, str], sleep: Callable[[float], None]
@@ -94,8 +86,6 @@ class ModelServer:
         The answer to a request, sent again after a pause while it is one that passes or no connection holds.
 
         Args:
-            path: What follows the base URL.
-            body: Sent as JSON.
             timeout_seconds: Wall clock for all attempts and pauses together.
             end: Monotonic time when it is over, if it began before.
             passing: Statuses that are asked again.
@@ -226,7 +216,6 @@ class OpenAiModel:
     A model behind an OpenAI-compatible URL. It writes; it cannot score options.
 
     Args:
-        spec: Its entry in models.yaml.
         api_key: Sent as bearer token; None sends none.
         cache_dir: Where the dialect that was found out is remembered; None forgets it with the process.
         sleep: Waits for so many seconds.

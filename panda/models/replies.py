@@ -33,17 +33,11 @@ _SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 
 def compile_schema(schema: Mapping[str, object], *, where: str | None = None) -> str:
     """
-    Compile a JSON Schema into an llguidance grammar.
+    The llguidance grammar of a JSON Schema (2020-12); objects and lists stand on one line, as json.dumps
+    writes them.
 
     Keys that begin with `x-` are ours and left out. Everything else must either be enforced by the grammar or
     be a mere annotation: what would be ignored is an error, since the model would then break it unseen.
-
-    Args:
-        schema: A JSON Schema (2020-12).
-        where: File and key for the error message.
-
-    Returns:
-        The grammar as text. Objects and lists are written on one line, as `json.dumps` does.
 
     Raises:
         RecipeSchemaError: The schema is not valid, or holds something that cannot be enforced.
@@ -63,12 +57,7 @@ def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: 
     Raise what compile_schema raises; that a schema compiles is found out once.
 
     Args:
-        schema: A JSON Schema (2020-12).
-        where: File and key for the error message.
         cache_dir: Where an empty file stands for each schema that has compiled; None asks anew.
-
-    Raises:
-        RecipeSchemaError: As compile_schema does.
     """
     text = json.dumps(strip_schema(schema, where=where), ensure_ascii=False)
     if cache_dir is None:
@@ -85,10 +74,7 @@ def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: 
 
 def strip_schema(schema: Mapping[str, object], *, where: str | None = None) -> dict[str, object]:
     """
-    The schema as a backend gets it, without our `x-` keys.
-
-    Raises:
-        RecipeSchemaError: It holds a keyword that would be ignored.
+    The schema as a backend gets it, without our `x-` keys; raises where a keyword would be ignored.
 
     >>> strip_schema({"properties": {"x-a": {"x-options": "spans", "type": "string"}}})
     {'properties': {'x-a': {'type': 'string'}}}
@@ -168,7 +154,6 @@ def split_reasoning(text: str, *, is_open: bool) -> tuple[str, str]:
     Reasoning and reply of a model that writes both as one text.
 
     Args:
-        text: As written.
         is_open: Whether the model thinks: the chat template may then have written `<think>` already.
 
     >>> split_reasoning("<think>Hm, {a}.</think> {}", is_open=False)

@@ -67,10 +67,9 @@ class RecipeBook:
 
     def load_prompt(self, name: str, *, where: str) -> str:
         """
-        The text of a prompt file, e.g. "pipeline/phase1_reflection.md".
+        The text of a prompt file, e.g. "pipeline/phase1_reflection.md"; a leading `prompts/` is allowed.
 
         Args:
-            name: Path below the prompts folder; a leading `prompts/` is allowed.
             where: Who asks, for the error.
 
         Raises:
@@ -96,22 +95,12 @@ class RecipeBook:
         return "\n\n".join(self.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files)
 
     def prompts_of(self, key: str) -> dict[str, str]:
-        """
-        Every prompt file that a recipe names, those of its choices included, with its text.
-
-        Raises:
-            RecipeError: The recipe is broken or not there.
-        """
+        """Every prompt file that a recipe names, those of its choices included, with its text."""
         recipe = self.load_recipe(key)
         return {name: self.load_prompt(name, where=str(recipe.path)) for name in _prompts_named(recipe)}
 
     def fit(self, name: str) -> Fit | None:
-        """
-        The fit of that file name; None if no folder has it.
-
-        Raises:
-            FileFormatError: The file is no fit.
-        """
+        """The fit of that file name; None if no folder has it. FileFormatError: the file is no fit."""
         if name not in self._fits:
             path = _first(self._recipe_dirs, f"{FITS_DIR}/{name}", name)
             self._fits[name] = load_fit(path) if path else None
@@ -123,12 +112,7 @@ class RecipeBook:
         return {label for path in paths for label in load_fit(path).classes}
 
     def registry(self) -> tuple[RegistryEntry, ...]:
-        """
-        All entries of registry.yaml.
-
-        Raises:
-            RecipeError: The file is missing or broken.
-        """
+        """All entries of registry.yaml; raises RecipeError where it is missing or broken."""
         if self._registry is None:
             self._registry = self.inspect_registry(raise_fault)
         return self._registry
@@ -156,11 +140,7 @@ class RecipeBook:
 
     def key_for(self, step: str, mode: str) -> str:
         """
-        Name of the recipe that serves a step in a mode.
-
-        Args:
-            step: Step of the registry, e.g. "phase3_planner".
-            mode: chat or code.
+        Name of the recipe that serves a step, e.g. "phase3_planner", in a mode.
 
         Raises:
             RecipeNotFoundError: The registry has no such step, or none for the mode.
@@ -183,15 +163,10 @@ class RecipeBook:
 
     def inspect(self, key: str, report: Report) -> Recipe | None:
         """
-        The recipe of a name, read on as far as possible past its faults.
-
-        Args:
-            key: As for load_recipe.
-            report: Takes every fault of the file and of what it names.
+        The recipe of a name, read on as far as possible past its faults, which go to *report*.
 
         Returns:
-            The recipe, with empty values in the place of wrong ones; None if the file is not there or no
-            YAML.
+            The recipe, with empty values in the place of wrong ones; None if it is not there or no YAML.
         """
         try:
             return self._read_recipe(key, report)
@@ -204,7 +179,6 @@ class RecipeBook:
         File of a recipe; None if no folder has it.
 
         Args:
-            key: As for load_recipe.
             where: Who names it, for the error; None is the name itself.
 
         Raises:
@@ -245,8 +219,6 @@ def place_within(folder: Path, name: str, where: str) -> Path:
     Where a file of a folder of recipes or prompts is, or would be.
 
     Args:
-        folder: The folder.
-        name: Path below it.
         where: Who names it, for the error.
 
     Raises:

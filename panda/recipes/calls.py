@@ -44,14 +44,7 @@ class Recordings:
             self._take(call)
 
     def score(self, recipe: str, digest: str, prefix: str, case: ScoreCase) -> tuple[float, int] | None:
-        """
-        Log-probability and number of tokens of a continuation, if it was scored before.
-
-        Args:
-            recipe: Who asks.
-            digest: Digest of the model.
-            prefix: Text before the case.
-        """
+        """Log-probability and number of tokens of a continuation, if it was scored before."""
         return self._scores.get((digest, prefix, case.context, case.continuation))
 
     def step(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -245,15 +238,7 @@ class NoTurn:
 
 
 class CallWriter:
-    """
-    Writes the calls of one execution, one line of calls.jsonl each, and adds up their tokens.
-
-    Args:
-        journal: Where the lines go.
-        recipe: The recipe that is executed.
-        prompts: Every prompt file that it names, with its text.
-        model: The model that runs it.
-    """
+    """Writes the calls of one execution, one line of calls.jsonl each, and adds up their tokens."""
 
     def __init__(
         self, journal: Journal, recipe: Recipe, prompts: Mapping[str, str], model: ModelInfo
@@ -388,11 +373,5 @@ def text_digest(text: str) -> str:
 
 
 def recipe_digest(text: str, prompts: Mapping[str, str]) -> str:
-    """
-    What a version of a recipe is known by: sha256 of its file and of every prompt that it names, hex.
-
-    Args:
-        text: The recipe file.
-        prompts: Prompt file to its text.
-    """
+    """What a version of a recipe is known by: sha256 of its file and of every prompt that it names, hex."""
     return text_digest(json.dumps([text, sorted(prompts.items())], ensure_ascii=False))

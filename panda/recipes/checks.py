@@ -47,8 +47,7 @@ def check_recipes(
     Everything that is wrong with the recipes in force and what they name.
 
     Args:
-        recipe_dirs: Folders with recipes, a project's own before the packaged one.
-        prompt_dirs: Folders with prompts, in the same way.
+        recipe_dirs: Folders with recipes, a project's own before the packaged one; so are the prompts'.
         models_file: The models.yaml in force; None if it may not be read.
         tools: Names of the tools that there are.
 
@@ -109,7 +108,7 @@ def check_recipes_of_mode(
     cache_dir: Path | None = None,
 ) -> list[str]:
     """
-    Raise the first fault of what a turn of this mode will ask: called before the turn claims its number.
+    The layers that a turn of this mode will ask: called before the turn claims its number.
 
     Args:
         model_of: Gives the model of a layer; None if it is unset.
@@ -117,11 +116,8 @@ def check_recipes_of_mode(
         with_image: Whether the turn has an image to be described.
         cache_dir: Where it is kept which schemas compile; None compiles them.
 
-    Returns:
-        The layers that will be asked.
-
     Raises:
-        RecipeError: The subclass says which kind of fault.
+        RecipeError: The first fault of a recipe that it will ask; the subclass says of which kind.
         StoreError: A file cannot be read.
     """
     around = _Surroundings(book, model_of, tools, cache_dir)
@@ -167,8 +163,6 @@ class _RecipeCheck:
         recipe: A recipe whose file could be read; the faults of its own keys are reported where it is loaded.
         step: Step of the pipeline that it serves; None if none does, and then what its caller gives is
             not known and not checked.
-        around: What it has to fit.
-        report: Takes the faults.
     """
 
     def __init__(self, recipe: Recipe, step: str | None, around: _Surroundings, report: Report) -> None:

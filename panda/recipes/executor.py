@@ -60,10 +60,7 @@ class RecipeExecutor:
     Executes recipes.
 
     Args:
-        book: Recipes and prompts.
-        layers: Models by layer.
         encoder: Gives the vectors that choices read; None decides without.
-        clock: The present.
         log: Takes one line of the executions log.
         count: Maps a text to budget tokens.
         limits: What the user has set of how inputs are fitted.
@@ -100,12 +97,7 @@ class RecipeExecutor:
 
     def execute(self, key: str, request: Request, journal: Journal) -> Reply:
         """
-        Run one recipe and give its checked reply.
-
-        Args:
-            key: Recipe name, e.g. "pipeline/phase1_reflection".
-            request: Query, documents, options.
-            journal: The turn's record of calls.
+        The checked reply of one recipe, e.g. "pipeline/phase1_reflection".
 
         Raises:
             BudgetExceededError: The protected inputs do not fit.
@@ -127,12 +119,7 @@ class RecipeExecutor:
         return reply
 
     def decide(self, key: str, name: str, request: Request, journal: Journal) -> Choice:
-        """
-        Make one choice of a recipe, that of the property *name*, as an execution would: for measuring.
-
-        Raises:
-            HaltError: A call failed.
-        """
+        """The choice of the property *name* of a recipe, as an execution would make it: for measuring."""
         self._memo.clear()
         return _Execution(self, self.book.load_recipe(key), request, journal).decide(name)
 
@@ -383,15 +370,8 @@ class _Execution:
         self, seconds: float, ended: Reply | HaltError, *, timestamp: str
     ) -> Iterator[Mapping[str, object]]:
         """
-        The lines of logs/executions.jsonl that it leaves (S3 §27).
-
-        Args:
-            seconds: Wall clock.
-            ended: The reply, or what went wrong.
-            timestamp: When it ended.
-
-        Yields:
-            A line for each document that was compressed or did not fit, then that of the execution.
+        The lines of logs/executions.jsonl that it leaves (S3 §27): one for each document that was compressed
+        or did not fit, then its own.
         """
         recipe, turn = self.recipe, whose_turn(self.journal)
         layer = recipe.compression.model_layer
@@ -421,8 +401,7 @@ def passage_rewriter(
     What words passages of a document anew; None where the model of the recipe's layer does not write.
 
     Args:
-        executor: Asks the recipe of the document's type.
-        kind: The type.
+        kind: Type of the document; it names the recipe.
         query: The user's query; "" if there is none.
         journal: Record of the calls; they do not count as executions of the turn.
 

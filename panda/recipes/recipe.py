@@ -137,7 +137,6 @@ def parse_recipe(value: object, *, path: Path, key: str, text: str, report: Repo
 
     Args:
         value: The parsed YAML.
-        path: The file, for errors.
         key: Name it was asked for by, e.g. "pipeline/phase1_reflection".
         text: The file as read.
         report: Takes the faults; the default raises the first one.

@@ -63,11 +63,7 @@ def parse_object(text: str) -> tuple[dict[str, Any], str | None]:
 
 def value_span(text: str, name: str) -> tuple[int, int] | None:
     """
-    Where the value of a property stands in a JSON object, without its quotation marks; None if it does not.
-
-    Args:
-        text: A valid JSON object.
-        name: A property of it, not of one within.
+    Where the value of an object's own property stands in JSON, without quotation marks; None if it does not.
 
     >>> said = '{"why": {"verdict": 1}, "verdict": "FAIL"}'
     >>> said[slice(*value_span(said, "verdict"))], value_span(said, "reason")
@@ -95,11 +91,9 @@ def find_fault(
     lenient: Sequence[str] = (),
 ) -> str | None:
     """
-    The worst way in which a reply breaks its schema; None if it does not.
+    The worst way in which a reply breaks its plain JSON Schema; None if it does not.
 
     Args:
-        values: The reply.
-        schema: Plain JSON Schema.
         optional: Required properties that the reply may lack all the same.
         lenient: Properties that it may lack, and that may hold anything.
 
@@ -125,12 +119,6 @@ def fill_templates(
     such texts, null, `{spans: property}`: items {text, node_ids} of what that choice chose, verbatim,
     `{objects: property}`: an object {property: value} for each value that it chose, or
     `{instead: property}` (or several): nothing, the property is left out.
-
-    Args:
-        recipe: The recipe with its templates.
-        request: Query, variables and options of the call.
-        choices: Choices made so far.
-        values: Values of the reply so far.
 
     Raises:
         RecipeKeyError: A template names something that does not exist.
@@ -170,12 +158,7 @@ def fill_templates(
 
 def find_unlinked(recipe: Recipe, request: Request, values: Mapping[str, Any]) -> str | None:
     """
-    What in a reply links to nothing that the call was given; None if everything does.
-
-    Args:
-        recipe: Its gate decides whether anything is looked at.
-        request: What the call was given.
-        values: The reply.
+    What in a reply links to nothing that the call was given, if the recipe asks for links; None if all does.
 
     Returns:
         For a JSON reply, an item with a text that cites no node, or one that was not offered. For any other

@@ -54,7 +54,6 @@ def choice_specs(
     The choices of an output schema, in its order.
 
     Args:
-        schema: Output schema of a recipe.
         path: Its file, for errors.
         report: Takes the faults; the default raises the first one.
 
@@ -114,7 +113,6 @@ def plain_schema(
     The schema without x- keys, with the ids of the given options as enums.
 
     Args:
-        schema: Output schema of a recipe.
         only: Properties to keep; None keeps all.
         options: Ids for each `x-options` place, by property name; a nested place uses its own name or
             the name in `x-from`. A place that is not named becomes a string or a list of strings; a list
@@ -245,9 +243,8 @@ def longest_chars(
     Characters of the longest reply that a schema allows, as `json.dumps` writes it; infinite without limits.
 
     Args:
-        schema: Output schema of a recipe, or a part of it.
         options: Ids for its `x-options` places.
-        name: Name of the property that the part belongs to.
+        name: Name of the property that the schema belongs to, if it is one of a part.
         open_chars: What a mapping counts that may hold anything. A number counts as 12 characters.
 
     >>> longest_chars({"properties": {"a": {"type": "string", "maxLength": 3}}})
@@ -290,15 +287,8 @@ def lower_limits(
     schema: Mapping[str, Any], most_chars: float, options: Options | None = None
 ) -> dict[str, Any]:
     """
-    A schema with its maxLength and maxItems lowered, all by the same share, until the longest reply fits.
-
-    Args:
-        schema: Output schema of a recipe.
-        most_chars: What the longest reply may have.
-        options: Ids for its `x-options` places.
-
-    Returns:
-        The schema as it is if it fits; with the lowest limits that are tried if nothing does.
+    A schema with maxLength and maxItems lowered, all by the same share, until the longest reply fits, or as
+    low as is tried if it never does.
 
     >>> texts = {"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 90}}
     >>> lower_limits(texts, 99)

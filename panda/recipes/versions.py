@@ -36,13 +36,7 @@ def version_in_force(book: RecipeBook, key: str) -> RecipeVersion:
 
 
 class VersionStore:
-    """
-    Every version of a recipe that ever ran in a store, each in a file of its own that never changes.
-
-    Args:
-        directory: Where they are kept.
-        clock: The present.
-    """
+    """Every version of a recipe that ever ran in a store, each in a file of its own that never changes."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
@@ -54,8 +48,6 @@ class VersionStore:
         Keep the version of a recipe that has just run; of one that this process has kept, nothing is read.
 
         Args:
-            book: Recipes in force.
-            key: Recipe name.
             digest: Its version's, as the log says it.
 
         Raises:
@@ -65,12 +57,7 @@ class VersionStore:
             self.keep(version_in_force(book, key))
 
     def keep(self, version: RecipeVersion) -> None:
-        """
-        Keep a version, unless it is there already.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Keep a version, unless it is there already; raises StoreError where it cannot be written."""
         path = self._directory / version.key / f"{version.digest}.json"
         if not path.is_file():
             value = {
@@ -85,12 +72,7 @@ class VersionStore:
         self._kept.add((version.key, version.digest))
 
     def versions(self, key: str) -> list[RecipeVersion]:
-        """
-        The versions of a recipe that ran, oldest first.
-
-        Raises:
-            FileFormatError: A file is damaged.
-        """
+        """The versions of a recipe that ran, oldest first; FileFormatError: a file is damaged."""
         found = [_read(path) for path in (self._directory / key).glob("*.json")]
         return sorted(found, key=lambda version: (parse_time(version.first_seen or ""), version.digest))
 
@@ -117,7 +99,7 @@ class VersionStore:
 
 def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> list[Path]:
     """
-    Write a version's files into a project's folders of recipes and prompts; they hide the packaged ones there.
+    Write a version's files into a project's folders of recipes and prompts, where they hide packaged ones.
 
     Returns:
         The files that had another content or were not there; the others are left alone.

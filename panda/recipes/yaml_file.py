@@ -23,10 +23,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def load_yaml(path: Path) -> tuple[object, str]:
     """
-    What a YAML file says, and its text.
-
-    Args:
-        path: The file; dates in it become text.
+    What a YAML file says, and its text; dates in it become text.
 
     Raises:
         RecipeError: It is not YAML, not UTF-8, holds more than plain values, or has an alias or a doubled
@@ -38,13 +35,7 @@ def load_yaml(path: Path) -> tuple[object, str]:
 
 
 def read_own_text(path: Path) -> str:
-    """
-    Text of a recipe or prompt file.
-
-    Raises:
-        RecipeError: It is not UTF-8.
-        StoreError: It cannot be read.
-    """
+    """Text of a recipe or prompt file; RecipeError: it is not UTF-8; StoreError: it cannot be read."""
     try:
         return read_text(path)
     except FileFormatError as exc:

@@ -20,12 +20,7 @@ from panda.models.llama.projector import Seen
 
 
 class Deadline:
-    """
-    The end of a call's allowed time.
-
-    Args:
-        seconds: Time allowed from now on.
-    """
+    """The end of a call's allowed time, which begins now."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -101,14 +96,7 @@ class KeptPrefixes:
         return state
 
     def keep(self, key: str, state: bytes, *, tokens: int) -> None:
-        """
-        Keep a state.
-
-        Args:
-            key: Of the tokens and of everything that decides their state.
-            state: As the context gave it.
-            tokens: Length of the prefix; short ones are not worth a file.
-        """
+        """Keep a state, as the context gave it, in memory; a prefix of some length also on disk."""
         self._remember(key, state)
         if self._directory is None or tokens < _DISK_LEAST_TOKENS or len(state) > self._disk_bytes:
             return
@@ -282,12 +270,7 @@ class LlamaContext:
         self, tokens: Sequence[int], deadline: Deadline, *, logits: bool = True
     ) -> NDArray[np.float32]:
         """
-        Append tokens to the window.
-
-        Args:
-            tokens: At least one; cut into chunks of CHUNK_TOKENS from the first.
-            deadline: Checked before each chunk, and within it if the context is watched.
-            logits: Whether the logits after the last token are wanted.
+        Append tokens to the window, at least one; cut into chunks of CHUNK_TOKENS from the first.
 
         Returns:
             Logits after the last token, shape (n_vocab,); empty if not wanted.
@@ -304,11 +287,7 @@ class LlamaContext:
 
     def compute_picture(self, seen: Seen, deadline: Deadline) -> None:
         """
-        Append a picture to the window.
-
-        Args:
-            seen: The picture.
-            deadline: Checked before and after each part of it, which is computed without a stop.
+        Append a picture to the window; the deadline is checked between its parts alone.
 
         Raises:
             ModelTimeoutError: The time is over. The window is then empty.
@@ -328,12 +307,7 @@ class LlamaContext:
 
     def compute_logprobs(self, tokens: Sequence[int], deadline: Deadline, *, first: int = 1) -> list[float]:
         """
-        Append tokens but for the last to the window; the log-probability of each from index *first* on.
-
-        Args:
-            tokens: At least one.
-            deadline: Checked before each chunk.
-            first: At least 1.
+        Append tokens but for the last to the window; the log-probability of each from index *first* >= 1 on.
 
         Raises:
             ModelTimeoutError: The time is over. The window is then empty.

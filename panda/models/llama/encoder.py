@@ -20,10 +20,6 @@ class LlamaEncoder:
     """
     An encoder run by llama.cpp. Every text is computed alone and on one thread, so that its vector depends on
     nothing else; for texts of a line or two that is also the fastest way.
-
-    Args:
-        info: What is known of it.
-        load_weights: Gives the loaded GGUF; called when the first text comes.
     """
 
     def __init__(self, info: ModelInfo, *, load_weights: Callable[[], Weights]) -> None:
@@ -35,13 +31,7 @@ class LlamaEncoder:
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
         """
-        One vector of length 1 for each text; of a long text the beginning counts.
-
-        Args:
-            texts: n texts, empty ones included.
-
-        Returns:
-            Shape (n, width).
+        One vector of length 1 for each of n texts, shape (n, width); of a long text the beginning counts.
 
         Raises:
             ModelFileError: The file is missing, broken, or no encoder.

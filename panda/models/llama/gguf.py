@@ -98,11 +98,7 @@ _QUANTISATIONS = {"q8_0": "LLAMA_FTYPE_MOSTLY_Q8_0"}
 
 def find_gguf(location: str, *, relative_to: Path) -> Path:
     """
-    The file that a `location` of models.yaml means.
-
-    Args:
-        location: "builtin:NAME" or a path.
-        relative_to: Directory that a relative path starts from.
+    The file that a `location` of models.yaml means: "builtin:NAME", or a path from that directory.
 
     Raises:
         ModelFileError: The builtin model is unknown or not installed. A missing path shows when it is read.
@@ -278,9 +274,6 @@ class Weights:
     """
     A GGUF in memory.
 
-    Args:
-        path: The file to load.
-
     Raises:
         ModelFileError: llama.cpp cannot load it.
     """
@@ -328,7 +321,7 @@ class Weights:
         Tokens of a text.
 
         Args:
-            text: Any text; lone surrogates count as "?".
+            text: Lone surrogates count as "?".
             special: Whether `<|…|>` and the like are control tokens rather than plain text.
             with_ends: Whether the tokens that begin and end a text for this model are added.
         """

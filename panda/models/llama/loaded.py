@@ -18,7 +18,6 @@ class LoadedGgufs:
     Gives models that share weights and contexts. Nothing is loaded until a model is used.
 
     Args:
-        cache_dir: For digests, requantised copies and prefix states.
         prefill_threads: Threads for prompts; None means all cores.
     """
 
@@ -33,10 +32,7 @@ class LoadedGgufs:
 
     def model(self, spec: ModelSpec, *, relative_to: Path) -> LlamaCppModel:
         """
-        The model of one entry of models.yaml.
-
-        Args:
-            relative_to: Directory that relative paths start from.
+        The model of one entry of models.yaml; relative paths start from that directory.
 
         Raises:
             ModelFileError: A file is missing or no GGUF.

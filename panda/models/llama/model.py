@@ -35,13 +35,7 @@ Logits = NDArray[np.float32]
 
 
 class Sampler:
-    """
-    Draws tokens; the same seed and logits give the same tokens.
-
-    Args:
-        temperature: 0 always takes the likeliest token.
-        seed: Of the random numbers.
-    """
+    """Draws tokens, at temperature 0 always the likeliest; the same seed and logits give the same tokens."""
 
     def __init__(self, *, temperature: float, seed: int) -> None:
         self._temperature = temperature
@@ -60,12 +54,7 @@ class Sampler:
 
 class GrammarMatcher:
     """
-    Follows a reply through a grammar.
-
-    Args:
-        grammar: From compile_schema.
-        tokenizer: The model's vocabulary for llguidance.
-        n_vocab: Length of the logits.
+    Follows a reply through a grammar of compile_schema.
 
     Raises:
         RecipeSchemaError: The grammar does not work with this vocabulary.
@@ -149,10 +138,6 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
     Contents never reach the template: it sees a mark for each, so that no content can forge a control token,
     and the parts up to the last leading system message are the same whatever follows.
 
-    Args:
-        weights: Whose template.
-        messages: At least one, in order.
-
     Returns:
         Template text and contents in turn, beginning and ending with template text; 2 * n + 1 parts.
 
@@ -198,11 +183,9 @@ def render_parts(weights: Weights, messages: Sequence[Message]) -> list[Part]:
 
 def tokenise_parts(weights: Weights, parts: Sequence[Part], *, is_start: bool) -> list[int]:
     """
-    Tokens of a stretch of a chat.
+    Tokens of a stretch of a chat, its parts tokenised one by one.
 
     Args:
-        weights: Whose tokenizer.
-        parts: Tokenised one by one.
         is_start: Whether the chat begins here: then BOS comes first, if the model wants it.
     """
     tokens: list[int] = []
@@ -249,8 +232,7 @@ class LlamaCppModel:
     A GGUF run in process.
 
     Args:
-        info: What is known without loading it.
-        load_weights: Gives the loaded weights; called at the first use.
+        load_weights: Called at the first use.
         load_context: Gives the context window with room for so many tokens. Models may share one.
         load_projector: Gives what pictures are read with; None for a model that sees nothing.
     """

@@ -17,7 +17,6 @@ class Projector:
     A loaded projector.
 
     Args:
-        path: Its GGUF.
         weights: The language model that it belongs to.
         threads: For computing a picture; None means all cores.
 

@@ -72,10 +72,8 @@ class ScriptedModel:
 
     Args:
         answer: Gives the reply to a call; None is a call that nobody expected.
-        name: For info.
         n_ctx: Window in words.
-        writes: For info.
-        scores: For info; false refuses to score.
+        scores: False refuses to score.
     """
 
     def __init__(
@@ -106,12 +104,7 @@ class ScriptedModel:
         return "".join(f"{message.role}: {message.content}\n\n" for message in messages) + "assistant:"
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
-        """
-        The scripted completion, cut after params.max_tokens words.
-
-        Raises:
-            AssertionError: There is no reply to this call, or it is not one for generate.
-        """
+        """The scripted completion, cut after params.max_tokens words; fails without a reply to this call."""
         if params.schema is not None:
             compile_schema(params.schema)
         prompt = self.count_model_tokens(self.render_chat(messages))
@@ -129,12 +122,7 @@ class ScriptedModel:
         )
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> Scores:
-        """
-        The scripted log-probabilities.
-
-        Raises:
-            AssertionError: There is no reply to this call, or not one number a case.
-        """
+        """The scripted log-probabilities; fails without a reply to this call, or one number a case."""
         if not self._info.scores:
             raise HaltError(
                 f"the model {self._info.name} does not score options", fix="give the layer another model"
@@ -153,12 +141,7 @@ class ScriptedModel:
         return Scores(tuple(map(float, reply)), tuple(counts), usage, 0.0)
 
     def score_tokens(self, prefix: str, text: str, params: ScoreParams) -> TokenScores:
-        """
-        The scripted log-probabilities, one a word; the call looks like a score of one case.
-
-        Raises:
-            AssertionError: There is no reply to this call, or not one number a word.
-        """
+        """The scripted log-probabilities, one a word; the call looks like a score of one case a word."""
         words = _words(text)
         scores = self.score(prefix, [ScoreCase("", word) for word in words], params)
         ends = tuple(sum(len(word) for word in words[: n + 1]) for n in range(len(words)))
@@ -192,12 +175,7 @@ class ScriptedEncoder:
         """Every text so far."""
 
     def encode(self, texts: Sequence[str]) -> "Vectors":
-        """
-        The sum of fixed directions, one for each different word.
-
-        Returns:
-            Shape (n, 256); zeros for a text without words.
-        """
+        """The sum of fixed directions, one for each different word, shape (n, 256); zeros without words."""
         self.asked += texts
         found = np.zeros((len(texts), _WIDTH), np.float32)
         for row, text in enumerate(texts):
