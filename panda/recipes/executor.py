@@ -128,7 +128,7 @@ class RecipeExecutor:
     ) -> tuple[ChoiceSpec, ChoiceInputs, Ask]:
         """One choice of a recipe, what it looks at, and what its scorers ask: for tuning."""
         execution = _Execution(self, self.book.load_recipe(key), request, journal)
-        spec = next(spec for spec in execution.specs if spec.name == name)
+        spec = execution.spec(name)
         return spec, execution.inputs(str), execution.ask(spec)
 
     def _write_log(self, execution: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
@@ -146,12 +146,16 @@ class _Execution:
         self.journal = journal
         self.model = executor._layers.model(recipe.model_layer)
         self.prompt = executor.book.prompt_of(recipe)
-        self.specs = recipe.choices
-        self.texts = recipe.texts
+        self.writes = self.model.info.writes
         self.lenient = lenient_properties(recipe.output_schema)
-        self.sources = recipe.template_sources if self.model.info.writes else set()
-        self.optional = self.sources if self.model.info.writes else set(recipe.replaced_texts)
-        self.shown = shown_to_writer(recipe, request, self.prompt) if self.model.info.writes else request
+        if self.writes:
+            self.optional = recipe.template_sources
+            self.specs = [spec for spec in recipe.choices if spec.name not in self.optional]
+            self.shown = shown_to_writer(recipe, request, self.prompt)
+        else:
+            self.optional = set(recipe.replaced_texts)
+            self.specs = list(recipe.choices)
+            self.shown = request
         self.room = Room(recipe, self.model, executor._count, executor.limits)
         self.cuts: list[Cut] = []
         self.attempts = 0
@@ -196,24 +200,22 @@ class _Execution:
 
     def _messages(self, error: str | None) -> Sequence[Message]:
         """The messages of an attempt; scorers with prompts of their own see no documents: none is cut."""
-
-        asked = self._asked()
+        asked = (*self._written(), *(spec.name for spec in self.specs))
         asking = replace(self.recipe, output_schema=self._schema(asked))
 
         def build(documents: Sequence[InputDocument]) -> Sequence[Message]:
             return build_messages(asking, self.prompt, self.shown, documents, error=error, asked=asked)
 
-        if not self._asks_with_messages():
+        labels = any(step.scorer == "label" and step.scores for spec in self.specs for step in spec.steps)
+        if not (self.writes or labels or not self.model.info.scores):
             return build(self.request.documents)
         documents, self.cuts = self.room.fit(self.shown, build)
         return build(documents)
 
     def _written(self) -> tuple[str, ...]:
         """The texts that the model writes, after a reply that was cut only those that may not be missing."""
-        if not self.model.info.writes:
-            return ()
         left_out = self.lenient if self.times_cut else ()
-        return tuple(name for name in self.texts if name not in left_out)
+        return tuple(name for name in self.recipe.texts if name not in left_out) if self.writes else ()
 
     def _schema(self, names: Sequence[str]) -> Mapping[str, Any]:
         """The output schema; after a reply that was cut with limits under which these properties fit."""
@@ -226,27 +228,17 @@ class _Execution:
         lowered = lower_limits(asked, self.room_tokens * per_token, self.request.option_ids)
         return {**schema, "properties": {**schema["properties"], **lowered["properties"]}}
 
-    def _asked(self) -> tuple[str, ...]:
-        """Properties that the prompt shows: what the model writes, or else what it chooses."""
-        written = self._written()
-        return (*written, *(spec.name for spec in self.specs if spec.name not in self.sources))
-
-    def _asks_with_messages(self) -> bool:
-        labels = any(step.scorer == "label" and step.scores for spec in self.specs for step in spec.steps)
-        return self.model.info.writes or labels or not self.model.info.scores
-
     def _attempt(self, messages: Sequence[Message]) -> tuple[str | None, Reply | None, str | None]:
         """One attempt: what the model said, the reply if it passed, and else why it did not."""
-        info, recipe = self.model.info, self.recipe
-        specs = [spec for spec in self.specs if spec.name not in self.sources]
-        written = self._written()
-        by_list = info.scores and not info.writes
-        drawn = [spec for spec in specs if not by_list and self._has_options(spec)]
-        names = [*written, *(spec.name for spec in drawn)]
+        recipe, options = self.recipe, self.request.options
+        scores = self.model.info.scores
+        by_list = scores and not self.writes
+        drawn = [spec.name for spec in self.specs if not by_list and (spec.values or options.get(spec.name))]
+        names = [*self._written(), *drawn]
         values: dict[str, Any] = {}
         choices: dict[str, Choice] = {}
-        received: str | None = None
-        if recipe.output_format != "json" and info.writes:
+        received = error = None
+        if recipe.output_format != "json" and self.writes:
             received, error = self._generate(messages, None)
             values["text"] = received
         elif names:
@@ -254,52 +246,42 @@ class _Execution:
             if error is None:
                 values, error = parse_object(received)
             error = error or self._fault(values, names)
-        else:
-            error = None
         if error:
             return received, None, error
-        for spec in specs:
+        for spec in self.specs:
             if by_list:
                 choices[spec.name] = self._choose(spec, lambda: messages)
             elif spec.name in values or spec.many:  # a subset of no options is empty
                 choices[spec.name] = written_choice(spec, values.get(spec.name, []))
-        if info.scores and not by_list and received is not None:
+        if scores and self.writes and received is not None:
             self._measure(choices, messages, received)
         for name, choice in choices.items():
             if choice.value is not None:
                 values[name] = list(choice.value) if isinstance(choice.value, tuple) else choice.value
-        if not info.writes:
+        if not self.writes:
             values |= fill_templates(recipe, self.request, choices, values)
         error = self._fault(values, None) or find_unlinked(recipe, self.request, values)
         if error:
             return json.dumps(values, ensure_ascii=False), None, error
         return received, self._reply(values, choices), None
 
-    def _measure(self, choices: dict[str, Choice], messages: Sequence[Message], said: str) -> None:
+    def _measure(self, choices: dict[str, Choice], messages: Sequence[Message], text: str) -> None:
         """Give the deciding choice of a written reply the probability of its value there as confidence."""
         spec = next((spec for spec in reversed(self.specs) if spec.values and spec.name in choices), None)
-        place = value_span(said, spec.name) if spec else None
+        place = value_span(text, spec.name) if spec else None
         if spec is None or place is None:
             return
         chat = self.model.render_chat(messages)
-        case = ScoreCase(as_written(chat, self.reasoning, said[: place[0]]), said[slice(*place)])
+        case = ScoreCase(as_written(chat, self.reasoning, text[: place[0]]), text[slice(*place)])
         ((logprob, _),) = self.ask(spec).score(chat, [case])
-        made = choices[spec.name]
-        choices[spec.name] = replace(made, confidence=round(math.exp(min(0.0, logprob)), 4))
-
-    def _has_options(self, spec: ChoiceSpec) -> bool:
-        return bool(spec.values or self.request.options.get(spec.name))
+        confidence = round(math.exp(min(0.0, logprob)), 4)
+        choices[spec.name] = replace(choices[spec.name], confidence=confidence)
 
     def _generate(self, messages: Sequence[Message], names: Sequence[str] | None) -> tuple[str, str | None]:
-        recipe = self.recipe
-        schema = None
+        recipe, request, schema = self.recipe, self.request, None
         if names is not None:
-            schema = plain_schema(
-                self._schema(names),
-                only=names,
-                options=self.request.option_ids,
-                arguments=self.request.arguments,
-            )
+            limited, ids = self._schema(names), request.option_ids
+            schema = plain_schema(limited, only=names, options=ids, arguments=request.arguments)
         self.room_tokens = self.room.output(messages)
         params = GenerateParams(
             temperature=recipe.temperature,
@@ -343,11 +325,14 @@ class _Execution:
             recipe.quality_gates.timeout_ms / 1000,
         )
 
+    def spec(self, name: str) -> ChoiceSpec:
+        """How one choice is made."""
+        return next(spec for spec in self.recipe.choices if spec.name == name)
+
     def decide(self, name: str) -> Choice:
         """The choice of one property alone."""
         self.attempts += 1
-        spec = next(spec for spec in self.specs if spec.name == name)
-        return self._choose(spec, lambda: self._messages(None))
+        return self._choose(self.spec(name), lambda: self._messages(None))
 
     def _fault(self, values: Mapping[str, Any], names: Sequence[str] | None) -> str | None:
         """What is wrong with the values so far; with names, those properties alone are looked at."""
@@ -357,10 +342,9 @@ class _Execution:
         return find_fault(values, schema, optional=sorted(self.optional), lenient=self.lenient)
 
     def _reply(self, values: Mapping[str, Any], choices: Mapping[str, Choice]) -> Reply:
-        deciding = [spec.name for spec in self.specs if spec.values]
-        made = choices.get(deciding[-1]) if deciding else None
+        deciding = next((spec.name for spec in reversed(self.recipe.choices) if spec.values), "")
+        confidence = choices[deciding].confidence if deciding in choices else None
         threshold = self.recipe.quality_gates.confidence_threshold
-        confidence = made.confidence if made else None
         gate: Gate | None = None
         if threshold is not None:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
