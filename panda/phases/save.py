@@ -215,14 +215,18 @@ class Save:
             text, kind = merge_by_rule(carry)
             return SessionTexts(history=text, history_kind=kind) if waiting else SessionTexts()
         leaving = [one for one in carry.turn_summaries if one.turn in waiting]
-        documents = {
-            "earlier_history": carry.history_summary.text,
-            "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
-            "engagement": carry.engagement_summary.text,
-            "reply": reply if len(reply) > REPLY_CHARS else "",
-        }
         try:
-            values = ask(self.executor, "phase7_session", turn, extra=documents).values
+            values = ask(
+                self.executor,
+                "phase7_session",
+                turn,
+                extra={
+                    "earlier_history": carry.history_summary.text,
+                    "leaving_turns": "\n".join(f"Turn {one.turn}: {one.turn_summary}" for one in leaving),
+                    "engagement": carry.engagement_summary.text,
+                    "reply": reply if len(reply) > REPLY_CHARS else "",
+                },
+            ).values
         except HaltError as exc:
             turn.warn(f"no summary for the session yet: {exc.message}")
             return SessionTexts()
