@@ -18,12 +18,9 @@ from panda.errors import DocumentError
 class SectionKind:
     """One numbered section of context.md."""
 
-    number: int
-    """Number of the section and of the phase that writes it, 0 to 6."""
-    title: str
-    """Canonical title, as in the heading `## number. title`."""
-    budget_tokens: int
-    """Most budget tokens the section may hold on disk."""
+    number: int  # number of the section and of the phase that writes it, 0 to 6
+    title: str  # canonical title, as in the heading `## number. title`
+    budget_tokens: int  # most budget tokens the section may hold on disk
 
 
 SECTIONS: tuple[SectionKind, ...] = (
@@ -73,18 +70,12 @@ HEADINGS = (SESSION_MEMORY, STORED, CACHED, FOREVER, TURNS)
 class FrontMatter:
     """What stands between the two `---` lines."""
 
-    schema: str
-    """Name and version of the format."""
-    turn: int
-    """Turn number."""
-    user_id: str
-    """Whose turn it is."""
-    session_id: str
-    """Session of the turn."""
-    mode: str
-    """chat or code."""
-    created_at: datetime
-    """When the turn was claimed; kept in UTC, whole seconds."""
+    schema: str  # name and version of the format
+    turn: int  # turn number
+    user_id: str  # whose turn it is
+    session_id: str  # session of the turn
+    mode: str  # chat or code
+    created_at: datetime  # when the turn was claimed; kept in UTC, whole seconds
 
     def __post_init__(self) -> None:
         moment = self.created_at
@@ -96,8 +87,7 @@ class FrontMatter:
 class Text:
     """A stretch of text; whoever wrote it, it is escaped on disk and comes back exactly."""
 
-    text: str
-    """Never empty."""
+    text: str  # never empty
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -108,8 +98,7 @@ class Text:
 class Meta:
     """A `_meta` block: data for code, beside the text for readers."""
 
-    values: Mapping[str, object]
-    """Key to JSON-like value."""
+    values: Mapping[str, object]  # key to JSON-like value
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", plain_value(self.values))
@@ -122,10 +111,8 @@ Block = Text | Meta
 class Section:
     """One numbered section. Neighbouring Text blocks are joined, as the file cannot tell them apart."""
 
-    number: int
-    """0 to 6; the title follows from it."""
-    blocks: tuple[Block, ...] = ()
-    """Body in order; may be empty."""
+    number: int  # 0 to 6; the title follows from it
+    blocks: tuple[Block, ...] = ()  # body in order; may be empty
 
     def __post_init__(self) -> None:
         if not 0 <= self.number < len(SECTIONS):
@@ -154,10 +141,8 @@ class Section:
 class ContextDocument:
     """A whole context.md."""
 
-    front: FrontMatter
-    """Its front matter."""
-    sections: tuple[Section, ...] = ()
-    """Its sections, numbers ascending."""
+    front: FrontMatter  # its front matter
+    sections: tuple[Section, ...] = ()  # its sections, numbers ascending
 
     def __post_init__(self) -> None:
         numbers = [section.number for section in self.sections]
@@ -194,16 +179,11 @@ _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
 class ContextScan:
     """One pass over the lines of a document."""
 
-    text: str
-    """Content of the file."""
-    path: str
-    """Path of the file, for the problems."""
-    front: FrontMatter | None = None
-    """Its front matter; None if that is damaged."""
-    sections: list[Section] = field(default_factory=list)
-    """Its sections, doubled ones once."""
-    problems: list[Problem] = field(default_factory=list)
-    """What is wrong, in no order."""
+    text: str  # content of the file
+    path: str  # path of the file, for the problems
+    front: FrontMatter | None = None  # its front matter; None if that is damaged
+    sections: list[Section] = field(default_factory=list)  # its sections, doubled ones once
+    problems: list[Problem] = field(default_factory=list)  # what is wrong, in no order
 
     def __post_init__(self) -> None:
         lines = self.text.split("\n")

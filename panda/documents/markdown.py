@@ -19,12 +19,9 @@ _CELL_EDGE = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
 _COMMENT = re.compile(r"^\s*<!--.*-->\s*$")
 _CLOSED = (".", "!", "?", "…", ":", ";")
-_WRAP_CHARS = 60
-"""Text is broken into lines for lack of room at this width or more."""
-_UNFINISHED_CHARS = 40
-"""A line of this length may go on in one that begins with a small letter."""
-_WHOLE_CHARS = 160
-"""A line among lines is quoted whole up to this length."""
+_WRAP_CHARS = 60  # text is broken into lines for lack of room at this width or more
+_UNFINISHED_CHARS = 40  # a line of this length may go on in one that begins with a small letter
+_WHOLE_CHARS = 160  # a line among lines is quoted whole up to this length
 _HEAD_WORDS = 6
 
 Form = Literal["sentence", "line", "item", "row", "code"]
@@ -34,20 +31,15 @@ Form = Literal["sentence", "line", "item", "row", "code"]
 class Passage:
     """One sentence, line, list item, table row or line of code."""
 
-    text: str
-    """One line, as it stands in the document."""
-    line: int
-    """Line where it begins, from 1."""
-    headings: tuple[str, ...]
-    """Headings it stands under, outermost first."""
-    form: Form = "sentence"
-    """What it is: a line is one of a paragraph whose lines stand for themselves."""
+    text: str  # one line, as it stands in the document
+    line: int  # line where it begins, from 1
+    headings: tuple[str, ...]  # headings it stands under, outermost first
+    form: Form = "sentence"  # what it is: a line is one of a paragraph whose lines stand for themselves
     list_line: int | None = None
     """Line where the list, table or run of lines begins that it belongs to; None if it belongs to none."""
     heads_line: int | None = None
     """Line where the list begins that it introduces, as "Hotels:" does; None if it does not."""
-    number: int | None = None
-    """Its number in a numbered list."""
+    number: int | None = None  # its number in a numbered list
 
 
 def split_passages(markdown: str) -> list[Passage]:
@@ -259,12 +251,9 @@ class KnowledgeSection:
     anchor: str
     """Names it within the document, as "visa-rules"; "visa-rules-2" below the second heading of that name,
     "visa-rules~2" for the second part of a long section. No length changes the name of another section."""
-    headings: tuple[str, ...]
-    """Headings it stands under, outermost first."""
-    passages: tuple[Passage, ...]
-    """Its passages in order."""
-    former: str
-    """What turns of before called it: parts and headings of one name were counted together."""
+    headings: tuple[str, ...]  # headings it stands under, outermost first
+    passages: tuple[Passage, ...]  # its passages in order
+    former: str  # what turns of before called it: parts and headings of one name were counted together
 
     @property
     def text(self) -> str:

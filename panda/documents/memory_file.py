@@ -33,20 +33,13 @@ _STATEMENT = re.compile(r"said_t\d+_\d+")
 class MemoryEntry:
     """One key of a memory file."""
 
-    key: str
-    """The key as typed."""
-    value: object
-    """str, bool, int, float, None, list or mapping."""
-    confidence: float | None
-    """As written; None if it is not."""
-    source_turn: int | None
-    """Turn in which it was said; None if unknown."""
-    updated_at: datetime | None
-    """When it was last changed; None if unknown."""
-    is_bare: bool
-    """Whether it is `key: value`, as typed by hand."""
-    line: int
-    """Line of the file, from 1."""
+    key: str  # the key as typed
+    value: object  # str, bool, int, float, None, list or mapping
+    confidence: float | None  # as written; None if it is not
+    source_turn: int | None  # turn in which it was said; None if unknown
+    updated_at: datetime | None  # when it was last changed; None if unknown
+    is_bare: bool  # whether it is `key: value`, as typed by hand
+    line: int  # line of the file, from 1
 
     @property
     def text(self) -> str:

@@ -27,14 +27,10 @@ class PictureError(ValueError):
 class Picture:
     """A picture as it lies in its file."""
 
-    data: bytes
-    """The bytes of the file."""
-    media_type: str
-    """image/png or image/jpeg."""
-    width: int
-    """In pixels."""
-    height: int
-    """In pixels."""
+    data: bytes  # the bytes of the file
+    media_type: str  # image/png or image/jpeg
+    width: int  # in pixels
+    height: int  # in pixels
 
     @cached_property
     def sha256(self) -> str:

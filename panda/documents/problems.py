@@ -8,10 +8,8 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """What a check says of what it was given. What was not judged is never sound; it ends with 3 as well."""
 
-    SOUND = "sound"
-    """Looked at, and nothing is wrong."""
-    UNSOUND = "unsound"
-    """Looked at, and something is wrong."""
+    SOUND = "sound"  # looked at, and nothing is wrong
+    UNSOUND = "unsound"  # looked at, and something is wrong
     NOT_JUDGED = "not judged"
     """Not looked at: it is not there, does not read, is not finished, or what it is judged by has changed."""
 
@@ -20,16 +18,11 @@ class Verdict(StrEnum):
 class Problem:
     """One thing wrong with one file."""
 
-    path: str
-    """File, as given or relative to the root that was checked."""
-    message: str
-    """What is wrong, with numbers."""
-    line: int | None = None
-    """Line in the file, from 1."""
-    key: str | None = None
-    """Key inside the file, dotted."""
-    fix: str | None = None
-    """What to do."""
+    path: str  # file, as given or relative to the root that was checked
+    message: str  # what is wrong, with numbers
+    line: int | None = None  # line in the file, from 1
+    key: str | None = None  # key inside the file, dotted
+    fix: str | None = None  # what to do
     verdict: Verdict = Verdict.UNSOUND
     """NOT_JUDGED where nothing can be said of it, which is no less a finding."""
 

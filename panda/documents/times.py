@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from panda.errors import UsageError
 
-Clock = Callable[[], datetime]
-"""Gives the present instant, with time zone."""
+Clock = Callable[[], datetime]  # gives the present instant, with time zone
 
 
 def render_time(moment: datetime) -> str:

@@ -221,16 +221,11 @@ PlainLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-0123
 class YamlEntry:
     """One key of a front matter, with its place."""
 
-    key: str
-    """The key."""
-    value: Any
-    """Its value; not to be changed."""
-    start: int
-    """Where its first line begins, in characters."""
-    end: int
-    """Where the next entry begins; comments and blank lines in between count to this one."""
-    line: int
-    """Its first line, from 0."""
+    key: str  # the key
+    value: Any  # its value; not to be changed
+    start: int  # where its first line begins, in characters
+    end: int  # where the next entry begins; comments and blank lines in between count to this one
+    line: int  # its first line, from 0
 
 
 @lru_cache(maxsize=8)
@@ -379,16 +374,11 @@ class FrontMatterText:
 
     values: Mapping[str, Any]
     """Keys of the front matter, not to be changed; dates and unusual numbers stay the text that was typed."""
-    yaml_text: str
-    """The front matter between its two boundaries; "" if there is none."""
-    yaml_start: int
-    """Where yaml_text begins, in characters; 0 if there is none."""
-    yaml_line: int
-    """Line of the file on which yaml_text begins, from 1."""
-    body: str
-    """All that follows the front matter."""
-    present: bool
-    """Whether there are boundaries at all."""
+    yaml_text: str  # the front matter between its two boundaries; "" if there is none
+    yaml_start: int  # where yaml_text begins, in characters; 0 if there is none
+    yaml_line: int  # line of the file on which yaml_text begins, from 1
+    body: str  # all that follows the front matter
+    present: bool  # whether there are boundaries at all
 
 
 @lru_cache(maxsize=8)

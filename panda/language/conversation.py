@@ -199,12 +199,9 @@ def _is_plural(word: str) -> bool:
 class StepAsked:
     """A step that a query asks for."""
 
-    place: int
-    """Its number, or how many steps behind the last one that was quoted; -1 is the last of all."""
-    is_relative: bool
-    """Whether it is counted from there."""
-    alone: bool
-    """Whether the query names nothing else, so that it goes on with the steps at hand."""
+    place: int  # its number, or how many steps behind the last one that was quoted; -1 is the last of all
+    is_relative: bool  # whether it is counted from there
+    alone: bool  # whether the query names nothing else, so that it goes on with the steps at hand
 
     def number(self, quoted: int, count: int) -> int:
         """Its number, where step *quoted* was quoted last, of *count*."""

@@ -85,12 +85,10 @@ _BEFORE_MONTH = re.compile(
 class ReadDate:
     """What a written date or time says."""
 
-    value: str
-    """Normal form."""
+    value: str  # normal form
     need: tuple[str, ...]
     """Keys of which a source must give one; () where the word may mean something else and claims nothing."""
-    gives: tuple[str, ...]
-    """All keys that it gives as a source."""
+    gives: tuple[str, ...]  # all keys that it gives as a source
     together: tuple[str, ...] = ()
     """Keys that support it if a source gives all of them: the day and the time of an instant."""
 

@@ -23,8 +23,7 @@ _IT = word_list("it")
 _ARTICLES = word_list("articles")
 _POINTING = frozenset(("the", "that", "this", "those", "these"))
 _THINGS = word_list("things")
-_OTHERS = ("*",)
-"""Refs of all items that the message does not name."""
+_OTHERS = ("*",)  # refs of all items that the message does not name
 _MOST_WORDS = 6
 
 
@@ -33,10 +32,8 @@ class _Object:
     """What a verb is about."""
 
     refs: tuple[str, ...]
-    end: int
-    """Index of the token behind it."""
-    definite: bool = True
-    """Whether items themselves are meant, not all of a kind."""
+    end: int  # index of the token behind it
+    definite: bool = True  # whether items themselves are meant, not all of a kind
 
 
 def find_exclusions(

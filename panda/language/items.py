@@ -112,32 +112,24 @@ _LEAST_LETTERS, _LONGER = 4, 3
 class Item:
     """Something that a message may speak of."""
 
-    ref: str
-    """Its name for the caller."""
-    label: str
-    """How people call it."""
-    text: str = ""
-    """All that was said of it; may begin with the label."""
-    type: str = ""
-    """What it is, as "laptop"."""
+    ref: str  # its name for the caller
+    label: str  # how people call it
+    text: str = ""  # all that was said of it; may begin with the label
+    type: str = ""  # what it is, as "laptop"
 
 
 @dataclass(frozen=True)
 class Mention:
     """Words of a message that mean items."""
 
-    words: str
-    """As they stand."""
-    start: int
-    """Index of their first character."""
+    words: str  # as they stand
+    start: int  # index of their first character
     refs: tuple[str, ...] = ()
     """What they mean, in the order of the list; empty if nothing that is there fits."""
-    options: tuple[str, ...] = ()
-    """What they may mean where that is open."""
+    options: tuple[str, ...] = ()  # what they may mean where that is open
     how: Literal["counted", "described", "named"] = "named"
     """counted: by a place in the list; described: by what was said of it; named: by name or kind."""
-    is_rest: bool = False
-    """Whether they mean what is left of the list, as "the other one"."""
+    is_rest: bool = False  # whether they mean what is left of the list, as "the other one"
 
     @property
     def end(self) -> int:
@@ -149,16 +141,11 @@ class Mention:
 class Token:
     """One word or sign of a message."""
 
-    text: str
-    """As it stands."""
-    low: str
-    """In small letters, with a plain apostrophe."""
-    start: int
-    """Index of its first character."""
-    end: int
-    """Index behind its last character."""
-    terms: tuple[str, ...]
-    """What an item must hold to be meant by it; () for words that set nothing apart."""
+    text: str  # as it stands
+    low: str  # in small letters, with a plain apostrophe
+    start: int  # index of its first character
+    end: int  # index behind its last character
+    terms: tuple[str, ...]  # what an item must hold to be meant by it; () for words that set nothing apart
 
     @property
     def is_word(self) -> bool:
@@ -204,20 +191,15 @@ def _terms(text: str) -> tuple[str, ...]:
 class Known:
     """An item as it is compared."""
 
-    item: Item
-    """The item."""
-    name: tuple[str, ...]
-    """Terms of its label."""
-    told: frozenset[str]
-    """Terms of all that was said of it, without what it is said to lack."""
-    lacks: frozenset[str]
-    """Terms of what it is said to lack."""
+    item: Item  # the item
+    name: tuple[str, ...]  # terms of its label
+    told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
+    lacks: frozenset[str]  # terms of what it is said to lack
     kinds: frozenset[tuple[str, ...]]
     """Terms of each part of what was said, up to its first preposition: what it is, as ("rabbit",)."""
     heads: frozenset[str]
     """Terms that alone can stand for the label: "honey" of "a pot of honey from the farm"."""
-    strange: frozenset[str]
-    """Terms of words that are no English words, anywhere in what was said."""
+    strange: frozenset[str]  # terms of words that are no English words, anywhere in what was said
 
 
 @lru_cache(maxsize=2048)
@@ -747,10 +729,8 @@ class _Finder:
 class Pronoun:
     """A word that stands for what was spoken of before."""
 
-    words: str
-    """As it stands."""
-    start: int
-    """Index of its first character."""
+    words: str  # as it stands
+    start: int  # index of its first character
     kind: Literal["one", "several", "which"]
     """one: a single thing; several: more; which: a choice among what was listed."""
 

@@ -67,10 +67,8 @@ _LEAST_OFFERED = 3
 class ListedItem:
     """One thing that a text lists."""
 
-    label: str
-    """Its name, as far as the text sets it apart."""
-    text: str
-    """All that is said of it, one line."""
+    label: str  # its name, as far as the text sets it apart
+    text: str  # all that is said of it, one line
 
 
 def listed_items(text: str, statements: Sequence[str] = ()) -> list[ListedItem]:

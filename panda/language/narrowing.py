@@ -19,8 +19,7 @@ from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, split
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d+")
 _PARTS = re.compile(r"[;.:!?(]\s|,(?!\d)|[)–—\n]")
-_BEFORE, _BEHIND = 6, 5
-"""How many words before and behind an amount say what it limits."""
+_BEFORE, _BEHIND = 6, 5  # how many words before and behind an amount say what it limits
 
 
 @cache
@@ -45,26 +44,19 @@ def _split(text: str) -> list[str]:
 class Row:
     """An item of a list."""
 
-    name: str
-    """What people call it: its label, or the first cell of its row."""
-    text: str
-    """All that is said of it."""
+    name: str  # what people call it: its label, or the first cell of its row
+    text: str  # all that is said of it
 
 
 @dataclass(frozen=True)
 class Bound:
     """A limit of an amount."""
 
-    value: float
-    """Up to where, or from where on."""
-    currency: str | None
-    """Code of a price; None for any price, if there is no unit either."""
-    unit: str
-    """Normal name of what it measures; "" for a price."""
-    most: bool
-    """Whether what is beyond is left out; else what is below."""
-    words: str
-    """The amount as it stands."""
+    value: float  # up to where, or from where on
+    currency: str | None  # code of a price; None for any price, if there is no unit either
+    unit: str  # normal name of what it measures; "" for a price
+    most: bool  # whether what is beyond is left out; else what is below
+    words: str  # the amount as it stands
 
     def __str__(self) -> str:
         return f"{'at most' if self.most else 'at least'} {self.words}"

@@ -58,30 +58,22 @@ _BORDERS = frozenset((",", ";", ".", "?", "!", ":"))
 class Period:
     """A stretch of days that a message names."""
 
-    start: date
-    """First day of it."""
-    end: date
-    """Last day of it."""
-    words: tuple[int, int]
-    """Where it stands in the message: first character, and the one after the last."""
-    relative: bool
-    """Whether its words say nothing without the present, as in "last week"."""
+    start: date  # first day of it
+    end: date  # last day of it
+    words: tuple[int, int]  # where it stands in the message: first character, and the one after the last
+    relative: bool  # whether its words say nothing without the present, as in "last week"
 
 
 @dataclass(frozen=True)
 class _When:
     """A time as it is worded."""
 
-    find: Callable[[date], _Days | None]
-    """Its latest days that begin on or before a day."""
-    past: bool = False
-    """Whether its words alone say that it is past."""
-    relative: bool = False
-    """See Period."""
+    find: Callable[[date], _Days | None]  # its latest days that begin on or before a day
+    past: bool = False  # whether its words alone say that it is past
+    relative: bool = False  # see Period
     beside: str = ""
     """What has to stand before it: "" nothing, "time" a word of time, "name" one that no name follows."""
-    year: bool = False
-    """Whether it names its year."""
+    year: bool = False  # whether it names its year
 
 
 @dataclass(frozen=True)

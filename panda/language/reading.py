@@ -20,18 +20,15 @@ Agreement = Literal["agrees", "declines", "neither"]
 class Clause:
     """A part of the message that does one thing."""
 
-    text: str
-    """As it stands."""
-    mood: Mood
-    """What it does."""
+    text: str  # as it stands
+    mood: Mood  # what it does
 
 
 @dataclass(frozen=True)
 class Referred:
     """Words that stand for things that were spoken of."""
 
-    words: str
-    """As they stand."""
+    words: str  # as they stand
     refs: tuple[str, ...] = ()
     """Refs of the session's entities, or a turn as "turn:12"; empty if it is not known which."""
 
@@ -40,50 +37,38 @@ class Referred:
 class Excluded:
     """What is to happen with a thing that was spoken of."""
 
-    ref: str
-    """Ref of the session's entity."""
-    action: Action
-    """Never again, not now, or back again."""
-    words: str
-    """The words that say so."""
+    ref: str  # ref of the session's entity
+    action: Action  # never again, not now, or back again
+    words: str  # the words that say so
 
 
 @dataclass(frozen=True)
 class Days:
     """A period that is spoken of."""
 
-    start: str
-    """First day, as 2026-11-22."""
-    end: str
-    """Last day."""
-    words: str
-    """The words that say so."""
+    start: str  # first day, as 2026-11-22
+    end: str  # last day
+    words: str  # the words that say so
 
 
 @dataclass(frozen=True)
 class Limit:
     """What limits the things that are looked for."""
 
-    text: str
-    """The words that say so."""
-    key: str | None = None
-    """What it limits; None if that is not known."""
-    value: str | int | float | None = None
-    """To what; None if that is not known."""
+    text: str  # the words that say so
+    key: str | None = None  # what it limits; None if that is not known
+    value: str | int | float | None = None  # to what; None if that is not known
 
 
 @dataclass(frozen=True)
 class Statement:
     """What is to be kept."""
 
-    text: str
-    """As it stands."""
-    key: str | None = None
-    """Relation; None unless sure."""
+    text: str  # as it stands
+    key: str | None = None  # relation; None unless sure
     value: str | tuple[str, ...] | None = None
     """Its value, verbatim; of a relation with several those that are named; None unless sure."""
-    entity: str | None = None
-    """Whom or what it is about; None for the user."""
+    entity: str | None = None  # whom or what it is about; None for the user
     action: Change | None = None
     """What it does to what was said before: adds to several values, removes one, or corrects it."""
 
@@ -92,30 +77,18 @@ class Statement:
 class Reading:
     """What a message means."""
 
-    mood: Mood = "asks"
-    """Of the whole: orders if any clause orders, else asks if any asks, else tells."""
-    clauses: tuple[Clause, ...] = ()
-    """The message in order."""
-    references: tuple[Referred, ...] = ()
-    """In order."""
-    exclusions: tuple[Excluded, ...] = ()
-    """What it rules out, or wants to keep."""
-    clears: str | None = None
-    """The words that start over; None if none do."""
-    periods: tuple[Days, ...] = ()
-    """In order."""
-    limits: tuple[Limit, ...] = ()
-    """In order."""
-    agreement: Agreement | None = None
-    """What it says to the open question; None where none is open."""
-    recap: bool = False
-    """Whether it looks back on the conversation as a whole."""
-    all: bool = False
-    """Whether the whole of a list is wanted."""
-    details: bool = False
-    """Whether all that a page says of a thing is wanted, and not one value."""
-    statements: tuple[Statement, ...] = ()
-    """What it tells that is to be kept."""
+    mood: Mood = "asks"  # of the whole: orders if any clause orders, else asks if any asks, else tells
+    clauses: tuple[Clause, ...] = ()  # the message in order
+    references: tuple[Referred, ...] = ()  # in order
+    exclusions: tuple[Excluded, ...] = ()  # what it rules out, or wants to keep
+    clears: str | None = None  # the words that start over; None if none do
+    periods: tuple[Days, ...] = ()  # in order
+    limits: tuple[Limit, ...] = ()  # in order
+    agreement: Agreement | None = None  # what it says to the open question; None where none is open
+    recap: bool = False  # whether it looks back on the conversation as a whole
+    all: bool = False  # whether the whole of a list is wanted
+    details: bool = False  # whether all that a page says of a thing is wanted, and not one value
+    statements: tuple[Statement, ...] = ()  # what it tells that is to be kept
 
     @property
     def turns(self) -> list[str]:
@@ -164,8 +137,7 @@ def overall_mood(clauses: Sequence[Clause]) -> Mood:
 
 _KEY_FORM = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _LIMIT_KEY = re.compile(r"[a-z][a-z0-9_]{0,47}(?::\w{1,40})?")
-_NO_KEYS = ("said_t",)
-"""Beginnings of keys that code gives."""
+_NO_KEYS = ("said_t",)  # beginnings of keys that code gives
 _AROUND = " \t\n\"'“”‘’.,;:!?…"
 _END_MARKS = re.compile(r"[.!?…]+")
 T = TypeVar("T")
@@ -225,14 +197,10 @@ def check_reading(
 class _Checked:
     """One written reading on its way through the checks."""
 
-    written: Mapping[str, Any]
-    """As the model wrote it."""
-    query: str
-    """What is quoted."""
-    refs: frozenset[str]
-    """Ids that there are."""
-    dropped: list[str] = field(default_factory=list)
-    """What was taken out."""
+    written: Mapping[str, Any]  # as the model wrote it
+    query: str  # what is quoted
+    refs: frozenset[str]  # ids that there are
+    dropped: list[str] = field(default_factory=list)  # what was taken out
 
     def drop(self, place: str, why: str) -> None:
         self.dropped.append(f"{place}: {why}")

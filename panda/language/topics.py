@@ -6,8 +6,7 @@ from itertools import islice
 from panda.language.words import alternatives, read_words
 
 _FILE = "topic_words.txt"
-ASKING = read_words(_FILE, "asking")
-"""What a search is asked for, and not what it is about."""
+ASKING = read_words(_FILE, "asking")  # what a search is asked for, and not what it is about
 _PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?(?:[€£¥₹]|USD|EUR|GBP)\b")
 _STOCK = re.compile(rf"\b{alternatives(_FILE, 'in_stock')}\b", re.IGNORECASE)
 _SITE = re.compile(r"url|link|site|page.*", re.IGNORECASE)
@@ -119,10 +118,8 @@ def stock_told(line: str) -> bool | None:
     return True if _STOCKED.search(line) else None
 
 
-FIRST_PERSON = read_words("marks.txt", "first")
-"""What somebody who speaks calls himself."""
-SECOND_PERSON = read_words("marks.txt", "second")
-"""What he calls whom he speaks to."""
+FIRST_PERSON = read_words("marks.txt", "first")  # what somebody who speaks calls himself
+SECOND_PERSON = read_words("marks.txt", "second")  # what he calls whom he speaks to
 
 
 def _marks(group: str, more: str = "") -> re.Pattern[str]:

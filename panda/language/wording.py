@@ -227,5 +227,4 @@ def plain_agreement(query: str) -> Agreement:
     return "agrees" if match[1] in _YES else "declines" if match[1] in _NO else "neither"
 
 
-_VERB_FIRST = 20
-"""Place of the number that says that a first word orders and no verb follows it."""
+_VERB_FIRST = 20  # place of the number that says that a first word orders and no verb follows it

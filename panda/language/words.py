@@ -305,8 +305,7 @@ def is_honorific(word: str) -> bool:
 
 
 _LETTERS = re.compile(r"(?<![\w'’-])[^\W\d_]{2,}(?!\w)")
-_LEAST_ENGLISH = 0.9
-"""English texts measured 1.0 and more, others .86 and less: function words count twice."""
+_LEAST_ENGLISH = 0.9  # english texts measured 1.0 and more, others .86 and less: function words count twice
 
 
 def is_english(text: str) -> bool:
