@@ -196,10 +196,7 @@ class Known:
     told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
     lacks: frozenset[str]  # terms of what it is said to lack
     kinds: frozenset[tuple[str, ...]]
-    """Terms of each part of what was said, up to its first preposition: what it is, as ("rabbit",)."""
-    heads: frozenset[str]
-    """Terms that alone can stand for the label: "honey" of "a pot of honey from the farm"."""
-    strange: frozenset[str]  # terms of words that are no English words, anywhere in what was said
+    """Terms of each part of what was said: what it is, as ("rabbit",)."""
 
 
 @lru_cache(maxsize=2048)
@@ -210,31 +207,9 @@ def known(item: Item) -> Known:
     lacks: set[str] = set()
     for match in re.finditer(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", whole, re.IGNORECASE):
         lacks.update(_terms(match[1]))
-    strange = set[str]()
-    for token in tokens_of(whole):
-        mixed = any(char.isdigit() for char in token.text) and not token.text.isdigit()
-        if mixed or (token.text[0].isupper() and not is_ordinary(token.text)):
-            strange.update(_terms(token.text))
     kinds = {_terms(part) for part in _PARTS.split(whole)}
     told = frozenset(_terms(whole))
-    return Known(
-        item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()}, _heads(label),
-        frozenset(strange),
-    )  # fmt: skip
-
-
-def _heads(label: str) -> frozenset[str]:
-    """The last term of each run of words, up to the first preposition but "of"."""
-    heads, last = set[str](), ""
-    for token in tokens_of(f"{label} of"):
-        if token.low in word_list("prepositions") or not token.is_word:
-            heads.add(last)
-            last = ""
-            if token.low != "of":
-                break
-        elif token.terms:
-            last = token.terms[-1]
-    return frozenset(heads - {""})
+    return Known(item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()})
 
 
 def holds(terms: Collection[str], term: str) -> bool:
@@ -315,8 +290,7 @@ class _Finder:
         refs = {item.ref for item in items}
         self._all = self._items + [known(item) for item in others if item.ref not in refs]
         kinds = (term for one in self._all for term in _terms(one.item.type))
-        heads = (term for one in self._items for term in one.heads - one.strange)
-        self._nouns = {*nouns, *kinds, *heads}
+        self._nouns = {*nouns, *kinds}
         self._terms = {term for one in self._all for term in (*one.name, *one.told)}
         self._found: list[Mention] = []
         self._taken = [False] * len(self._tokens)
@@ -659,8 +633,7 @@ class _Finder:
             left = [
                 one
                 for one in fit
-                if terms
-                and all(holds(one.told if pointed else one.name, t) or t in one.strange for t in terms)
+                if terms and all(holds(one.told if pointed else one.name, term) for term in terms)
             ]
             if not token.is_word or not left or self._taken[n]:
                 break
@@ -693,9 +666,6 @@ class _Finder:
         in_name = all(holds(one.name, term) for term in terms)
         whole = in_name and len(terms) == len(one.name)
         if whole and (len(content) > 1 or pointed):
-            return True
-        strange = any(not t.text.isdigit() and all(holds(one.strange, x) for x in t.terms) for t in content)
-        if strange and (in_name or pointed or len(content) > 1):
             return True
         if in_name and any(token.text[0].isupper() for token in content):
             starts = not pointed and (first == 0 or self._low(first - 1) in _STARTS)
