@@ -10,7 +10,7 @@ from itertools import pairwise
 from panda.documents.problems import Problem
 from panda.documents.text import escape_text, unescape_text
 from panda.documents.times import parse_time, render_time
-from panda.documents.yaml_text import YamlTextError, parse_yaml, plain_value, render_yaml_lines
+from panda.documents.yaml_text import YAML_WORDS, YamlTextError, parse_yaml, plain_value, render_yaml_lines
 from panda.errors import DocumentError
 
 
@@ -170,7 +170,6 @@ RENDERED_FRONT = (
     r'session_id: (?P<session>[a-z][a-z0-9_-]*)\nmode: (?P<mode>[a-z]+)\ncreated_at: "(?P<at>[0-9TZ:-]+)"\n'
 )
 """Front matter as render_context writes it in nearly all turns: read without the slow YAML library."""
-_YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _STRUCTURE = ("```", "~~~", "## ", "_meta:")  # how lines begin that may be more than text
 _HEADINGS = {heading(kind.number): kind.number for kind in SECTIONS}
 
@@ -320,7 +319,7 @@ def _title_fix(line: str) -> str | None:
 
 def _parse_front(text: str) -> FrontMatter:
     rendered = re.fullmatch(RENDERED_FRONT, text + "\n")
-    if rendered is not None and not _YAML_WORDS.intersection(rendered.groups()):
+    if rendered is not None and not YAML_WORDS.intersection(rendered.groups()):
         schema, number, user, session, mode, created = rendered.groups()
         return FrontMatter(schema, int(number), user, session, mode, parse_time(created))
     values = _mapping(parse_yaml(text))

@@ -1,6 +1,5 @@
 """preferences.md and facts.md: their values read, single entries changed while every other byte stays."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from panda.documents.yaml_text import (
     read_number,
     read_plain,
     render_scalar,
+    render_yaml_value,
     split_entries,
     split_front_matter,
 )
@@ -231,10 +231,6 @@ def _line_end(line: str) -> str:
     return line[len(line.rstrip("\r\n")) :]
 
 
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-
-
 class MemoryText:
     r"""
     The text of a memory file, to be changed entry by entry.
@@ -319,7 +315,7 @@ class MemoryText:
             DocumentError: The entry is written so that it cannot be changed alone.
         """
         fields = dict(zip(_FIELDS, (value, confidence, source_turn, render_time(updated_at)), strict=True))
-        entry = f"{_render_key(key)}: {_render_fields(fields)}"
+        entry = f"{render_yaml_value(key)}: {_render_fields(fields)}"
         places = self._places.get(key)
         if places or self._is_whole:
             place = places[-1] if places else 0
@@ -390,11 +386,6 @@ def _check(edited: str, wanted: Mapping[str, Any], key: str, where: str) -> None
         raise DocumentError(
             f"{key} cannot be changed without changing more", where=where, fix="write one `key: value` a line"
         )
-
-
-def _render_key(key: str) -> str:
-    plain = _PLAIN_KEY.fullmatch(key) and key.lower() not in _RESERVED
-    return key if plain else json.dumps(key, ensure_ascii=False)
 
 
 def _render_fields(fields: Mapping[str, object]) -> str:

@@ -16,7 +16,7 @@ from panda.documents.json_text import may_hold_halves, whole_characters
 from panda.errors import DocumentError
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _KEY_CHARS = 120
 _INTEGER_BITS = 4096
 _MOST_LEVELS = 100
@@ -134,7 +134,7 @@ def _pair(key: str, item: object) -> str:
 
 
 def _render_string(text: str) -> str:
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+    if _PLAIN.fullmatch(text) and text.lower() not in YAML_WORDS:
         return text
     return '"' + "".join(_escape_char(char) for char in text) + '"'
 
@@ -146,10 +146,7 @@ def _escape_char(char: str) -> str:
         return "\\n"
     if char == "\t":
         return "\\t"
-    if char.isprintable() and char != "\ufeff":
-        return char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return _visible(char)
 
 
 def parse_yaml(text: str) -> Any:
@@ -342,10 +339,14 @@ def render_scalar(value: object) -> str:
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value) if reads_back(value) else json.dumps(json.dumps(value))
     quoted = json.dumps(str(value), ensure_ascii=False)
-    return "".join(c if c.isprintable() and c != "\ufeff" else _escaped(ord(c)) for c in quoted)
+    return "".join(map(_visible, quoted))
 
 
-def _escaped(code: int) -> str:
+def _visible(char: str) -> str:
+    """A character, or its escape where it shows nothing."""
+    if char.isprintable() and char != "\ufeff":
+        return char
+    code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
