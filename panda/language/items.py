@@ -344,8 +344,6 @@ class _Finder:
         word = self._low(at)
         if not word[0].isalnum() or word in FUNCTION_WORDS or word in word_list("verbs"):
             return True
-        if word in word_list("joins") or word in word_list("prepositions"):
-            return True
         return word.endswith(("'s", "'d", "'ll"))
 
     def _is_noun(self, at: int) -> bool:
@@ -621,8 +619,6 @@ class _Finder:
         else:
             pointed = self._low(at - 1) in word_list("determiners")
         if not self._tokens[first : first + 1] or not self._tokens[first].is_word:
-            return None
-        if not self._tokens[first].terms and not self._in_name(first):
             return None
         if not all(holds(self._terms, term) for term in _terms(self._tokens[first].text)):
             return None
