@@ -263,11 +263,15 @@ def _by_name(outcome: Outcome) -> dict[tuple[int, str], Decision]:
     return {(one.phase, one.name): one for one in outcome.decisions}
 
 
+def changed_sections(before: Outcome, after: Outcome) -> list[int]:
+    """The sections of context.md that differ, by number."""
+    one, two = before.sections, after.sections
+    return [n for n in sorted(one.keys() | two.keys()) if one.get(n) != two.get(n)]
+
+
 def _change(before: Outcome, after: Outcome) -> Change:
-    numbers = sorted(before.sections.keys() | after.sections.keys())
-    sections = [n for n in numbers if before.sections.get(n) != after.sections.get(n)]
     flips = _flips(before, after)
-    phase = min([*sections, *(flip.phase for flip in flips)], default=5)
+    phase = min([*changed_sections(before, after), *(flip.phase for flip in flips)], default=5)
     recipe = next((flip.recipe for flip in flips if flip.phase == phase), None)
     recipe = recipe or next((key for key in after.recipes if f"phase{phase}" in key), f"phase {phase}")
     return Change(after.user, after.turn, phase, recipe, before.answer, after.answer)

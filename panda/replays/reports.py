@@ -12,7 +12,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from panda.documents.context import PHASES, parse_context, render_section
 from panda.errors import PandaError
-from panda.replays.comparison import Cost, RunDiff, Side, Thresholds, find_faults, find_growth
+from panda.replays.comparison import (
+    Cost,
+    RunDiff,
+    Side,
+    Thresholds,
+    changed_sections,
+    find_faults,
+    find_growth,
+)
 from panda.replays.runs import Outcome, TurnKey
 from panda.storage.files import read_text, write_atomic
 from panda.storage.layout import CONTEXT_MD
@@ -55,15 +63,9 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
 
 
 def _bars(costs: Sequence[Cost], what: str) -> list[Bar]:
-    rows = [
-        (
-            f"{cost.name} {PHASES[int(cost.name)]}",
-            getattr(cost, f"{what}_before"),
-            getattr(cost, f"{what}_after"),
-        )
-        for cost in costs
-    ]
-    return _scaled(rows)
+    names = [f"{cost.name} {PHASES[int(cost.name)]}" for cost in costs]
+    pairs = [(getattr(cost, f"{what}_before"), getattr(cost, f"{what}_after")) for cost in costs]
+    return _scaled([(name, *pair) for name, pair in zip(names, pairs, strict=True)])
 
 
 def _scaled(rows: Sequence[tuple[str, float | None, float | None]]) -> list[Bar]:
@@ -87,9 +89,7 @@ def _turns(diff: RunDiff, before: Side, after: Side) -> list[dict[str, Any]]:
 
 def _turn(diff: RunDiff, old: Outcome, new: Outcome, before: Path, after: Path) -> dict[str, Any]:
     flips = [flip for flip in diff.flips if (flip.user, flip.turn) == new.key]
-    changed = [
-        n for n in old.sections.keys() | new.sections.keys() if old.sections.get(n) != new.sections.get(n)
-    ]
+    changed = changed_sections(old, new)
     texts = (_sections(before), _sections(after)) if changed else ({}, {})
     return {
         "turn": new.turn,
@@ -99,8 +99,7 @@ def _turn(diff: RunDiff, old: Outcome, new: Outcome, before: Path, after: Path) 
         "after": new,
         "flips": flips,
         "sections": [
-            {"number": n, "before": texts[0].get(n, ""), "after": texts[1].get(n, "")}
-            for n in sorted(changed)
+            {"number": n, "before": texts[0].get(n, ""), "after": texts[1].get(n, "")} for n in changed
         ],
     }
 
@@ -124,9 +123,8 @@ def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds
     """
     differences: dict[TurnKey, list[str]] = defaultdict(list)
     for flip in diff.flips:
-        differences[flip.user, flip.turn].append(
-            f"{flip.recipe}: {flip.name}: {flip.before!r} -> {flip.after!r}"
-        )
+        values = f"{flip.before!r} -> {flip.after!r}"
+        differences[flip.user, flip.turn].append(f"{flip.recipe}: {flip.name}: {values}")
     for change in diff.answers:
         differences[change.user, change.turn].append(f"{change.recipe}: the answer changed")
     lacking: dict[TurnKey, list[str]] = defaultdict(list)
@@ -145,9 +143,8 @@ def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds
     whole = _case(suite, "panda diff", "all turns")
     _tell(whole, "failure", find_growth(diff, thresholds))
     _tell(whole, "error", find_faults(diff, thresholds))
-    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
     suite.set("tests", str(len(suite)))
-    for name, kind in kinds.items():
+    for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(sum(case.find(kind) is not None for case in suite)))
     ElementTree.indent(suite)
     text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
@@ -160,10 +157,5 @@ def _case(suite: ElementTree.Element, of: str, name: str, seconds: float = 0) ->
 
 def _tell(case: ElementTree.Element, kind: str, said: Sequence[str]) -> None:
     if said:
-        found = ElementTree.SubElement(case, kind, message=_printable(said[0]))
-        found.text = _printable("\n".join(said))
-
-
-def _printable(text: str) -> str:
-    """The text without what XML cannot hold."""
-    return _NO_XML.sub("\ufffd", text)
+        message, text = (_NO_XML.sub("\ufffd", part) for part in (said[0], "\n".join(said)))
+        ElementTree.SubElement(case, kind, message=message).text = text

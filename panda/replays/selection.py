@@ -74,7 +74,11 @@ def select_turns(
         found += _turns_of(layout(), user)
     for word in words:
         found += _selected(word, layout, user)
-    taken = [place for place in dict.fromkeys(found) if wanted.is_open or wanted.takes(_metadata(place))]
+    taken = [
+        place
+        for place in dict.fromkeys(found)
+        if wanted.is_open or wanted.takes(place.folder().read_metadata())
+    ]
     if not taken:
         raise UsageError(
             "the selection holds no turn", where="SELECTION…", fix="see panda list for the turns"
@@ -135,13 +139,7 @@ def place_of(directory: Path) -> TurnPlace:
 
 
 def _turns_of(layout: Layout, user: str) -> list[TurnPlace]:
-    if not layout.turns(user).is_dir():
-        return []
-    return [TurnPlace(layout, user, number) for number, _ in sorted(turn_directories(layout.turns(user)))]
-
-
-def _metadata(place: TurnPlace) -> Metadata:
-    return place.folder().read_metadata()
+    return [TurnPlace(layout, user, number) for number, _ in turn_directories(layout.turns(user))]
 
 
 def _no_clock() -> datetime:

@@ -32,7 +32,7 @@ from panda.storage.vector_store import VectorStore
 from panda.trust import guard_links
 
 _SHOWN_LINES = 30
-_LIVE = {"seconds"}
+_MEASURED = frozenset({CALLS_JSONL, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON})
 
 Answers = Literal["recorded", "recorded or live", "live"]
 """Where the answers of a turn that runs again come from."""
@@ -182,37 +182,27 @@ def _set_back(
 
 
 def _compare(saved: TurnFolder, again: TurnFolder) -> tuple[tuple[str, ...], dict[str, str]]:
-    same, different = [], {}
-    for name in sorted(_documents(saved.paths.directory) | _documents(again.paths.directory)):
-        before, after = _content(saved.paths / name), _content(again.paths / name)
-        if before == after:
-            same.append(name)
-        else:
-            different[name] = _difference(before or "", after or "")
-    return tuple(same), different
-
-
-def _documents(directory: Path) -> set[str]:
-    """The files of a turn that its query, memory and answers decide; times and measurements are left out."""
-    live = {CALLS_JSONL, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON}
-    names = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
-    return {
-        name
-        for name in names
-        if name not in live and not name.startswith(("webpage_cache/", "research.", f"{IMAGES}/"))
+    """The documents that are the same, and those that differ, with the difference."""
+    before, after = _documents(saved.paths.directory), _documents(again.paths.directory)
+    names = sorted(before.keys() | after.keys())
+    same = tuple(name for name in names if before.get(name) == after.get(name))
+    return same, {
+        name: _difference(before.get(name, ""), after.get(name, "")) for name in names if name not in same
     }
 
 
-def _content(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    text = read_text(path)
-    if path.parent.name != "steps":
-        return text
-    value = parse_json(text, where=str(path))
-    if not isinstance(value, dict):
-        return text
-    return render_json({key: part for key, part in value.items() if key not in _LIVE})
+def _documents(directory: Path) -> dict[str, str]:
+    """What a turn's query, memory and answers decide of its files, by name; no times and measurements."""
+    found = {}
+    for path in (path for path in directory.rglob("*") if path.is_file()):
+        name = path.relative_to(directory).as_posix()
+        if name in _MEASURED or name.startswith(("webpage_cache/", "research.", f"{IMAGES}/")):
+            continue
+        found[name] = text = read_text(path)
+        value = parse_json(text, where=str(path)) if path.parent.name == "steps" else None
+        if isinstance(value, dict):
+            found[name] = render_json({key: part for key, part in value.items() if key != "seconds"})
+    return found
 
 
 def _difference(before: str, after: str) -> str:

@@ -6,7 +6,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from panda.documents.problems import verdict_of
 from panda.errors import PandaError
@@ -50,7 +50,7 @@ def run_tasks(
                 try:
                     yield done.result()
                 except BrokenProcessPool:
-                    yield _failed(waiting[done].place, "the process that was to run it has died")
+                    yield _line(waiting[done].place, "error", ["the process that was to run it has died"])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -63,47 +63,29 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
     guard_links(own)
     try:
         if task.mode == "verify":
-            return _verified(place)
-        return _played(
-            simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep), task
-        )
+            problems = verify_turn(place)
+            findings = [f"{problem.where}: {problem.message}" for problem in problems]
+            outcome = None if findings else read_outcome(place.folder())
+            return _line(place, cast("Result", str(verdict_of(problems))), findings, outcome=outcome)
+        found = simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep)
+        result: Result = "halted" if found.halted else "same" if found.ok else "differs"
+        parts = {"different": found.different, "misses": found.misses, "outcome": found.outcome}
+        return _line(place, result, _findings(found), **parts)
     except PandaError as exc:
-        return _failed(place, f"{exc.message} ({exc.where})" if exc.where else exc.message)
+        return _line(place, "error", [f"{exc.message} ({exc.where})" if exc.where else exc.message])
 
 
-def _failed(place: TurnPlace, why: str) -> TurnLine:
-    return TurnLine(place.number, place.user, str(place.directory), "error", (why,))
+def _line(place: TurnPlace, result: Result, findings: Sequence[str], **more: Any) -> TurnLine:
+    return TurnLine(place.number, place.user, str(place.directory), result, tuple(findings), **more)
 
 
-def _verified(place: TurnPlace) -> TurnLine:
-    problems = verify_turn(place)
-    findings = tuple(f"{problem.where}: {problem.message}" for problem in problems)
-    outcome = None if findings else read_outcome(place.folder())
-    result = cast("Result", str(verdict_of(problems)))
-    return TurnLine(place.number, place.user, str(place.directory), result, findings, outcome=outcome)
-
-
-def _played(found: Simulation, task: Task) -> TurnLine:
-    result: Result = "halted" if found.halted else "same" if found.ok else "differs"
-    return TurnLine(
-        task.place.number,
-        task.place.user,
-        str(task.place.directory),
-        result,
-        _findings(found),
-        found.different,
-        found.misses,
-        found.outcome,
-    )
-
-
-def _findings(found: Simulation) -> tuple[str, ...]:
+def _findings(found: Simulation) -> list[str]:
     """Why it could not go on; of a turn that differs, what is not what it was when the turn began."""
     if found.halted:
-        return (found.halted,)
+        return [found.halted]
     more = len(found.changed) - _MOST_CHANGED
     shown = ", ".join(found.changed[:_MOST_CHANGED]) + (f" and {more} more" if more > 0 else "")
-    return (f"changed since the turn: {shown}",) if found.changed and not found.ok else ()
+    return [f"changed since the turn: {shown}"] if found.changed and not found.ok else []
 
 
 def plan_tasks(
