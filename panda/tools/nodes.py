@@ -16,7 +16,7 @@ def load_found(
     """
     The wanted nodes that a query finds by a shared word, best first, and one line for each that is corrupt.
 
-    Only turns before the running one are found. What a turn only quoted comes in its stead.
+    Only turns before the running one are found; in the place of one that only quoted comes what it quoted.
     """
     found = context.retriever.find(query, limit=200, before_turn=context.turn)
     nodes: dict[str, Node] = {}
@@ -46,7 +46,7 @@ def _stands(item: Item) -> bool:
 
 
 def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Item]:
-    """Most lines of a node that share a word with the query, in its order; the first ones if none does."""
+    """The lines of a node that share most words with the query, in its order; the first ones if none does."""
     usable = [one for one in node.items if _stands(one) and (expired or one.confidence >= EXPIRED_BELOW)]
     order = sorted(range(len(usable)), key=lambda i: -share_of_words(query, usable[i].text))
     return [usable[i] for i in sorted(order[:limit])]
