@@ -138,7 +138,7 @@ def compress(
         for i, piece in enumerate(plan.outline.pieces)
         if i not in full
     )
-    rung = max((one.rung for one in dropped), default=1)
+    rung = max((piece.rung for piece in dropped), default=1)
     method = ("model" if plan.by_model else "lexical") if rung == 3 else "whole pieces"
     note = None
     if rung == 3 and rewrite is not None and isinstance(plan.outline, TextOutline):
@@ -174,20 +174,20 @@ def _plan(
     surprise: Surprise | None,
     budget_tokens: int,
 ) -> _Plan:
-    outline, said = _parse(source, kind)
+    outline, text = _parse(source, kind)
     pieces = outline.pieces
-    weights = weigh(pieces, kind, said, keep=keep)
+    weights = weigh(pieces, kind, text, keep=keep)
     tokens = [count(piece.text) for piece in pieces]
     units = find_units(pieces)
     texts = [_unit_text(pieces, unit) for unit in units]
-    found = None
+    surprises = None
     asked = bool(query and query.strip())
     good = {i for unit in units for i in unit if i not in weights.low}
     if surprise is not None and not asked and sum(tokens[i] for i in good) > budget_tokens:
-        found = surprise(texts)  # dropping whole pieces of low priority does not suffice
-    scores = score_units(pieces, units, measure(texts, query), found, kind)
+        surprises = surprise(texts)  # dropping whole pieces of low priority does not suffice
+    scores = score_units(pieces, units, measure(texts, query), surprises, kind)
     order = rank(pieces, units, scores, weights, kind, tokens=tokens, has_query=asked)
-    return _Plan(source, outline, weights, tuple(order), found is not None, count)
+    return _Plan(source, outline, weights, tuple(order), surprises is not None, count)
 
 
 def _parse(source: str, kind: ContentType) -> tuple[Outline, str]:

@@ -137,7 +137,7 @@ def fit_documents(
         floor = least if is_last else max(least, int(document.share * room_tokens))
         if floor >= sizes[i]:
             continue
-        made = compress(
+        compressed = compress(
             document.text,
             kind=kind,
             budget_tokens=max(floor, sizes[i] - over),
@@ -146,11 +146,13 @@ def fit_documents(
             keep=keep,
             rewrite=rewrite,
         )
-        fitted[i] = replace(document, text=made.text)
-        before, after = made.before_tokens, made.after_tokens
-        cuts[i] = Cut(document.name, before, after, made.method, made.kind, seconds=made.seconds)
-        over -= sizes[i] - made.after_tokens
-        sizes[i] = made.after_tokens
+        fitted[i] = replace(document, text=compressed.text)
+        before, after = compressed.before_tokens, compressed.after_tokens
+        cuts[i] = Cut(
+            document.name, before, after, compressed.method, compressed.kind, seconds=compressed.seconds
+        )
+        over -= sizes[i] - compressed.after_tokens
+        sizes[i] = compressed.after_tokens
     if over > 0:
         raise BudgetExceededError(
             f"the inputs need {room_tokens + over} tokens when everything that may be cut is cut, "

@@ -126,21 +126,21 @@ def _cover_facts(
     heapify(waiting)
     items: list[Item] = []
     while waiting:
-        said = heappop(waiting)
-        i = said[2]
+        best = heappop(waiting)
+        i = best[2]
         if i in stand or covered.issuperset(weights.facts[i]):
             continue
         now = offer(i)
-        if now > said:
+        if now > best:
             heappush(waiting, now)
             continue
         covered.update(weights.facts[i])
         items.append(Item((i,), 3, "its facts do not fit", is_fact=True))
-        cheaper = [one for head in heads[i] - stand for one in below[head]]
+        cheaper = [i_below for head in heads[i] - stand for i_below in below[head]]
         stand |= heads[i] | {i}
-        for one in dict.fromkeys(cheaper):
-            if one not in stand and tokens[one] <= _HUGE_TOKENS:
-                heappush(waiting, offer(one))
+        for i_below in dict.fromkeys(cheaper):
+            if i_below not in stand and tokens[i_below] <= _HUGE_TOKENS:
+                heappush(waiting, offer(i_below))
     return items
 
 
@@ -160,18 +160,18 @@ def _parts(unit: Unit, weights: Weights, tokens: Sequence[int]) -> list[tuple[in
 
 def _items(unit: Unit, weights: Weights, tokens: Sequence[int]) -> list[Item]:
     """A unit as one item, or a long one as one item a clause; what goes first apart."""
-    found = []
+    items = []
     for part in _parts(unit, weights, tokens):
         if tokens[part[0]] > _HUGE_TOKENS:
-            found.append(Item(part, 2, f"one piece of {tokens[part[0]]} tokens that cannot be cut"))
+            items.append(Item(part, 2, f"one piece of {tokens[part[0]]} tokens that cannot be cut"))
         else:
-            found.append(Item(part, 3, "says less than what is kept"))
+            items.append(Item(part, 3, "says less than what is kept"))
     for i in unit:
         if i in weights.low:
             reason = weights.low[i]
             rung = 1 if "repeats" in reason or reason in _FIRST_REASONS else 2
-            found.append(Item((i,), rung, reason))
-    return found
+            items.append(Item((i,), rung, reason))
+    return items
 
 
 def _page_part(pieces: Sequence[Piece], item: Item) -> int:
@@ -214,7 +214,7 @@ def score_units(
     """What each unit is worth: its fit to the query, how much it says, what a model did not expect."""
     newest = max((piece.section or 0 for piece in pieces), default=0)
     sure = page_confidences(pieces) if kind == "page_doc" else {}
-    found = []
+    scores = []
     for n, unit in enumerate(units):
         piece = pieces[unit[0]]
         says = signals.specific[n] + signals.marks[n]
@@ -222,8 +222,8 @@ def score_units(
             says += surprise[n]
         if sure.get(unit[0], 0.0) >= _SURE:
             says += 1
-        found.append(signals.query[n] + _SAYS * says + _bonus(pieces, piece, n, len(units), kind, newest))
-    return found
+        scores.append(signals.query[n] + _SAYS * says + _bonus(pieces, piece, n, len(units), kind, newest))
+    return scores
 
 
 def _bonus(

@@ -82,15 +82,15 @@ def weigh(
         elif i in errors:
             reasons[i] = "error message"
         elif piece.kind not in ("fence", "label", "table_head"):
-            found = _facts(piece)
-            if found:
-                facts[i] = found
+            own = _facts(piece)
+            if own:
+                facts[i] = own
     _drop_first(pieces, kind, low)
     _drop_repeated(pieces, low)
     wrong = _misleading(pieces, source)
     low |= dict.fromkeys(wrong, "says something else when it stands alone")
     protected = frozenset(reasons)
-    facts = {i: found for i, found in facts.items() if low.get(i) not in _WITHOUT_FACTS}
+    facts = {i: own for i, own in facts.items() if low.get(i) not in _WITHOUT_FACTS}
     return Weights(protected, reasons, facts, {i: why for i, why in low.items() if i not in protected})
 
 
@@ -101,14 +101,14 @@ def compile_keep(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     >>> bool(compile_keep(["GPU"])[0].search("RTX GPU"))
     True
     """
-    found = []
+    compiled = []
     for pattern in patterns:
         try:
-            found.append(re.compile(pattern))
+            compiled.append(re.compile(pattern))
         except re.error as exc:
             fix = "escape characters such as ( and [ with a backslash"
             raise UsageError(f"not a regular expression: {exc}", where=f"--keep {pattern}", fix=fix) from exc
-    return tuple(found)
+    return tuple(compiled)
 
 
 def is_error(text: str) -> bool:
@@ -217,7 +217,7 @@ def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
     for i, piece in enumerate(pieces):
         for head in piece.heads:
             members.setdefault(head, [head]).append(i)
-    found: dict[int, float] = {}
+    confidences: dict[int, float] = {}
     for piece in pieces:
         if piece.path[-1:] == ("confidence",) and piece.heads:
             try:
@@ -227,8 +227,8 @@ def page_confidences(pieces: Sequence[Piece]) -> dict[int, float]:
             if not 0.0 <= value <= 1.0:
                 continue
             for i in members[piece.heads[0]]:
-                found.setdefault(i, value)
-    return found
+                confidences.setdefault(i, value)
+    return confidences
 
 
 def _drop_repeated(pieces: Sequence[Piece], low: dict[int, str]) -> None:

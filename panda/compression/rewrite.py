@@ -99,17 +99,17 @@ def _mark_behind(pieces: Sequence[Piece], last: int) -> int | None:
 
 def _passages(pieces: Sequence[Piece], protected: Set[int], count: Callable[[str], int]) -> list[range]:
     """Runs of sentences of one paragraph that nothing protects, cut to what the recipe takes."""
-    found: list[range] = []
+    passages: list[range] = []
     first, tokens = -1, 0
     for i, piece in enumerate(pieces):
         free = piece.kind == "sentence" and i not in protected and not _CITES.match(piece.text)
         size = count(piece.text) if free else 0
         if first >= 0 and (not free or piece.line != pieces[first].line or tokens + size > _PASSAGE_TOKENS):
-            found.append(range(first, i))
+            passages.append(range(first, i))
             first, tokens = -1, 0
         if free and size <= _PASSAGE_TOKENS:
             first = i if first < 0 else first
             tokens += size
     if first >= 0:
-        found.append(range(first, len(pieces)))
-    return found
+        passages.append(range(first, len(pieces)))
+    return passages

@@ -46,24 +46,24 @@ def fit_context(
     cut, and compression is off.
     """
     limits = limits or Limits()
-    made, cuts = document, []
+    fitted_document, cuts = document, []
     section = document.section(number)
     if section is not None:
         fitted, cut = fit_section(section, query=query, count=count, limits=limits, rewriter=rewriter)
         if cut is not None:
-            made = made.with_section(fitted)
+            fitted_document = fitted_document.with_section(fitted)
             cuts.append(cut)
-    total = count(render_context(made))
+    total = count(render_context(fitted_document))
     if total > DOCUMENT_TOKENS:
-        older = [one for one in made.sections if one.number not in (0, number)]
-        newest = [one for one in made.sections if one.number == number != 0]
+        older = [one for one in fitted_document.sections if one.number not in (0, number)]
+        newest = [one for one in fitted_document.sections if one.number == number != 0]
         for group in (older, newest):
             for one, budget in _shares(group, total - DOCUMENT_TARGET_TOKENS, count):
                 fitted, cut = _shrink(one, budget, query, count)
                 if cut is not None:
-                    made = made.with_section(fitted)
+                    fitted_document = fitted_document.with_section(fitted)
                     cuts.append(replace(cut, trigger="document"))
-            total = count(render_context(made))
+            total = count(render_context(fitted_document))
             if total <= DOCUMENT_TARGET_TOKENS:
                 break
     if cuts and not limits.enabled:
@@ -74,7 +74,7 @@ def fit_context(
             where="setting compression_enabled",
             fix="set compression_enabled = true",
         )
-    return made, cuts
+    return fitted_document, cuts
 
 
 def fit_section(
@@ -97,11 +97,11 @@ def fit_section(
     if section.number == 0 or before <= budget:
         return section, None
     aim = (limits or Limits()).target(before, budget)
-    made, cut = _shrink(section, aim, query, count, rewriter)
+    fitted, cut = _shrink(section, aim, query, count, rewriter)
     newest = newest_result(section)
-    if section.number == _TOOLS and aim < budget and section.blocks[newest:] != made.blocks[newest:]:
-        made, cut = _shrink(section, budget, query, count, rewriter)
-    return made, cut
+    if section.number == _TOOLS and aim < budget and section.blocks[newest:] != fitted.blocks[newest:]:
+        fitted, cut = _shrink(section, budget, query, count, rewriter)
+    return fitted, cut
 
 
 def _shrink(
@@ -121,13 +121,13 @@ def _shrink(
         short = _with_short_meta(section)
         tries = [(section, True), (short, True), (_folded(section), True), *tries, (short, False)]
     for given, newest_whole in tries:
-        made = _fit(given, budget, newest_whole, query, count)
-        if made is None:
+        extract = _fit(given, budget, newest_whole, query, count)
+        if extract is None:
             continue
         kind: ContentType = "tool_result" if is_tools else "context.md"
         rewrite = rewriter(kind) if section.number in _WORDED_ANEW else None
         worded = _fit(given, budget, newest_whole, query, count, rewrite) if rewrite else None
-        best, method, seconds = worded or made
+        best, method, seconds = worded or extract
         after = count(render_section(best))
         return best, Cut(f"§{section.number}", before, after, method, kind, "section", seconds)
     return section, None
@@ -163,11 +163,11 @@ def _fit(
         blocks = list(section.blocks)
         for place, document in zip(order, fitted, strict=True):
             blocks[place] = Text(document.text)
-        made = Section(section.number, tuple(blocks))
-        over = count(render_section(made)) - budget  # texts beside each other may take a token more
+        shrunk = Section(section.number, tuple(blocks))
+        over = count(render_section(shrunk)) - budget  # texts beside each other may take a token more
         if over <= 0:
             worded = any(cut.method == REWRITE for cut in cuts)
-            return made, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts)
+            return shrunk, REWRITE if worded else "lexical", sum(cut.seconds for cut in cuts)
         room -= over
     return None
 

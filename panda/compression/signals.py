@@ -67,13 +67,13 @@ def _query_signal(
         if len(term) >= _SHARED_START
     }
     own = []
-    for unit, found in zip(units, terms, strict=True):
-        said, under = set(found), set(split_terms(unit.around))
+    for unit, terms_of_unit in zip(units, terms, strict=True):
+        own_terms, under = set(terms_of_unit), set(split_terms(unit.around))
         score = 0.0
         for term in asked:
-            if term in said:
+            if term in own_terms:
                 score += weights[term]
-            elif term in starts and starts[term] & said:
+            elif term in starts and starts[term] & own_terms:
                 score += 0.7 * weights[term]
             elif term in under:
                 score += 0.6 * weights[term]

@@ -165,9 +165,9 @@ class Thresholds:
 
 def compare_runs(before: Side, after: Side) -> RunDiff:
     """What two runs differ in; costs count the turns that both hold."""
-    one = {outcome.key: outcome for outcome in before.outcomes}
-    two = {outcome.key: outcome for outcome in after.outcomes}
-    shared = [(one[key], two[key]) for key in one if key in two]
+    first = {outcome.key: outcome for outcome in before.outcomes}
+    second = {outcome.key: outcome for outcome in after.outcomes}
+    shared = [(first[key], second[key]) for key in first if key in second]
     flips = [flip for pair in shared for flip in _flips(*pair)]
     return RunDiff(
         turns=len(shared),
@@ -194,21 +194,21 @@ def _unjudged(before: Side, after: Side) -> Iterator[Unjudged]:
 
 def find_regressions(diff: RunDiff, thresholds: Thresholds) -> list[str]:
     """What of a difference is more than the thresholds allow, a sentence each; recipes are named."""
-    found = find_faults(diff, thresholds)
+    sentences = find_faults(diff, thresholds)
     if diff.not_judged and not thresholds.missing:
         turns = dict.fromkeys((one.user, one.turn) for one in diff.not_judged)
         named = ", ".join(str(turn) for _, turn in list(turns)[:_NAMED_TURNS])
         more = ", …" if len(turns) > _NAMED_TURNS else ""
-        found.append(
+        sentences.append(
             f"{len(turns)} {'turn' if len(turns) == 1 else 'turns'} could not be compared: {named}{more}"
         )
     if thresholds.flips is not None and len(diff.flips) > thresholds.flips:
         recipes = _named(flip.recipe for flip in diff.flips if flip.first)
-        found.append(f"{len(diff.flips)} decisions flipped, {thresholds.flips} allowed: {recipes}")
+        sentences.append(f"{len(diff.flips)} decisions flipped, {thresholds.flips} allowed: {recipes}")
     if thresholds.answers is not None and len(diff.answers) > thresholds.answers:
         recipes = _named(change.recipe for change in diff.answers)
-        found.append(f"{len(diff.answers)} answers changed, {thresholds.answers} allowed: {recipes}")
-    return found + find_growth(diff, thresholds)
+        sentences.append(f"{len(diff.answers)} answers changed, {thresholds.answers} allowed: {recipes}")
+    return sentences + find_growth(diff, thresholds)
 
 
 def find_faults(diff: RunDiff, thresholds: Thresholds) -> list[str]:
@@ -244,19 +244,20 @@ def _growth(costs: Sequence[Cost], what: str) -> float | None:
 
 
 def _flips(before: Outcome, after: Outcome) -> list[Flip]:
-    one, two = _by_name(before), _by_name(after)
-    found: list[Flip] = []
-    for key in sorted(one.keys() | two.keys()):
-        old, new = one.get(key), two.get(key)
+    first, second = _by_name(before), _by_name(after)
+    flips: list[Flip] = []
+    for key in sorted(first.keys() | second.keys()):
+        old, new = first.get(key), second.get(key)
         if old is not None and new is not None and old.value == new.value:
             continue
-        made = new or old
-        assert made is not None
-        earlier = any(flip.phase < made.phase for flip in found)
+        decision = new or old
+        assert decision is not None
+        earlier = any(flip.phase < decision.phase for flip in flips)
         values = (old.value if old else None, new.value if new else None)
-        recipe = next((one.recipe for one in (new, old) if one and "/" in one.recipe), made.recipe)
-        found.append(Flip(after.user, after.turn, made.phase, recipe, made.name, *values, first=not earlier))
-    return found
+        asked = [side.recipe for side in (new, old) if side and "/" in side.recipe]
+        about = (*after.key, decision.phase, asked[0] if asked else decision.recipe, decision.name)
+        flips.append(Flip(*about, *values, first=not earlier))
+    return flips
 
 
 def _by_name(outcome: Outcome) -> dict[tuple[int, str], Decision]:

@@ -69,14 +69,14 @@ def select_turns(
             where="SELECTION…",
             fix="give numbers, a range such as 813-820, or --session",
         )
-    found: list[TurnPlace] = []
+    places: list[TurnPlace] = []
     if not words:
-        found += _turns_of(layout(), user)
+        places += _turns_of(layout(), user)
     for word in words:
-        found += _selected(word, layout, user)
+        places += _selected(word, layout, user)
     taken = [
         place
-        for place in dict.fromkeys(found)
+        for place in dict.fromkeys(places)
         if wanted.is_open or wanted.takes(place.folder().read_metadata())
     ]
     if not taken:

@@ -67,10 +67,10 @@ def do_task(settings: Settings, layers: Layers, task: Task) -> TurnLine:
             findings = [f"{problem.where}: {problem.message}" for problem in problems]
             outcome = None if findings else read_outcome(place.folder())
             return _line(place, cast("Result", str(verdict_of(problems))), findings, outcome=outcome)
-        found = simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep)
-        result: Result = "halted" if found.halted else "same" if found.ok else "differs"
-        parts = {"different": found.different, "misses": found.misses, "outcome": found.outcome}
-        return _line(place, result, _findings(found), **parts)
+        simulation = simulate(own, place.layout, layers, place.number, answers=task.answers, keep=task.keep)
+        result: Result = "halted" if simulation.halted else "same" if simulation.ok else "differs"
+        more = {name: getattr(simulation, name) for name in ("different", "misses", "outcome")}
+        return _line(place, result, _findings(simulation), **more)
     except PandaError as exc:
         return _line(place, "error", [f"{exc.message} ({exc.where})" if exc.where else exc.message])
 
@@ -79,13 +79,13 @@ def _line(place: TurnPlace, result: Result, findings: Sequence[str], **more: Any
     return TurnLine(place.number, place.user, str(place.directory), result, tuple(findings), **more)
 
 
-def _findings(found: Simulation) -> list[str]:
+def _findings(simulation: Simulation) -> list[str]:
     """Why it could not go on; of a turn that differs, what is not what it was when the turn began."""
-    if found.halted:
-        return [found.halted]
-    more = len(found.changed) - _MOST_CHANGED
-    shown = ", ".join(found.changed[:_MOST_CHANGED]) + (f" and {more} more" if more > 0 else "")
-    return [f"changed since the turn: {shown}"] if found.changed and not found.ok else []
+    if simulation.halted:
+        return [simulation.halted]
+    more = len(simulation.changed) - _MOST_CHANGED
+    shown = ", ".join(simulation.changed[:_MOST_CHANGED]) + (f" and {more} more" if more > 0 else "")
+    return [f"changed since the turn: {shown}"] if simulation.changed and not simulation.ok else []
 
 
 def plan_tasks(

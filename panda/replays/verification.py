@@ -158,10 +158,10 @@ def _check_answer(place: TurnPlace, metadata: Metadata, document: ContextDocumen
         return
     turn = Turn(folder, place.layout, session=_session_before(place, metadata))
     kept, response = kept_again(turn), folder.read_text(RESPONSE_MD).strip()
-    said = render_response(answer.text, [*attachments(turn), *kept]).strip()
-    if response != said:
+    shown = render_response(answer.text, [*attachments(turn), *kept]).strip()
+    if response != shown:
         key = _kept_key(folder)
-        lost = key is not None and not kept and response.startswith(said)
+        lost = key is not None and not kept and response.startswith(shown)
         message = f"the kept content {key} is gone" if lost else "is not the answer of §5 in context.md"
         verdict = Verdict.NOT_JUDGED if lost else Verdict.UNSOUND
         yield Problem(str(folder.paths / RESPONSE_MD), message, verdict=verdict)

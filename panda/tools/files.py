@@ -115,16 +115,17 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
 @tool("file.search", "read", "Find the lines of the project's files that hold a text exactly.", _FoundLines)
 def search_files(given: _SearchArguments, context: ToolContext) -> ToolResult:
     """Matches by path and line; files that are no text are passed over."""
-    found = list(_matches(context.open_project(), given.directory, given.text))
-    shown = found[:_MOST_MATCHES]
+    matches = list(_matches(context.open_project(), given.directory, given.text))
+    shown = matches[:_MOST_MATCHES]
+    paths = dict.fromkeys(match["path"] for match in shown)
     return ToolResult(
         "success",
-        data=_FoundLines(matches=shown, left_out=len(found) - len(shown)),
+        data=_FoundLines(matches=shown, left_out=len(matches) - len(shown)),
         claims=tuple(
-            ToolClaim(f"{one['path']}:{one['line']}: {one_line(one['text'])}", 1.0, one["path"])
-            for one in shown
+            ToolClaim(f"{match['path']}:{match['line']}: {one_line(match['text'])}", 1.0, match["path"])
+            for match in shown
         ),
-        entities=tuple(dict.fromkeys(Entity(f"file:{one['path']}", "file", one["path"]) for one in shown)),
+        entities=tuple(Entity(f"file:{path}", "file", path) for path in paths),
     )
 
 

@@ -108,17 +108,17 @@ def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     ran = _ask_git(context, *words, most_bytes=MOST_OUTPUT_BYTES)
     files = names.output.count(b"\0")
     at_least = "at least " if names.left_out_bytes else ""
-    said = ran.output.decode("utf-8", errors="replace")
+    diff = ran.output.decode("utf-8", errors="replace")
     claims = [ToolClaim(f"{at_least}{files} files differ from the last commit", 1.0, "git diff")]
     if ran.left_out_bytes:
-        said = said[: said.rfind("\n") + 1]
+        diff = diff[: diff.rfind("\n") + 1]
         left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"
         claims.append(ToolClaim(left, 1.0, "git diff"))
     return ToolResult(
         "success",
-        data=_Diff(diff=said, files=files, left_out_bytes=ran.left_out_bytes),
+        data=_Diff(diff=diff, files=files, left_out_bytes=ran.left_out_bytes),
         claims=tuple(claims),
-        text=said.rstrip(),
+        text=diff.rstrip(),
     )
 
 
@@ -161,10 +161,10 @@ def _find_git(project: Project) -> str:
 def _find_repository(project: Project) -> _Repository:
     """The repository whose work tree the project is, or is a part of."""
     for top in (project.top, *project.top.parents):
-        found = look_beneath(top, [".git"])
-        if found is None:
+        entry = look_beneath(top, [".git"])
+        if entry is None:
             continue
-        own = top / ".git" if stat.S_ISDIR(found.st_mode) else _pointed_to(top)
+        own = top / ".git" if stat.S_ISDIR(entry.st_mode) else _pointed_to(top)
         common = _line(own, "commondir")
         shared = Path(os.path.normpath(own / common)) if common else own
         if shared != own and shared / "worktrees" != own.parent:
@@ -203,13 +203,13 @@ def _pointed_to(top: Path) -> Path:
 @contextmanager
 def _own_directory(program: str, repository: _Repository, limit_seconds: float) -> Iterator["_Git"]:
     """Git for one question, with a git directory that is made for it, and nothing of the user's."""
-    with work_directory("git") as made:
-        name = str(made)
+    with work_directory("git") as directory:
+        name = str(directory)
         for part in ("objects", "refs", "info"):
-            (made / part).mkdir()
+            (directory / part).mkdir()
         head = _head_commit(repository)
-        (made / "HEAD").write_text(f"{head or 'ref: refs/heads/none'}\n", encoding="utf-8")
-        (made / "config").write_text("[core]\n\trepositoryformatversion = 0\n", encoding="utf-8")
+        (directory / "HEAD").write_text(f"{head or 'ref: refs/heads/none'}\n", encoding="utf-8")
+        (directory / "config").write_text("[core]\n\trepositoryformatversion = 0\n", encoding="utf-8")
         environ = {
             "PATH": str(Path(program).parent),
             "HOME": name,
@@ -230,13 +230,15 @@ def _own_directory(program: str, repository: _Repository, limit_seconds: float) 
             "GIT_PAGER": "cat",
         }
         git = _Git(program, environ, limit_seconds)
-        (made / "theirs").write_bytes(_read(repository.shared, "config"))
-        listed = git(made, "config", "--file", str(made / "theirs"), "--no-includes", "--null", "--list")
+        (directory / "theirs").write_bytes(_read(repository.shared, "config"))
+        listed = git(
+            directory, "config", "--file", str(directory / "theirs"), "--no-includes", "--null", "--list"
+        )
         if listed.exit_code != 0:
             raise UsageError(f"{repository.shared / 'config'} cannot be read: {listed.errors.strip()[:200]}")
-        (made / "config").write_text(_configuration(listed.output, repository), encoding="utf-8")
-        _copy_index(repository.own, made)
-        (made / "info" / "exclude").write_bytes(_read(repository.shared, "info", "exclude"))
+        (directory / "config").write_text(_configuration(listed.output, repository), encoding="utf-8")
+        _copy_index(repository.own, directory)
+        (directory / "info" / "exclude").write_bytes(_read(repository.shared, "info", "exclude"))
         _check_index(git, repository)
         yield git
 

@@ -45,16 +45,16 @@ def find_candidates(turns: Sequence[SaidTurn]) -> list[Candidate]:
     >>> [(one.relation, one.value) for one in find_candidates(turns)]
     [('play_cello', 'the cello in a trio')]
     """
-    found: dict[tuple[str, str], Candidate] = {}
+    candidates: dict[tuple[str, str], Candidate] = {}
     recalled = ""
     for turn in turns:
         for sentence in split_clauses(split_sentences(_FOREIGN.sub("", turn.query))):
             text = one_line(sentence)
-            one = None if text.rstrip(" .!").lower() in recalled else _candidate(text, turn.number)
-            if one is not None:
-                found.setdefault((one.relation, one.value.lower()), one)
+            candidate = None if text.rstrip(" .!").lower() in recalled else _candidate(text, turn.number)
+            if candidate is not None:
+                candidates.setdefault((candidate.relation, candidate.value.lower()), candidate)
         recalled += "\n" + one_line(turn.answer).lower()
-    return list(found.values())[-_MOST:]
+    return list(candidates.values())[-_MOST:]
 
 
 def _candidate(text: str, turn: int) -> Candidate | None:
@@ -81,18 +81,21 @@ def choose_facts(
     Key and value are as a model that writes has worded them, if the value stands in the sentence; *lasts*
     says for models that only choose whether one is meant to last, *warn* is told of what was refused.
     """
-    known = {f"s{n}": one for n, one in enumerate(candidates, 1)}
+    known = {f"s{n}": candidate for n, candidate in enumerate(candidates, 1)}
     options = [
-        Option(id_, one.text, (f"turn:{one.turn}",), 1.0 if lasts(one) else 0.0) for id_, one in known.items()
+        Option(id_, candidate.text, (f"turn:{candidate.turn}",), 1.0 if lasts(candidate) else 0.0)
+        for id_, candidate in known.items()
     ]
-    said = "\n".join(f"Turn {turn.number}: {one_line(turn.query)}" for turn in turns)
-    values = ask("memory_reflect", options={"keep": options}, extra={"turns": said})
-    found: dict[str, Candidate] = {}
+    queries = "\n".join(f"Turn {turn.number}: {one_line(turn.query)}" for turn in turns)
+    values = ask("memory_reflect", options={"keep": options}, extra={"turns": queries})
+    chosen: dict[str, Candidate] = {}
     for fact in values["facts"]:
-        one = known[fact["keep"]]
-        value = one_line(fact.get("value", one.value))
-        if value.lower() not in one.text.lower():
-            warn(f"not proposed: {value!r} does not stand in turn {one.turn}")
+        candidate = known[fact["keep"]]
+        value = one_line(fact.get("value", candidate.value))
+        if value.lower() not in candidate.text.lower():
+            warn(f"not proposed: {value!r} does not stand in turn {candidate.turn}")
             continue
-        found.setdefault(fact["keep"], replace(one, relation=fact.get("key", one.relation), value=value))
-    return list(found.values())
+        chosen.setdefault(
+            fact["keep"], replace(candidate, relation=fact.get("key", candidate.relation), value=value)
+        )
+    return list(chosen.values())

@@ -109,14 +109,14 @@ def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
 def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     """The staged value as staged_memory.json holds it; only what stands in the query can be staged."""
     value: Value = tuple(given.value) if isinstance(given.value, list) else given.value
-    said = one_line(context.query)
-    if one_line(given.text) not in said:
+    query = one_line(context.query)
+    if one_line(given.text) not in query:
         raise UsageError("the text is not part of the user's query; only what the user says is remembered")
     for part in value if isinstance(value, tuple) else (value,):
-        if isinstance(part, str) and one_line(part).lower() not in said.lower():
+        if isinstance(part, str) and one_line(part).lower() not in query.lower():
             raise UsageError(f"the value {part!r} does not stand in the user's query")
     entity = given.entity or None
-    if entity is not None and one_line(entity).lower() not in said.lower():
+    if entity is not None and one_line(entity).lower() not in query.lower():
         raise UsageError(f"the entity {entity!r} does not stand in the user's query")
     if entity is not None and given.kind == "preference":
         raise UsageError("a preference is the user's own", fix="use the kind fact for anybody else")
@@ -132,8 +132,8 @@ def create_memory(given: _CreateArguments, context: ToolContext) -> ToolResult:
     claim = ToolClaim(staged.text, None, "§0.raw_query")
     prefix = "memory" if given.kind == "preference" else "fact"
     key = staged.subject.key(context.user)
-    made = Entity(f"{prefix}:{key}", given.kind, key, "create")
-    return ToolResult("success", data=_Staged(staged=staged.to_json()), claims=(claim,), entities=(made,))
+    entry = Entity(f"{prefix}:{key}", given.kind, key, "create")
+    return ToolResult("success", data=_Staged(staged=staged.to_json()), claims=(claim,), entities=(entry,))
 
 
 @tool(

@@ -18,10 +18,10 @@ def load_found(
 
     Only turns before the running one are found; in the place of one that only quoted comes what it quoted.
     """
-    found = context.retriever.find(query, limit=200, before_turn=context.turn)
+    candidates = context.retriever.find(query, limit=200, before_turn=context.turn)
     nodes: dict[str, Node] = {}
     faults = [f"{problem.where}: {problem.message}" for problem in context.retriever.problems]
-    waiting = [one.node_id for one in found if one.score > 0 and wanted(one.node_id)]
+    waiting = [one.node_id for one in candidates if one.score > 0 and wanted(one.node_id)]
     quoted: set[str] = set()
     while waiting and len(nodes) < limit:
         node_id = waiting.pop(0)

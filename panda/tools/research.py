@@ -71,7 +71,7 @@ def research(query: str, context: ToolContext) -> ToolResult:
     read = _read(sources, context)
     pages = _usable(read.pages, query, ask)
     claims = _choose_claims(pages, query, kind, ask)
-    made = new_research(
+    record = new_research(
         query,
         kind,
         claims,
@@ -85,46 +85,46 @@ def research(query: str, context: ToolContext) -> ToolResult:
         refreshes=tuple(page.visit.refreshes for page in read.pages if page.visit.refreshes),
         away=tuple(read.away),
     )
-    made = msgspec.structs.replace(made, summary=_summary(made, ask))
-    write_research(paths, made)
-    return _result(made, context)
+    record = msgspec.structs.replace(record, summary=_summary(record, ask))
+    write_research(paths, record)
+    return _result(record, context)
 
 
-def _result(made: Research, context: ToolContext) -> ToolResult:
+def _result(record: Research, context: ToolContext) -> ToolResult:
     """
     A research as a result: one claim for every conflict, one for every line that is in none, and what pages
     that cannot be had said when they were last seen.
     """
     file = context.layout.turn(context.user, context.turn) / RESEARCH_JSON
     source = file.relative_to(context.layout.user(context.user)).as_posix()
-    node_id = f"research:{made.topic}"
-    contested = {claim.text for conflict in made.conflicts for claim in conflict.claims}
+    node_id = f"research:{record.topic}"
+    contested = {claim.text for conflict in record.conflicts for claim in conflict.claims}
     claims = [
-        ToolClaim(c.text, min(m.confidence for m in c.claims), source, node_id, made.expires_at)
-        for c in made.conflicts
+        ToolClaim(c.text, min(m.confidence for m in c.claims), source, node_id, record.expires_at)
+        for c in record.conflicts
     ]
     claims += [
-        ToolClaim(c.text, c.confidence, c.provenance, f"visit:{c.visit_id}", made.expires_at)
-        for c in made.claims
+        ToolClaim(c.text, c.confidence, c.provenance, f"visit:{c.visit_id}", record.expires_at)
+        for c in record.claims
         if c.text not in contested
     ]
-    last_seen = [claim for visit_id in made.away for claim in last_seen_claims(visit_id, context)]
+    last_seen = [claim for visit_id in record.away for claim in last_seen_claims(visit_id, context)]
     if not claims:
-        tried = f"; {len(made.failed)} could not be read: {made.failed[0]}" if made.failed else ""
-        message = f"internet.research: nothing on the query in {len(made.visit_ids)} pages{tried}"
+        tried = f"; {len(record.failed)} could not be read: {record.failed[0]}" if record.failed else ""
+        message = f"internet.research: nothing on the query in {len(record.visit_ids)} pages{tried}"
         return ToolResult("error", error=message, claims=tuple(last_seen))
-    nodes = [context.reader.load(f"visit:{visit_id}") for visit_id in made.visit_ids]
+    nodes = [context.reader.load(f"visit:{visit_id}") for visit_id in record.visit_ids]
     return ToolResult(
         "success",
         data={
-            "topic": made.topic,
-            "summary": made.summary,
-            "quality_score": made.quality,
-            "visits": list(made.visit_ids),
-            "conflicts": [conflict.text for conflict in made.conflicts],
-            "failed": list(made.failed),
-            "refreshes": list(made.refreshes),
-            "away": list(made.away),
+            "topic": record.topic,
+            "summary": record.summary,
+            "quality_score": record.quality,
+            "visits": list(record.visit_ids),
+            "conflicts": [conflict.text for conflict in record.conflicts],
+            "failed": list(record.failed),
+            "refreshes": list(record.refreshes),
+            "away": list(record.away),
         },
         claims=(*claims, *last_seen),
         entities=entities_of(nodes),
@@ -202,11 +202,11 @@ def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) 
         for n, line in enumerate(ranked, 1)
     ]
     chosen = ask("phase4_research_claims", options={"claims": options})["claims"] if options else ()
-    found = [line for n, line in enumerate(ranked, 1) if f"c{n}" in chosen]
+    claims = [line for n, line in enumerate(ranked, 1) if f"c{n}" in chosen]
     if kind in ("prices", "comparison"):
-        told = [line for line in lines if _is_offer(line)]
-        found = [*told, *(line for line in found if line not in told)]
-    return list(dict.fromkeys(found))
+        offers = [line for line in lines if _is_offer(line)]
+        claims = [*offers, *(line for line in claims if line not in offers)]
+    return list(dict.fromkeys(claims))
 
 
 def _is_offer(line: FoundClaim) -> bool:
@@ -252,14 +252,16 @@ def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
     return join_conflicts(claims, [pairs[id_][:2] for id_ in same])
 
 
-def _summary(made: Research, ask: Ask) -> str:
+def _summary(record: Research, ask: Ask) -> str:
     """The report of a model that writes, if all of it stands in the findings; else what code counts."""
-    findings = [f"{claim.text} ({claim.source})" for claim in made.claims]
-    findings += [conflict.text for conflict in made.conflicts]
+    findings = [f"{claim.text} ({claim.source})" for claim in record.claims]
+    findings += [conflict.text for conflict in record.conflicts]
     listed = "\n".join(findings) or "nothing was found"
     try:
-        reply = ask("phase4_research_report", variables={"counted": made.summary}, extra={"findings": listed})
+        reply = ask(
+            "phase4_research_report", variables={"counted": record.summary}, extra={"findings": listed}
+        )
     except ReplyError:  # what was found stands without a report
-        return made.summary
-    said = str(reply["summary"])
-    return made.summary if check_evidence(said, [*findings, made.summary]) else said
+        return record.summary
+    summary = str(reply["summary"])
+    return record.summary if check_evidence(summary, [*findings, record.summary]) else summary

@@ -158,28 +158,30 @@ def read_research(paths: TurnPaths) -> Research | None:
     return msgspec.convert(read_json(path), Research) if path.is_file() else None
 
 
-def write_research(paths: TurnPaths, made: Research) -> None:
+def write_research(paths: TurnPaths, record: Research) -> None:
     """Write both files of a turn."""
-    value = encode(made)
+    value = encode(record)
     check_json(RESEARCH_JSON, value, str(paths / RESEARCH_JSON))
-    write_atomic(paths / RESEARCH_MD, render_research(made))
+    write_atomic(paths / RESEARCH_MD, render_research(record))
     write_json(paths / RESEARCH_JSON, value)
 
 
-def render_research(made: Research) -> str:
+def render_research(record: Research) -> str:
     """The content of research.md."""
-    lines = [f"# {one_line(made.query)}", "", made.summary, "", "## Research Findings", ""]
-    lines += [f"- {_plain(c.text)} ({c.source}, visit:{c.visit_id}, {c.confidence:.2f})" for c in made.claims]
-    lines += ["- nothing was found"] if not made.claims else []
-    if made.conflicts:
-        lines += ["", "## Conflicts", "", *(f"- {_plain(conflict.text)}" for conflict in made.conflicts)]
+    lines = [f"# {one_line(record.query)}", "", record.summary, "", "## Research Findings", ""]
+    lines += [
+        f"- {_plain(c.text)} ({c.source}, visit:{c.visit_id}, {c.confidence:.2f})" for c in record.claims
+    ]
+    lines += ["- nothing was found"] if not record.claims else []
+    if record.conflicts:
+        lines += ["", "## Conflicts", "", *(f"- {_plain(conflict.text)}" for conflict in record.conflicts)]
     lines += ["", "## Sources", ""]
     lines += [
         f"- {source.url} (quality {source.quality:.2f}, {'read' if source.chosen else 'not read'})"
-        for source in made.sources
+        for source in record.sources
     ]
-    lines += [f"- not readable: {_plain(text)}" for text in made.failed]
-    lines += ["", f"Searched {made.provider} for: {'; '.join(made.phrases)}", ""]
+    lines += [f"- not readable: {_plain(text)}" for text in record.failed]
+    lines += ["", f"Searched {record.provider} for: {'; '.join(record.phrases)}", ""]
     return "\n".join(lines)
 
 

@@ -123,19 +123,19 @@ def _validators(known: Visit | None) -> Validators | None:
 def _new_visit(visit_id: str, page: Page, known: Visit | None, context: ToolContext) -> Visit:
     from panda.web.extraction import extract_page  # loaded with the first page
 
-    made = extract_page(page)
+    extraction = extract_page(page)
     return Visit(
         visit_id=visit_id,
         url=page.url,
         final_url=page.final_url,
         visited_at=context.clock(),
-        page_type=made.page_type,
-        extraction_quality=made.quality,
-        title=made.title,
+        page_type=extraction.page_type,
+        extraction_quality=extraction.quality,
+        title=extraction.title,
         etag=page.etag,
         last_modified=page.last_modified,
-        fields=made.fields,
-        content=made.content,
+        fields=extraction.fields,
+        content=extraction.content,
         refreshes=known.visit_id if known else None,
     )
 

@@ -356,14 +356,14 @@ def _followed(
     while True:
         own = {name: value for name, value in headers(at).items() if value}
         with exchange.get(at, _REQUEST_HEADERS | own) as response:
-            found: dict[str, str] = {}
+            own_headers: dict[str, str] = {}
             for name, value in response.headers:
                 key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
-                found[key] = f"{found[key]}, {text}" if key in found else text
-            if response.status not in _REDIRECTS or "location" not in found:
-                yield _Answer(at, response.status, found, iter(response.iter_stream()))
+                own_headers[key] = f"{own_headers[key]}, {text}" if key in own_headers else text
+            if response.status not in _REDIRECTS or "location" not in own_headers:
+                yield _Answer(at, response.status, own_headers, iter(response.iter_stream()))
                 return
-        at = _redirected(at, found["location"], seen, start=str(start))
+        at = _redirected(at, own_headers["location"], seen, start=str(start))
 
 
 def _redirected(at: Url, location: str, seen: set[str], *, start: str) -> Url:

@@ -74,7 +74,7 @@ class Reading:
 
 def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
     """What each block says of prices and stock."""
-    found: list[Reading] = []
+    readings: list[Reading] = []
     aside_level = 0
     for n, block in enumerate(blocks):
         level = int(block.tag[1]) if re.fullmatch(r"h[1-6]", block.tag) else 0
@@ -89,8 +89,8 @@ def read_blocks(blocks: Sequence[Block]) -> list[Reading]:
             prices = tuple(_prices(block.text))
         stock = stock_told(block.text) if short and not aside else None
         named = bool(prices) or stock is not None
-        found.append(Reading(block, aside, prices, stock, _name_before(blocks, n) if named else ""))
-    return found
+        readings.append(Reading(block, aside, prices, stock, _name_before(blocks, n) if named else ""))
+    return readings
 
 
 def _name_before(blocks: Sequence[Block], n: int) -> str:
@@ -157,7 +157,7 @@ def find_main_text(html: str, url: str) -> str:
     import trafilatura  # loaded with the first page: it takes half a second
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # broken pages are reported by us
-    made = trafilatura.extract(
+    text = trafilatura.extract(
         html,
         url=url,
         output_format="markdown",
@@ -165,7 +165,7 @@ def find_main_text(html: str, url: str) -> str:
         include_comments=False,
         favor_recall=True,
     )
-    return (made or "").strip()
+    return (text or "").strip()
 
 
 _WORST, _BEST = 0.05, 0.98
@@ -247,13 +247,13 @@ def extract_page(page: Page) -> Extraction:
     main_text = find_main_text(text, page.final_url)
     values = parse_json_ld(markup.data.scripts)
     page_type, fields = _identify(markup, values, readings, main_text)
-    told = [
+    prices = [
         claim.value for key in ("price", "lowest_price") for claim in find_claims(str(fields.get(key, "")))
     ]
     is_product = page_type == "product"
     if is_product:
         _complete_product(fields, markup, readings)
-    zones = find_zones(markup, readings, is_product=is_product, main_text=main_text, prices=told)
+    zones = find_zones(markup, readings, is_product=is_product, main_text=main_text, prices=prices)
     if page_type == "listing" and not fields.get("products"):
         fields["products"] = _listed(readings)
     if markup.data.tables:

@@ -44,7 +44,7 @@ def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
     >>> parse_json_ld(['<!-- {"@type": "Product"} -->', "{broken"])
     [{'@type': 'Product'}]
     """
-    found: list[Any] = []
+    values: list[Any] = []
     for script in scripts:
         text = re.sub(
             r"\A\s*(?:<!--|//\s*<!\[CDATA\[|<!\[CDATA\[)|(?:-->|//\s*\]\]>|\]\]>)?\s*;?\s*\Z", "", script
@@ -53,8 +53,8 @@ def parse_json_ld(scripts: Sequence[str]) -> list[Any]:
             value = load_json(text, strict=False)
         except (ValueError, RecursionError):
             continue
-        found += value if isinstance(value, list) else [value]
-    return found
+        values += value if isinstance(value, list) else [value]
+    return values
 
 
 def find_nodes(value: Any, wanted: frozenset[str], depth: int = -1) -> Iterator[Mapping[str, Any]]:
