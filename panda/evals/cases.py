@@ -113,11 +113,8 @@ class Case:
 
 def load_cases(path: Path) -> list[Case]:
     """
-    The cases of a file, or of all `*.jsonl` files of a directory.
-
-    Raises:
-        NotFoundError: There is no such file, or no case in it.
-        FileFormatError: A line is no case.
+    The cases of a file, or of all `*.jsonl` files of a directory. Raises NotFoundError: there is no such
+    file, or no case in it. FileFormatError: a line is no case.
     """
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     lines = (

@@ -74,10 +74,8 @@ class Removal:
     @contextmanager
     def locked(self, users: Sequence[str]) -> Iterator[None]:
         """
-        While the block runs no turn of these users runs or begins, and nothing is remembered.
-
-        Raises:
-            LockHeldError: A turn runs for too long.
+        While the block runs no turn of these users runs or begins, and nothing is remembered. Raises
+        LockHeldError: a turn runs for too long.
         """
         holder, layout = f"panda forget (process {os.getpid()})", self._layout
 

@@ -210,10 +210,8 @@ def _encode_json(text: str) -> bytes:
 
 def append_json_line(path: Path, value: object) -> None:
     """
-    Adds one line to a JSON-lines file and syncs it, as append_json_lines does.
-
-    Raises:
-        StoreError: It cannot be written; all whole lines are there as before.
+    Adds one line to a JSON-lines file and syncs it, as append_json_lines does. Raises StoreError: it cannot
+    be written; all whole lines are there as before.
     """
     append_json_lines(path, [value])
 
@@ -366,10 +364,8 @@ def _finite(text: str) -> float:
 
 def read_json_lines(path: Path) -> list[Any]:
     """
-    The values of a JSON-lines file, in order; a torn last line is left out, blank lines are skipped.
-
-    Raises:
-        FileFormatError: A line is not JSON; names it.
+    The values of a JSON-lines file, in order; a torn last line is left out, blank lines are skipped. Raises
+    FileFormatError: a line is not JSON; names it.
     """
     lines = read_text(path).split("\n")
     torn = lines.pop()
@@ -415,10 +411,7 @@ def open_beneath(top: Path, parts: Sequence[str], *, make: bool = False) -> Iter
 
 def look_beneath(top: Path, parts: Sequence[str]) -> os.stat_result | None:
     """
-    What stands at a path; None if nothing does.
-
-    Raises:
-        UsageError: The way passes a link, or ends at one.
+    What stands at a path; None if nothing does. Raises UsageError: the way passes a link, or ends at one.
     """
     with store_errors(top.joinpath(*parts), "look at"):
         try:
@@ -462,11 +455,8 @@ def read_beneath(top: Path, parts: Sequence[str], *, most_bytes: int) -> bytes |
 
 def write_beneath(top: Path, parts: Sequence[str], data: bytes) -> None:
     """
-    Replace a file in one step; directories are made, permissions of the former file kept.
-
-    Raises:
-        UsageError: The way passes a link, or ends at one.
-        StoreError: It cannot be written; no temporary file is left.
+    Replace a file in one step; directories are made, permissions of the former file kept. Raises UsageError:
+    the way passes a link, or ends at one. StoreError: it cannot be written; no temporary file is left.
     """
     name = parts[-1]
     with (

@@ -243,10 +243,8 @@ class Index:
 
     def sync(self, user: str) -> SyncReport:
         """
-        Bring the index in line with all files of a user: what was added, changed or removed on disk.
-
-        Raises:
-            LockHeldError: Another process kept writing for too long.
+        Bring the index in line with all files of a user: what was added, changed or removed on disk. Raises
+        LockHeldError: another process kept writing for too long.
         """
 
         def act() -> SyncReport:

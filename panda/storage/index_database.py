@@ -85,11 +85,8 @@ class IndexDatabase:
     @contextmanager
     def snapshot(self) -> Iterator[tuple[Execute, State]]:
         """
-        What runs SQL as of one moment, and the state of that moment.
-
-        Raises:
-            LockHeldError: SQLite's own lock was held for too long.
-            IndexLostError: SQLite cannot go on with the file.
+        What runs SQL as of one moment, and the state of that moment. Raises LockHeldError: SQLite's own lock
+        was held for too long. IndexLostError: SQLite cannot go on with the file.
         """
         with self._opened("BEGIN") as connection:
             version = connection.execute("PRAGMA data_version").fetchone()[0]

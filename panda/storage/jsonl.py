@@ -115,10 +115,8 @@ class LineTail:
 
 def sound_lines(parts: Parts) -> Generator[Line, None, None]:
     """
-    The lines of which a file may not lack one; only what a crash left at its end is passed over.
-
-    Raises:
-        FileFormatError: One is no JSON object.
+    The lines of which a file may not lack one; only what a crash left at its end is passed over. Raises
+    FileFormatError: one is no JSON object.
     """
     with closing(parts):
         for part in parts:

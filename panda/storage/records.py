@@ -134,10 +134,8 @@ class _ManifestFile(Struct):
 
 def load_keys(cls: type[_T], path: Path | str) -> _T:
     """
-    The keys of a JSON file that a Struct names, whatever else the file holds.
-
-    Raises:
-        FileFormatError: Not UTF-8, not JSON, or a key is missing or of another type; names it.
+    The keys of a JSON file that a Struct names, whatever else the file holds. Raises FileFormatError: not
+    UTF-8, not JSON, or a key is missing or of another type; names it.
     """
     text = read_text(path)
     with suppress(msgspec.MsgspecError):
@@ -241,10 +239,8 @@ def _noted(paths: TurnPaths) -> tuple[tuple[str, str], ...]:
 
 def load_research(path: Path) -> ResearchRecord:
     """
-    One research file; only its topic must be there.
-
-    Raises:
-        FileFormatError: It is corrupt, or a field has an impossible value.
+    One research file; only its topic must be there. Raises FileFormatError: it is corrupt, or a field has an
+    impossible value.
     """
     found = load_keys(_ResearchFile, path)
     return ResearchRecord(
@@ -339,10 +335,8 @@ class Visit:
     @property
     def zones(self) -> tuple[PageZone, ...]:
         """
-        Parts of the page by what they are about.
-
-        Raises:
-            FileFormatError: A zone is no object with items and a confidence from 0 to 1.
+        Parts of the page by what they are about. Raises FileFormatError: a zone is no object with items and a
+        confidence from 0 to 1.
         """
         zones = _extracted(self.fields).get("zones")
         return tuple(map(_zone, zones)) if isinstance(zones, list) else ()
@@ -375,11 +369,8 @@ def _zone(value: object) -> PageZone:
 
 def load_visit(directory: Path) -> Visit:
     """
-    One visit directory, without its content.md.
-
-    Raises:
-        StoreError: manifest.json or extracted.json is missing or cannot be read.
-        FileFormatError: A file is corrupt, or a field is missing or has an impossible value.
+    One visit directory, without its content.md. Raises StoreError: manifest.json or extracted.json is missing
+    or cannot be read. FileFormatError: a file is corrupt, or a field is missing or has an impossible value.
     """
     path = directory / MANIFEST_JSON
     manifest, fields = load_keys(_ManifestFile, path), load_object(directory / EXTRACTED_JSON)
@@ -477,10 +468,8 @@ def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
 
 def write_visit(directory: Path, visit: Visit) -> None:
     """
-    Write a visit; its manifest comes last, so that a visit without one is no visit.
-
-    Raises:
-        FileFormatError: A value does not fit its schema.
+    Write a visit; its manifest comes last, so that a visit without one is no visit. Raises FileFormatError: a
+    value does not fit its schema.
     """
     check_json(EXTRACTED_JSON, visit.fields, str(directory / EXTRACTED_JSON))
     check_json(MANIFEST_JSON, visit.manifest(), str(directory / MANIFEST_JSON))

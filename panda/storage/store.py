@@ -26,10 +26,8 @@ _NAMED_USERS = 8
 
 def open_store(root: Path) -> Layout:
     """
-    The paths of a store that is there.
-
-    Raises:
-        NotFoundError: The directory is no store: it has no `users` directory.
+    The paths of a store that is there. Raises NotFoundError: the directory is no store: it has no `users`
+    directory.
     """
     if not Layout(root).users.is_dir():
         raise NotFoundError(
@@ -56,11 +54,8 @@ def check_user(layout: Layout, user: str, *, where: str) -> None:
 
 def open_store_for_writing(root: Path) -> Layout:
     """
-    The paths of a store that commands may change.
-
-    Raises:
-        NotFoundError: The directory is no store.
-        ReadOnlyStoreError: It is marked as read-only, like the demo store of the checkout.
+    The paths of a store that commands may change. Raises NotFoundError: the directory is no store.
+    ReadOnlyStoreError: it is marked as read-only, like the demo store of the checkout.
     """
     layout = open_store(root)
     if layout.read_only_mark.exists():
@@ -141,10 +136,8 @@ def copy_demo(source: Path, target_root: Path, now: datetime) -> None:
 
 def newest_turn_time(root: Path) -> datetime:
     """
-    When the latest turn of a store was asked: the greatest created_at of all turns of all users.
-
-    Raises:
-        FileFormatError: The store has no turns, or a metadata.json is damaged.
+    When the latest turn of a store was asked: the greatest created_at of all turns of all users. Raises
+    FileFormatError: the store has no turns, or a metadata.json is damaged.
     """
     times = [
         parse_time(read_json(path)["created_at"])

@@ -174,10 +174,8 @@ class TurnFolder:
 
     def snapshot(self) -> Snapshot | None:
         """
-        What was there when the turn began; None for a turn of before, or an imported one.
-
-        Raises:
-            FileFormatError: It does not fit its schema.
+        What was there when the turn began; None for a turn of before, or an imported one. Raises
+        FileFormatError: it does not fit its schema.
         """
         return (
             decode(Snapshot, self.read_json(SNAPSHOT_JSON), where=str(self.paths / SNAPSHOT_JSON))
@@ -187,10 +185,8 @@ class TurnFolder:
 
     def calls(self) -> list[dict[str, Any]]:
         """
-        The lines of calls.jsonl, in order; [] if no call was made.
-
-        Raises:
-            FileFormatError: A line is not JSON or does not fit its schema; names it.
+        The lines of calls.jsonl, in order; [] if no call was made. Raises FileFormatError: a line is not JSON
+        or does not fit its schema; names it.
         """
         if not self.has(CALLS_JSONL):
             return []
@@ -272,10 +268,8 @@ class TurnStore:
 
     def counter(self) -> int:
         """
-        Highest number ever claimed, by the file turn_counter; 0 if there is none.
-
-        Raises:
-            FileFormatError: It holds no number.
+        Highest number ever claimed, by the file turn_counter; 0 if there is none. Raises FileFormatError: it
+        holds no number.
         """
         path = self.layout.turn_counter(self.user)
         if not path.exists():
@@ -434,11 +428,8 @@ _NAME_CHARS = 200
 
 def read_section(turn: TurnFolder, number: int) -> str:
     """
-    Heading and body of one section of context.md, as they stand on disk.
-
-    Raises:
-        NotFoundError: The turn has no such section.
-        DocumentError: Its context.md is damaged.
+    Heading and body of one section of context.md, as they stand on disk. Raises NotFoundError: the turn has
+    no such section. DocumentError: its context.md is damaged.
     """
     document = turn.read_context()
     section = document.section(number)
