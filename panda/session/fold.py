@@ -243,7 +243,7 @@ def _artifacts(files: TurnFiles, *, saved: bool) -> tuple[str, ...]:
         name
         for call in files.steps
         if call["status"] == "success" and not call.get("reused") and (step_type(call) == "write") == saved
-        for name in call.get("artifacts", ())
+        for name in call["artifacts"]
     ]
     named = (name if saved else name.rpartition("/")[2].partition(".")[0] for name in found)
     return tuple(dict.fromkeys(named))[:20]
@@ -431,7 +431,7 @@ def carry_archive(previous: Carry, files: TurnFiles) -> Archive:
         _entry(files, call, name)
         for call in files.steps
         if call["status"] == "success" and not call.get("reused")
-        for name in call.get("artifacts", ())
+        for name in call["artifacts"]
         if name in files.artifacts
     ]
     entries = [*previous.content_archive.entries, *found]

@@ -44,33 +44,20 @@ def curation_of(files: TurnFiles) -> Curation:
 
 
 def apply_curation(registry: Registry, curation: Curation, turn: int) -> Registry:
-    """
-    The registry with a curation's decisions.
-
-    Args:
-        curation: Refs that it does not know are passed over.
-    """
+    """The registry with a curation's decisions; refs that it does not know are passed over."""
     records = list(registry.records)
     if curation.clear_all:
         reason = clip(f"{CLEARED}: {curation.reason}", _REASON_CHARS)
         records = [replace(one, state="dropped", retained=False, reason=reason) for one in records]
         registry = replace(registry, listing=Listing())
-    changes: dict[str, tuple[State, str]] = {}
-    decided: tuple[tuple[State, tuple[Judged, ...]], ...] = (
-        ("demoted", curation.demoted),
-        ("dropped", curation.dropped),
-        ("active", curation.retained),
-    )
-    for state, judged in decided:
-        changes |= {one.ref: (state, one.reason) for one in judged}
+    changes: dict[str, tuple[State, str]] = {one.ref: ("demoted", one.reason) for one in curation.demoted}
+    changes |= {one.ref: ("dropped", one.reason) for one in curation.dropped}
+    changes |= {one.ref: ("active", one.reason) for one in curation.retained}
     for at, one in enumerate(records):
         if one.ref in changes:
-            state, reason = changes[one.ref]
-            kept = state == "active"
-            turns = _touched(one.turns, turn) if kept else one.turns
-            records[at] = replace(
-                one, state=state, retained=kept, reason=clip(reason, _REASON_CHARS), turns=turns
-            )
+            state, reason = changes[one.ref][0], clip(changes[one.ref][1], _REASON_CHARS)
+            turns = _touched(one.turns, turn) if state == "active" else one.turns
+            records[at] = replace(one, state=state, retained=state == "active", reason=reason, turns=turns)
     return replace(registry, records=tuple(records))
 
 
@@ -97,15 +84,12 @@ def carry_registry(
     before = apply_curation(previous.registry, curation, files.turn)
     known = {one.ref: one for one in before.records}
     for call in files.steps:
-        for raw in call.get("entities", ()) if call["status"] == "success" else ():
-            _add_found(known, raw, files.turn, f"t{files.turn}_s{call['step']}")
-    noted = {
-        text
-        for text, nodes in files.statements
-        if nodes == (f"turn:{files.turn}",) or is_statement(nodes[0].removeprefix("fact:"))
-    }
+        for found in call["entities"] if call["status"] == "success" else ():
+            _add_found(known, found, files.turn, f"t{files.turn}_s{call['step']}")
+    own = (f"turn:{files.turn}",)
+    noted = {t for t, ids in files.statements if ids == own or is_statement(ids[0].removeprefix("fact:"))}
     statements = [text for text, _ in files.statements if text not in noted]
-    told = [part for part in paragraphs(reply) if not any(text in part for text in noted)]
+    told = [part for part in reply.split("\n\n") if part.strip() and not any(text in part for text in noted)]
     answer = "\n\n".join(told)  # what was only noted lists nothing
     listed = listed_items(answer, statements or told)
     labels = [item.label for item in listed] or _subjects(statements)
@@ -141,35 +125,18 @@ def _listing(
     """What ordinals count from now on: a list; several things of one kind, where no list stands for long."""
     about = clip(f"{files.query} {reply}", _SAID_CHARS)
     if listed:
-        items = [
-            Listed(ref=ref, text=clip(one.text, _SAID_CHARS))
-            for ref, one in zip(mentioned, listed, strict=False)
-        ]
+        pairs = zip(mentioned, listed, strict=False)
+        items = [Listed(ref=ref, text=clip(one.text, _SAID_CHARS)) for ref, one in pairs]
         return Listing(turn=files.turn, about=about, items=tuple(items))
-    recent = [one.turn for one in previous.recent_turns]
-    if before.is_list and before.turn in recent:
+    if before.is_list and before.turn in [one.turn for one in previous.recent_turns]:
         return before
     said = [known[ref] for ref in mentioned]
-    said = [one for one in said if not any(_is_part(one, other) for other in said)]
+    labels = {one.label for one in said}  # "Lenovo" is no other thing than "Lenovo LOQ 15"
+    said = [one for one in said if not any(names(other, one.label) for other in labels - {one.label})]
     if len(said) < 2 or len({one.type for one in said}) > 1:
         return before
     items = [Listed(ref=one.ref, text=one.label) for one in said]
     return Listing(turn=files.turn, about=about, items=tuple(items), is_list=False)
-
-
-def _is_part(one: Entity, other: Entity) -> bool:
-    """Whether the name of one thing is part of another's, as "Lenovo" of "Lenovo LOQ 15"."""
-    return one.label != other.label and names(other.label, one.label)
-
-
-def paragraphs(text: str) -> list[str]:
-    """
-    The paragraphs of a text.
-
-    >>> paragraphs("The LOQ is cheap.\\n\\nThe TUF is not.")
-    ['The LOQ is cheap.', 'The TUF is not.']
-    """
-    return [part for part in text.split("\n\n") if part.strip()]
 
 
 def names(text: str, label: str) -> bool:
@@ -185,21 +152,12 @@ def names(text: str, label: str) -> bool:
 def says(terms: Sequence[str], label: str) -> bool:
     """The same for a text whose terms are known."""
     wanted = label_terms(label)
-    if not wanted or not terms:
-        return False
-    first, size = wanted[0], len(wanted)
-    at = -1
-    while (at := _index(terms, first, at + 1)) >= 0:
-        if tuple(terms[at : at + size]) == wanted:
-            return True
-    return False
+    return bool(wanted) and _stands_in(wanted, terms)
 
 
-def _index(terms: Sequence[str], term: str, start: int) -> int:
-    try:
-        return terms.index(term, start)
-    except ValueError:
-        return -1
+def _stands_in(part: tuple[str, ...], terms: Sequence[str]) -> bool:
+    starts = (at for at, term in enumerate(terms) if term == part[0])
+    return any(tuple(terms[at : at + len(part)]) == part for at in starts)
 
 
 @lru_cache(maxsize=4096)
@@ -214,16 +172,14 @@ def _subjects(statements: Sequence[str]) -> list[str]:
     return [label for label in labels if _NAME.fullmatch(label)] if len(labels) == 1 else []
 
 
-def _add_found(known: dict[str, Entity], raw: str | Mapping[str, str], turn: int, source: str) -> None:
+def _add_found(known: dict[str, Entity], found: Mapping[str, str], turn: int, source: str) -> None:
     """An entity that a tool found, made, changed or deleted."""
-    if isinstance(raw, str):
-        raw = {"ref": f"name:{raw.lower()}", "type": "record", "label": raw}
-    ref, op = clip(raw["ref"], _LABEL_CHARS), raw.get("op", "read")
+    ref, op = clip(found["ref"], _LABEL_CHARS), found["op"]
     before = known.get(ref)
     known[ref] = Entity(
         ref=ref,
-        type=clip(raw["type"], 40),
-        label=clip(raw["label"], _LABEL_CHARS),
+        type=clip(found["type"], 40),
+        label=clip(found["label"], _LABEL_CHARS),
         target=ref if ":" in ref and not ref.startswith("name:") else None,
         state="dropped" if op == "delete" else before.state if before else "active",
         turns=_touched(before.turns if before else (), turn),
@@ -238,32 +194,30 @@ def _add_said(
 ) -> str:
     """An entity that the reply lists; one with the same name is the same, unless it was listed before."""
     label = clip(label, _LABEL_CHARS)
-    terms = set(label_terms(label))
+    terms = label_terms(label)
     others = [one for one in known.values() if one.ref not in before]
     for one in sorted(others, key=lambda one: one.label != label):
-        if one.label == label or (
-            not terms.isdisjoint(label_terms(one.label)) and _same(label_terms(one.label), label_terms(label))
-        ):
+        if one.label == label or (terms and _same(label_terms(one.label), terms)):
             return one.ref
-    nodes = next(
-        (node_ids for said, node_ids in files.statements if said and (said in text or text in said)), ()
-    )
-    ref = f"t{files.turn}_item_{at}"
-    target = nodes[0] if nodes else f"turn:{files.turn}"
+    cited = (ids for said, ids in files.statements if said and (said in text or text in said))
+    ref, source = f"t{files.turn}_item_{at}", f"t{files.turn}"
+    target = [*next(cited, ()), f"turn:{files.turn}"][0]
     known[ref] = Entity(
-        ref=ref, type="item", label=label, target=target, state="active", turns=(files.turn,),
-        source=f"t{files.turn}",
-    )  # fmt: skip
+        ref=ref,
+        type="item",
+        label=label,
+        target=target,
+        state="active",
+        turns=(files.turn,),
+        source=source,
+    )
     return ref
 
 
 def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether of two names, the shorter one of several words, one stands in the other."""
-    if one == other:
-        return True
     short, long = sorted((one, other), key=len)
-    starts = range(len(long) - len(short) + 1)
-    return len(short) > 1 and any(long[at : at + len(short)] == short for at in starts)
+    return one == other or (len(short) > 1 and _stands_in(short, long))
 
 
 def _touched(turns: tuple[int, ...], turn: int) -> tuple[int, ...]:
@@ -278,11 +232,9 @@ def _limited(records: Iterable[Entity], before: Registry) -> Registry:
     over, room = len(kept) - _MOST, _MOST_BYTES - sum(sizes.values())
     if over <= 0 and room >= 0:
         return replace(before, records=tuple(kept))
-    order = sorted(
-        kept, key=lambda o: (o.ref in listed, o.retained, o.state != "active", o.turns[-1:] or (0,))
-    )
+    kept_for = {o.ref: (o.ref in listed, o.retained, o.state != "active", o.turns[-1:] or (0,)) for o in kept}
     gone: set[str] = set()
-    for one in order:
+    for one in sorted(kept, key=lambda one: kept_for[one.ref]):
         if over <= 0 and room >= 0:
             break
         gone.add(one.ref)
@@ -316,19 +268,13 @@ class Reference:
 
 def items_of(carry: Carry) -> tuple[list[Item], list[Item]]:
     """The list that was shown last, in its order, and everything else that was spoken of."""
-    known = {one.ref: one for one in carry.registry.records}
-    listed = [
-        Item(one.ref, known[one.ref].label if one.ref in known else "", one.text, _type(known.get(one.ref)))
-        for one in carry.registry.listing.items
-    ]
-    listed_refs = {one.ref for one in listed}
-    return listed, [
-        Item(one.ref, one.label, "", _type(one)) for ref, one in known.items() if ref not in listed_refs
-    ]
-
-
-def _type(one: Entity | None) -> str:
-    return one.type if one is not None and one.type != "item" else ""
+    known = {
+        one.ref: Item(one.ref, one.label, "", "" if one.type == "item" else one.type)
+        for one in carry.registry.records
+    }
+    shown = carry.registry.listing.items
+    listed = [replace(known.pop(one.ref, Item(one.ref, "", "", "")), text=one.text) for one in shown]
+    return listed, list(known.values())
 
 
 def mentions_of(query: str, carry: Carry) -> list[Mention]:

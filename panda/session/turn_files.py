@@ -131,8 +131,8 @@ def step_records(files: TurnFiles) -> tuple[StepRecord, ...]:
             outcome=outcome_line(call),
             record_count=record_count(call),
             entities=tuple(clip(label, _LINE_CHARS) for label, _ in entity_ops(call))[:8],
-            note=clip(note, _NOTE_CHARS) if (note := call.get("note")) else None,
-            conclusion=clip(told, _NOTE_CHARS) if (told := call.get("conclusion")) else None,
+            note=clip(note, _NOTE_CHARS) if (note := call["note"]) else None,
+            conclusion=clip(told, _NOTE_CHARS) if (told := call["conclusion"]) else None,
             result=f"{files.directory}/{step_name(call['step'])}",
         )
         for call in files.steps
@@ -149,18 +149,13 @@ def outcome_line(call: Json) -> str:
 
 def record_count(call: Json) -> int:
     """How many records or statements a call gave."""
-    return max(len(call["claims"]), len(call.get("entities", ()))) if call["status"] == "success" else 0
+    return max(len(call["claims"]), len(call["entities"])) if call["status"] == "success" else 0
 
 
 def entity_ops(call: Json) -> Iterator[tuple[str, str]]:
     """Label of every entity of a call, and what was done to it."""
-    if call["status"] != "success":
-        return
-    for entity in call.get("entities", ()):
-        if isinstance(entity, str):
-            yield entity, "create" if step_type(call) == "write" else "read"
-        else:
-            yield str(entity["label"]), str(entity.get("op", "read"))
+    if call["status"] == "success":
+        yield from ((entity["label"], entity["op"]) for entity in call["entities"])
 
 
 def errors_of(files: TurnFiles) -> tuple[str, ...]:
