@@ -4,26 +4,23 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from panda.choosing.decision import Step
 from panda.choosing.fits import Fit
 from panda.errors import RecipeKeyError
 from panda.models.contract import Encoder, Model, ModelInfo, ScoreCase, ScoreParams, Scores, Usage
 
-if TYPE_CHECKING:
-    from panda.models.contract import Vectors
-
+Vectors = NDArray[np.float32]
 Key = tuple[str, str, ScoreCase]  # model digest, prefix and case
 _LEAST = 1e-6
 
 
 def prompt_sections(text: str, name: str) -> dict[str, str]:
     """
-    The sections of a scorer's prompt file, by their `# heading`.
-
-    Raises:
-        RecipeKeyError: There is text but no heading.
+    The sections of a scorer's prompt file, by their `# heading`. Raises RecipeKeyError: it has no heading.
 
     >>> prompt_sections("# shots\\nEvidence: a\\n# foreign\\n- b\\n", "x.md")
     {'shots': 'Evidence: a\\n', 'foreign': '- b\\n'}
@@ -50,7 +47,7 @@ class Memo:
 
     scores: dict[Key, tuple[float, int]] = field(default_factory=dict)  # (Log-probability, tokens)
     each: dict[Key, tuple[float, ...]] = field(default_factory=dict)  # the log-probability of each token
-    vectors: dict[tuple[str, str], "Vectors"] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], Vectors] = field(default_factory=dict)
     """Vector by encoder digest and text, shape (width,)."""
 
     def clear(self) -> None:
@@ -86,11 +83,6 @@ class Ask:
     """Gives what the recorded turn holds for a model digest, prefix and case."""
     write: Callable[[Pass], None]  # writes a scoring down
     timeout_seconds: float  # wall clock of one call
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether vectors can be had."""
-        return self.encoder is not None
 
     def sections(self, step: Step) -> dict[str, str]:
         """The sections of a step's prompt file."""
@@ -143,10 +135,8 @@ class Ask:
         self.write(Pass(prefix, cases, found, known, usage, seconds, by))
         return [value for value, _ in found]
 
-    def vectors(self, texts: Sequence[str]) -> "Vectors":
+    def vectors(self, texts: Sequence[str]) -> Vectors:
         """Vectors of n texts, shape (n, width), each computed once; there must be an encoder."""
-        import numpy as np
-
         assert self.encoder is not None
         digest, kept = self.encoder.info.digest, self.memo.vectors
         todo = [text for text in dict.fromkeys(texts) if (digest, text) not in kept]

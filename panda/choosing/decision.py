@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
@@ -12,7 +12,7 @@ from panda.language.sentences import split_sentences
 from panda.language.statements import split_clauses
 
 Scorer = Literal["label", "likelihood", "cosine", "head", "options", "prior", "channel"]
-SCORERS: tuple[Scorer, ...] = ("label", "likelihood", "cosine", "head", "options", "prior", "channel")
+SCORERS: tuple[Scorer, ...] = get_args(Scorer)
 FITTED: tuple[Scorer, ...] = ("head", "options")  # those that need a fit, and are passed over without
 PARTS = ("query", "order", "history", "lines")  # what a head can read
 GAIN, MUTUAL = "gain", "mutual"

@@ -9,16 +9,14 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from panda.choosing.ask import Ask
+import numpy as np
+
+from panda.choosing.ask import Ask, Vectors
 from panda.choosing.decision import PARTS, Question
 from panda.choosing.fits import fit_name, softmax
 from panda.language.wording import content_stems, describe_order, describe_wording
 from panda.models.contract import ScoreCase, Usage
-
-if TYPE_CHECKING:
-    from panda.models.contract import Vectors
 
 LAYOUT = 1  # to be raised with every change of what a part holds: fits of another layout are not found
 _SCALE = 5.0
@@ -55,7 +53,10 @@ def score_head(question: Question, ask: Ask) -> Mapping[str, float]:
         logprobs = fit.logprobs(read_values(question, ask))
         return [logprobs[label] for label in fit.classes], Usage(0, 0, 0), 0.0
 
-    texts = [f"[fit {fit.digest}]", *read_texts(question)]
+    reads = question.step.reads  # every text that the values depend on
+    texts = [f"[fit {fit.digest}]", question.inputs.query]
+    texts += _history(question) if "history" in reads else []
+    texts += [option.near for option in question.options] if "lines" in reads else []
     cases = [ScoreCase("", label) for label in fit.classes]
     logprobs = zip(fit.classes, ask.judge(ask.encoder.info, "\n".join(texts), cases, compute), strict=True)
     spec = question.spec
@@ -76,13 +77,11 @@ def _score_part(question: Question, text: str, whole: str, ask: Ask) -> Mapping[
 
 def _score_text(question: Question, text: str, ask: Ask) -> Mapping[str, float]:
     """The probabilities for a text in place of the query."""
-    spec = replace(question.spec, many=None, values=())
-    return score_head(
-        Question(spec, replace(question.step, over=None), (), replace(question.inputs, query=text)), ask
-    )
+    spec, step = replace(question.spec, many=None, values=()), replace(question.step, over=None)
+    return score_head(Question(spec, step, (), replace(question.inputs, query=text)), ask)
 
 
-def read_values(question: Question, ask: Ask) -> "Vectors":
+def read_values(question: Question, ask: Ask) -> Vectors:
     """
     What the step's fit reads, in the order of `reads`.
 
@@ -90,23 +89,9 @@ def read_values(question: Question, ask: Ask) -> "Vectors":
     - order: what stands before what in it
     - history: how near its nearest earlier turn is, and whether there are any
     - lines: how near the options are, the words they share with the query, and whether there are any
-
-    Returns:
-        Shape (n,), float32.
     """
-    import numpy as np
-
-    return np.concatenate(
-        [np.asarray(_READERS[part](question, ask), np.float32) for part in question.step.reads]
-    )
-
-
-def read_texts(question: Question) -> list[str]:
-    """Every text that the values depend on."""
-    read = question.step.reads
-    history = _history(question) if "history" in read else []
-    lines = [option.near for option in question.options] if "lines" in read else []
-    return [question.inputs.query, *history, *lines]
+    parts = (_READERS[part](question, ask) for part in question.step.reads)
+    return np.concatenate([np.asarray(values, np.float32) for values in parts])
 
 
 def _history(question: Question) -> list[str]:

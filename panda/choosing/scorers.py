@@ -85,7 +85,7 @@ def score_likelihood(question: Question, ask: Ask) -> dict[str, float]:
 def _nearest_options(question: Question, ask: Ask) -> Sequence[Option]:
     """The options that the language model reads, in their order; all of them without an encoder."""
     options = question.options
-    if len(options) <= MOST_ASKED or not ask.has_encoder:
+    if len(options) <= MOST_ASKED or ask.encoder is None:
         return options
     near = ask.judge_cosines(question.inputs.query, [option.near for option in options])
     first = sorted(range(len(options)), key=lambda n: -near[n])[:MOST_ASKED]
@@ -109,8 +109,8 @@ def forward_cases(
 def score_cosine(question: Question, ask: Ask) -> dict[str, float]:
     """Cosine and weighted prior of each option; with a prompt file, the probability of each class."""
     if question.step.prompt is not None:
-        return _score_classes(question, ask) if ask.has_encoder else score_examples(question, ask)
-    if not ask.has_encoder:
+        return _score_classes(question, ask) if ask.encoder is not None else score_examples(question, ask)
+    if ask.encoder is None:
         return {option.id: option.prior for option in question.options}
     texts = [option.near for option in question.options]
     found = ask.judge_cosines(question.inputs.query, texts)
@@ -283,18 +283,13 @@ def _bare(word: str) -> str:
     return word.strip(string.punctuation).lower()
 
 
-def score_prior(question: Question, ask: Ask) -> dict[str, float]:
-    """The order that the options came with."""
-    return {option.id: option.prior for option in question.options}
-
-
 _SCORERS: Mapping[str, Callable[[Question, Ask], Mapping[str, float]]] = {
     "label": score_labels,
     "likelihood": score_likelihood,
     "cosine": score_cosine,
     "head": score_head,
     "options": score_options,
-    "prior": score_prior,
+    "prior": lambda question, ask: {option.id: option.prior for option in question.options},
     "channel": score_examples,
 }
 assert tuple(_SCORERS) == SCORERS
