@@ -1,25 +1,43 @@
-"""The README agrees with the code."""
+"""README and the pages of the docs agree with the code."""
 
 import re
+from pathlib import Path
+
+import pytest
 
 from panda.cli.main import COMMANDS
-from tests.file_map import ROOT, with_map
+from tests import drawing, file_map
+from tests.file_map import ROOT
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_file_map() -> None:
-    """The file map has one line a module, as `python -m tests.file_map` writes it."""
-    assert with_map(README) == README
+    """docs/files.md has one line a module, as `python -m tests.file_map` writes it."""
+    assert file_map.TARGET.read_text(encoding="utf-8") == file_map.file_map()
+
+
+def test_drawing() -> None:
+    """docs/structure.svg shows the imports there are, as `python -m tests.drawing` draws them."""
+    assert drawing.TARGET.read_text(encoding="utf-8") == drawing.drawing()
 
 
 def test_every_command_is_named() -> None:
-    """The README names every command of the program, and no other."""
-    named = set(re.findall(r"`panda ([a-z]+)", README))
+    """docs/commands.md names every command of the program, and no other."""
+    named = set(re.findall(r"`panda ([a-z]+)", COMMANDS_PAGE))
     assert named == {entry.words.split()[0] for entry in COMMANDS}
 
 
-def test_links_lead_somewhere() -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link names a file of the project."""
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_files_that_the_tour_names() -> None:
+    """Every file that CONTRIBUTING names is there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:panda|tests|docs|bench)/[\w/.]+\.(?:py|md|jsonl?|svg))`", text):
+        assert (ROOT / name).exists(), name
