@@ -72,7 +72,7 @@ def drawing() -> str:
     imports = dependencies()
     grid = rows(imports)
     width = max(len(row) for row in grid) * (WIDTH + GAP) + GAP
-    place = {}
+    place: dict[str, tuple[int, int]] = {}
     for y, row in enumerate(grid):
         left = (width - len(row) * (WIDTH + GAP) + GAP) // 2
         place |= {name: (left + x * (WIDTH + GAP), GAP + y * (HEIGHT + BELOW)) for x, name in enumerate(row)}

@@ -110,7 +110,9 @@ def _judge(
     marks = _list_marks(text)
     claims = [found for found in scan(text) if found.claims and found.start not in marks]
     missing = [
-        found for found in claims if not _is_held(found, held) and not _is_joined(found, text, sources)
+        found
+        for found in claims
+        if not (_is_held(found, held) or _is_pronoun(found, held) or _is_joined(found, text, sources))
     ]
     proofs: dict[Found, Proof] = {}
     while True:  # what is proved is an operand of what follows from it
@@ -126,6 +128,14 @@ def _judge(
     return [found for found in missing if found not in proofs], [
         proofs[found] for found in missing if found in proofs
     ]
+
+
+def _is_pronoun(found: Found, held: Sequence["_Held"]) -> bool:
+    """Whether a "one" counts nothing: it has no unit (but "one day"), and no source counts what it stands with."""
+    amount = found.amount
+    if amount is None or found.claim.text.lower() not in ("one", "one day") or amount.currency:
+        return False
+    return not any(amount.head in source.heads for source in held)
 
 
 def _is_joined(found: Found, text: str, sources: Sequence[str]) -> bool:
@@ -163,6 +173,8 @@ class _Held:
     """Values by what they count."""
     sizes: frozenset[tuple[Fraction, str, str]]
     """Quantities in the unit that others are measured in, with what they are counted for."""
+    rates: frozenset[str]
+    """What anything is counted for: the "week" of "6 € a week"."""
     has_order: bool
     """Whether anything has a place in an order."""
 
@@ -173,12 +185,14 @@ def _read(source: str) -> _Held:
     amounts: dict[Fraction | str, dict[Amount, None]] = defaultdict(dict)
     heads: dict[str, set[Fraction]] = defaultdict(set)
     sizes: set[tuple[Fraction, str, str]] = set()
+    rates: set[str] = set()
     for found in scan(source):
         keys |= found.gives
         amount = found.amount
         if amount is None:
             continue
         amounts[amount.written][amount] = None
+        rates |= amount.rates
         if amount.value is not None:
             amounts[amount.value][amount] = None
             if size := _size(amount):
@@ -191,6 +205,7 @@ def _read(source: str) -> _Held:
         {value: tuple(group) for value, group in amounts.items()},
         dict(heads),
         frozenset(sizes),
+        frozenset(rates),
         has_order,
     )
 
@@ -215,7 +230,7 @@ def _holds(source: _Held, found: Found) -> bool:
         return False
     if any(_is_same(claimed, held, source) for held in _candidates(claimed, source)):
         return True
-    if _size(claimed) in source.sizes:
+    if _size(claimed) in source.sizes or (claimed.value == 1 and claimed.unit in source.rates):
         return True
     if claimed.about and any(_is_rounded(claimed, held, source) for held in _all_amounts(source)):
         return True

@@ -172,17 +172,6 @@ _RATE_WORD = re.compile(
     r"|/ ?(?P<per>[a-z]+)|(?P<annual>annual))\b",
     re.IGNORECASE,
 )
-_NOT_COUNTED_BEFORE = re.compile(
-    r"\b(?:the|this|that|these|those|which|each|every|any|no|another|other|either|neither|first|last|next"
-    r"|only|as|\w+est|\w+er|good|great|better|best|new|same|right)[ ]\Z",
-    re.IGNORECASE,
-)
-_COUNTED_AFTER = re.compile(
-    r"[ -](?!(?:of|is|was|are|were|that|which|who|can|could|should|would|will|has|had|have|does|do|with|for"
-    r"|in|on|at|and|or|to|by|from|you|i|we|it|they|he|she|as|but|if|when|where|costs?|comes?|looks?|seems?"
-    r"|the|an?|after|before|another|more|way|day)\b)\w",
-    re.IGNORECASE,
-)
 _IRREGULAR = frozenset("people children men women feet mice teeth geese oxen".split())  # noqa: SIM905
 _RUN_WORDS = 4
 _LOOK_CHARS = 90
@@ -388,10 +377,6 @@ class _Scanner:
         ).match(text, end)
         if match[0].lower() == "zero" and text[max(0, start - 6) : start] in ("below ", "above "):
             return
-        if half is None and match[0].lower() == "one":
-            counted = _COUNTED_AFTER.match(text, end)
-            if not counted or _NOT_COUNTED_BEFORE.search(text, max(0, start - 20), start):
-                return
         *others, last = number_from_words(match[0])
         for number in others:
             yield self._amount(start, end, Amount(Fraction(number), str(number)))
@@ -405,7 +390,9 @@ class _Scanner:
             end = half.end()
             part = FRACTION_WORDS[(half[1] or half[2]).lower()]
             value = value + part if half[1] else value * part
-        yield self._measured(start, end, value, str(last), currency=None, label="")
+        found = self._measured(start, end, value, str(last), currency=None, label="")
+        is_pronoun = match[0].lower() == "one" and found.amount and not (found.amount.unit or found.amount.head)
+        yield replace(found, claims=False) if is_pronoun else found
 
     def _read_part(self, match: re.Match[str]) -> Iterator[Found]:
         """ "half an hour", "a third of": part of one."""

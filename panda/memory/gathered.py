@@ -235,6 +235,17 @@ def freshness(node: Node, now: datetime) -> str:
     return f"{age}, stale: refresh before use" if is_stale(node, now) else age
 
 
+def label_of(node: Node, now: datetime) -> str:
+    """
+    What stands beside the lines of a node wherever a model sees it: the words of its id, and its age.
+
+    Args:
+        node: A loaded node.
+        now: The instant that its age counts to.
+    """
+    return f"{node.id.replace(':', ' ')} {freshness(node, now)}"
+
+
 def node_label(node: Node, now: datetime) -> str:
     """What a model that chooses sources is told of one: its kind, date and age, quality and confidence."""
     parts = ["note" if node.id.startswith("knowledge:") else node.source_type.replace("_", " ")]
@@ -396,7 +407,9 @@ def check_sections(
         seen.add(section.title)
         issues += [f"{place}: {one}" for one in _node_issues(section, nodes)]
         issues += [
-            f"{place}: {one}" for item in section.items for one in _item_issues(section, item, nodes, query)
+            f"{place}: {one}"
+            for item in section.items
+            for one in _item_issues(section, item, nodes, query, now)
         ]
         issues += [f"{place}: {one}" for one in _confidence_issues(section, nodes, now)]
     return issues if CONSTRAINTS in seen else [*issues, NO_CONSTRAINTS]
@@ -438,7 +451,7 @@ def _node_issues(section: GatheredSection, nodes: Mapping[str, Node]) -> list[st
 
 
 def _item_issues(
-    section: GatheredSection, item: GatheredItem, nodes: Mapping[str, Node], query: str
+    section: GatheredSection, item: GatheredItem, nodes: Mapping[str, Node], query: str, now: datetime
 ) -> list[str]:
     if not set(item.node_ids) <= set(section.node_ids):
         return [f"the line {item.text!r:.60} cites a node that _meta does not name"]
@@ -457,11 +470,12 @@ def _item_issues(
     known = [line.text for node in cited for line in node.items]
     about = [query, *_names_of(cited)]
     names = ", ".join(item.node_ids)
-    missing = check_evidence(item.text, [node.text for node in cited], about=about)
+    shown = [label_of(node, now) for node in cited]
+    missing = check_evidence(item.text, [*(node.text for node in cited), *shown], about=about)
     if missing:
         return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]
     if (
-        check_evidence(item.text, ["\n".join(live)], about=about)
+        check_evidence(item.text, ["\n".join(live), *shown], about=about)
         or not live
         or (item.text in known and item.text not in live)
     ):

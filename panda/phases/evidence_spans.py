@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from panda.choosing.decision import Option
-from panda.documents.times import last_seen, without_last_seen
+from panda.documents.times import last_seen, parse_time, without_last_seen
 from panda.errors import MemoryNodeError
 from panda.language.conversation import named_turns
 from panda.language.items import parts_about_one_thing
 from panda.language.topics import claim_type
 from panda.language.words import split_words
 from panda.memory.budget import is_usable
-from panda.memory.gathered import CONSTRAINTS
+from panda.memory.gathered import CONSTRAINTS, label_of
 from panda.memory.node import Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
@@ -203,8 +203,8 @@ class NodeLoader(Protocol):
 
 def cited_text(reader: NodeLoader, turn: Turn, steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
     """
-    Everything that an item may claim when it cites a node: its title, address, lines and time, and what the
-    tools of this turn told of it.
+    Everything that an item may claim when it cites a node: its title, address, lines and time, its age as §2
+    shows it, and what the tools of this turn told of it.
 
     Args:
         reader: Loads nodes.
@@ -216,13 +216,15 @@ def cited_text(reader: NodeLoader, turn: Turn, steps: Sequence[Mapping[str, Any]
         return turn.query
     told = step_texts(steps, node_id)
     if node_id.startswith("step:"):
-        return told
+        return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
     try:
         node = reader.load(node_id)
     except MemoryNodeError:
         return told
     seen = last_seen(node.at) if node.at else ""
-    return "\n".join((node.title, node.url or "", node.text, seen, told))
+    gathered = turn.read(GATHERED_CONTEXT_JSON) if turn.folder.has(GATHERED_CONTEXT_JSON) else {}
+    shown = label_of(node, parse_time(gathered["gathered_at"])) if "gathered_at" in gathered else ""
+    return "\n".join((node.title, node.url or "", node.text, seen, shown, told))
 
 
 def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:

@@ -379,8 +379,9 @@ class QueryAnalyzer:
         reading = written or read_query(turn, references, reply)
         pending = answer_of(turn.carry.pending_clarification, turn.query, reading)
         resolved = agreed_query(turn.carry, pending, turn.query)
-        if written is not None and values["resolved_query"].strip() not in ("", turn.query.strip()):
-            resolved = values["resolved_query"]
+        if written is not None:
+            said = values["resolved_query"].strip()
+            resolved = said if said not in ("", turn.query.strip()) else resolved or turn.query
         elif subject is not None:
             resolved = resolved or subject[0]
         prices = values["needs_current_prices"]

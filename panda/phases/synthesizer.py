@@ -150,15 +150,16 @@ class Synthesizer:
         return Advance(Section(5, (Meta(meta), Text(body))), answered=answered)
 
     def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
-        """How the numbers follow that no cited node holds."""
+        """How the numbers follow that no cited node holds, each once."""
         steps = turn.steps()
-        return [
+        proofs = (
             proof
             for item in items
             for proof in find_proofs(
                 item.text, [cited_text(self._reader, turn, steps, one) for one in item.node_ids]
             )
-        ]
+        )
+        return list(dict.fromkeys(proofs))
 
     def _with_lists(
         self, turn: Turn, items: Sequence[GatheredItem], spans: Sequence[Option]

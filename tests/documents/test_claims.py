@@ -74,7 +74,7 @@ READ = [
     ("five tenths", "five tenths: 0.5"),
     ("one laptop", "one: 1"),
     ("one of them", ""),
-    ("the one laptop", ""),
+    ("the one laptop", "one: 1"),
     ("the best one ever", ""),
     ("nine ten", "nine ten: 9 | nine ten: 10"),
     ("two hundred thousand and five", "two hundred thousand and five: 200005"),
