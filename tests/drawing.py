@@ -91,7 +91,8 @@ def drawing() -> str:
     height = len(grid) * (HEIGHT + BELOW)
     style = (
         "line{stroke:#9aa5b1}rect{fill:#f5f7fa;stroke:#52606d}"
-        "text{font:10px sans-serif;text-anchor:middle;fill:#3e4c59}.name{font:bold 13px sans-serif;fill:#102a43}"
+        "text{font:10px sans-serif;text-anchor:middle;fill:#3e4c59}"
+        ".name{font:bold 13px sans-serif;fill:#102a43}"
     )
     return "\n".join(
         [

@@ -131,7 +131,7 @@ def _judge(
 
 
 def _is_pronoun(found: Found, held: Sequence["_Held"]) -> bool:
-    """Whether a "one" counts nothing: it has no unit (but "one day"), and no source counts what it stands with."""
+    """Whether a "one" counts nothing: no unit is behind it (but "one day"), and no source counts what is."""
     amount = found.amount
     if amount is None or found.claim.text.lower() not in ("one", "one day") or amount.currency:
         return False

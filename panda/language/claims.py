@@ -391,7 +391,8 @@ class _Scanner:
             part = FRACTION_WORDS[(half[1] or half[2]).lower()]
             value = value + part if half[1] else value * part
         found = self._measured(start, end, value, str(last), currency=None, label="")
-        is_pronoun = match[0].lower() == "one" and found.amount and not (found.amount.unit or found.amount.head)
+        amount = found.amount
+        is_pronoun = match[0].lower() == "one" and amount and not (amount.unit or amount.head)
         yield replace(found, claims=False) if is_pronoun else found
 
     def _read_part(self, match: re.Match[str]) -> Iterator[Found]:

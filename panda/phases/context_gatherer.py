@@ -321,7 +321,7 @@ class ContextGatherer:
                     guidance = "; ".join(issues)
                     continue
                 sections = with_own_confidence(sections, nodes, self.clock())
-                reply = self._judge(turn, sections, guidance) if not issues else None
+                reply = self._judge(turn, sections) if not issues else None
             except (ReplyError, GateError) as exc:
                 if valid is None:
                     raise
@@ -458,7 +458,7 @@ class ContextGatherer:
         )
         return draft_of(turn.meant, reply.values, lines, plan, turn.reading)
 
-    def _judge(self, turn: Turn, sections: Sequence[GatheredSection], guidance: str | None) -> Reply:
+    def _judge(self, turn: Turn, sections: Sequence[GatheredSection]) -> Reply:
         text = "\n".join(f"{section.title}: {item.text}" for section in sections for item in section.items)
         return ask(
             self.executor,
@@ -466,7 +466,6 @@ class ContextGatherer:
             turn,
             options={"evidence": self.closest.closest(turn.meant, evidence_of(sections_to_json(sections)))},
             extra={"gathered_context": text},
-            guidance=guidance,
         )
 
     def _gathered(

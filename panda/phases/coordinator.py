@@ -196,7 +196,10 @@ class _Loop:
                 "results": tool_spans(self._turn, self.steps) if may_end else [],
                 "pages": pages,
             },
-            variables={"tools": describe_tools(self._available)},
+            variables={
+                "tools": describe_tools(self._available, self._context),
+                "today": f"{self._turn.context.front.created_at:%A, %Y-%m-%d}",
+            },
             arguments={name: TOOLS[name].argument_schema for name in waiting},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},
         )

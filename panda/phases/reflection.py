@@ -45,7 +45,7 @@ class Reflection:
             self.executor,
             "phase1_reflection",
             turn,
-            variables={"quoted": quote(turn.query)},
+            variables={"quoted": quote(turn.query), "mode": turn.mode},
             options={"entities": _entities(turn)},
             extra={"turn_summaries": "\n".join(f"Turn {number}: {said}" for number, said in recent)},
         )

@@ -73,6 +73,7 @@ def render_results(steps: Steps) -> str:
         lines += [f"- {one_line(claim['text'])} ({claim['source']})" for claim in step["claims"]]
         lines += [f"- error: {one_line(step['error'])}"] if step["error"] else []
         lines += [f"    {line}" for line in step["text"].splitlines()]
+        lines += [] if step["claims"] or step["error"] or step["text"] else ["- nothing found"]
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n" if parts else ""
 

@@ -65,7 +65,7 @@ STEPS: Mapping[str, StepInputs] = {
     ),
     "phase1_reflection": StepInputs(
         ("entities",),
-        ("quoted",),
+        ("quoted", "mode"),
         ("turn_summaries",),
         may_ask=True,
         reads=("decision",),
@@ -92,7 +92,7 @@ STEPS: Mapping[str, StepInputs] = {
             "question_kind": ("question", "proposal"),
         },
     ),
-    "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools",), (PROGRESS,)),
+    "phase4_coordinator": StepInputs(("tool", "goal", "results", "pages"), ("tools", "today"), (PROGRESS,)),
     **{
         f"phase4_{step}": StepInputs(options, variables, documents, "internet.research")
         for step, options, variables, documents in (

@@ -23,6 +23,7 @@ from panda.language.claims import is_plural
 from panda.language.exclusions import find_clearing, find_exclusions, without_exclusions
 from panda.language.items import Item, Mention, find_mentions, find_pronouns, says_only
 from panda.language.listings import ListedItem, label_of, listed_items
+from panda.language.names import find_names
 from panda.language.reading import Excluded, Reading
 from panda.language.words import split_terms, split_words
 from panda.session.turn_files import TurnFiles
@@ -169,7 +170,9 @@ def label_terms(label: str) -> tuple[str, ...]:
 def _subjects(statements: Sequence[str]) -> list[str]:
     """The name that the only subject of a reply has, if it is one."""
     labels = dict.fromkeys(label_of(text) for text in statements)
-    return [label for label in labels if _NAME.fullmatch(label)] if len(labels) == 1 else []
+    named = [name.text for text in statements for name in find_names(text)]
+    is_name = len(labels) == 1 and any(says(split_terms(label), name) for label in labels for name in named)
+    return [label for label in labels if _NAME.fullmatch(label)] if is_name else []
 
 
 def _add_found(known: dict[str, Entity], found: Mapping[str, str], turn: int, source: str) -> None:

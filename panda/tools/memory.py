@@ -102,7 +102,8 @@ def query_memory(given: QueryArguments, context: ToolContext) -> ToolResult:
 @tool(
     "memory.create",
     "write",
-    "Remember a preference or fact that the user states in this turn.",
+    "Remember what the user states in this turn: text is a part of the query, word for word; value and entity"
+    " are words of it; a preference has no entity.",
     _Staged,
     from_store=True,
 )

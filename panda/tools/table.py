@@ -47,15 +47,19 @@ def why_unavailable(name: str, context: ToolContext) -> str | None:
     return None
 
 
-def describe_tools(names: Iterable[str]) -> str:
+def describe_tools(names: Iterable[str], context: ToolContext | None = None) -> str:
     """
     What a model is told of tools: a line each, with the arguments they take.
 
     >>> describe_tools(["memory.query"]).partition(" Arguments:")[0]
     '- memory.query: Look up preferences, facts, cached research and visited pages that match a query.'
     """
+    project = context.project if context else None
+    there = f" There are: {', '.join(project.commands) or 'none'}." if project else ""
     return "\n".join(
-        f"- {name}: {TOOLS[name].description} Arguments: {describe_arguments(TOOLS[name])}" for name in names
+        f"- {name}: {TOOLS[name].description}{there if name == run_command.name else ''}"
+        f" Arguments: {describe_arguments(TOOLS[name])}"
+        for name in names
     )
 
 

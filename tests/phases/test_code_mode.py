@@ -1,5 +1,6 @@
 """Code mode: what a model may do to a project, and what it may not."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,8 @@ def test_calls_may_be_repeated_after_a_change(tmp_path: Path) -> None:
     edit = call("file.edit", path="totals.py", old="sum(values)", new="sum(list(values))")
     ran = run_code(tmp_path, project, code_script(replies(run, run, edit, run), answer={"items": []}))
     assert [step["tool"] for step in ran.turn.steps()] == ["test.run", "file.edit", "test.run"]
+    assert re.search(r"There are: [^.]*\bunit\b", ran.asked("coordinator")[0].text)
+    assert "The mode is code" in ran.asked("reflection")[0].text
 
 
 def test_hanging_command_is_stopped(tmp_path: Path) -> None:

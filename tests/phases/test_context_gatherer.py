@@ -322,6 +322,7 @@ def test_bad_draft_is_made_again(tmp_path: Path, name: str) -> None:
     first, second = ran.asked("synthesis")
     assert told not in first.text
     assert told in second.text
+    assert told not in ran.asked("context")[-1].text  # who judges the second draft hears nothing of the first
     assert ran.metadata.status == "approved"
     section = ran.folder.read_json("gathered_context.json")["sections"][0]
     assert section["items"] == [{"text": PRICE, "node_ids": [PRICE_NODE]}]
