@@ -32,7 +32,7 @@ FORMATS = {
     "actions/turn.py:Until": "steps of phase 2",
     "memory/gathered.py:_LINE": "a line of our §2",
     "memory/gathered.py:_PLAIN": "a line of our §2",
-    "memory/value.py:VALUE_TYPES": "types of values",
+    "memory/fact.py:VALUE_TYPES": "types of values",
     "documents/carry.py:StepType": "kinds of steps",
     "storage/formats.py:StepEntity": "what a step did to an entity",
     "tools/content.py:_DraftArguments": "values of an argument",

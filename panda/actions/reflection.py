@@ -12,9 +12,8 @@ from panda.compression.documents import InputDocument
 from panda.documents.records import decode, encode
 from panda.documents.times import render_time
 from panda.memory.confidence import REFLECTED
-from panda.memory.fact import Assertion, Statement
+from panda.memory.fact import Assertion, Statement, typed_value
 from panda.memory.memory import Memory
-from panda.memory.value import typed_value
 from panda.recipes.calls import NoTurn
 from panda.recipes.messages import Request
 from panda.storage.files import read_json_lines, write_atomic

@@ -9,9 +9,20 @@ from panda.documents.text import one_line
 from panda.documents.times import read_instant
 from panda.errors import FileFormatError, UsageError
 from panda.memory.confidence import SAID_BY_USER
-from panda.memory.fact import SCOPES, Statement, Subject, read_scope
+from panda.memory.fact import (
+    SCOPES,
+    VALUE_TYPES,
+    FactValue,
+    Kind,
+    Statement,
+    Subject,
+    entity_name,
+    is_system,
+    parse_value,
+    read_scope,
+    typed_value,
+)
 from panda.memory.files import split_key
-from panda.memory.value import VALUE_TYPES, FactValue, Kind, entity_name, is_system, parse_value, typed_value
 from panda.storage.files import parse_json
 
 _OPTIONS = ("kind", "scope", "entity", "type", "valid_until")

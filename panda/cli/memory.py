@@ -16,15 +16,15 @@ from panda.documents.memory_file import render_value
 from panda.documents.times import time_text
 from panda.errors import CheckError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, level
-from panda.memory.conflicts import Contradiction, find_contradictions, lint_memory, resolve
-from panda.memory.fact import Assertion, Statement
-from panda.memory.files import Projection
-from panda.memory.memory import Memory, Remembered, load_remembered
-from panda.memory.merge import merge_files
-from panda.memory.value import (
+from panda.memory.conflicts import Contradiction, find_contradictions, lint_memory, merge_files, resolve
+from panda.memory.fact import (
+    Assertion,
     FactValue,
+    Statement,
     file_value,
 )
+from panda.memory.files import Projection
+from panda.memory.memory import Memory, Remembered, load_remembered
 from panda.storage.layout import Layout
 
 _LIST_COLUMNS = ("key", "value", "confidence", "level", "since", "source", "kind", "scope", "note")

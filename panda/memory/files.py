@@ -13,9 +13,17 @@ from panda.documents.memory_file import MemoryEntry, MemoryText, find_entry, par
 from panda.documents.yaml_text import as_read
 from panda.errors import FileFormatError, StoreError
 from panda.memory.confidence import MISSING, TYPED_BY_HAND
-from panda.memory.fact import Assertion, Subject
+from panda.memory.fact import (
+    Assertion,
+    FactValue,
+    Kind,
+    SaidKind,
+    Subject,
+    entity_name,
+    file_value,
+    typed_value,
+)
 from panda.memory.log import Extent, MemoryLog
-from panda.memory.value import FactValue, Kind, SaidKind, entity_name, file_value, typed_value
 from panda.storage.files import read_json, read_text
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
@@ -63,7 +71,7 @@ def says(raw: object, value: FactValue) -> bool:
     """
     Whether what a memory file holds is what it shows for a value.
 
-    >>> from panda.memory.value import parse_value
+    >>> from panda.memory.fact import parse_value
     >>> says("1e+300", parse_value({"type": "number", "v": 1e300}))
     True
     >>> says(1, parse_value({"type": "boolean", "v": True}))

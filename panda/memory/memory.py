@@ -12,11 +12,24 @@ from panda.documents.text import one_line
 from panda.documents.times import Clock
 from panda.errors import FileFormatError, NotFoundError, UsageError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
-from panda.memory.fact import Assertion, Conflict, Fact, Statement, Subject, tick
+from panda.memory.fact import (
+    Assertion,
+    Conflict,
+    Fact,
+    FactValue,
+    Kind,
+    SaidKind,
+    Statement,
+    Subject,
+    entity_name,
+    file_value,
+    parse_value,
+    tick,
+    typed_value,
+)
 from panda.memory.files import KINDS, Comparison, Projection, Showing, Standing, split_key
 from panda.memory.log import MemoryLog
 from panda.memory.synthesis import CONTRADICTED, find_alternative
-from panda.memory.value import FactValue, Kind, SaidKind, entity_name, file_value, parse_value, typed_value
 from panda.storage.files import append_json_lines, held_lock, write_atomic
 from panda.storage.layout import Layout
 

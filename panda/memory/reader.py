@@ -14,10 +14,10 @@ from panda.documents.yaml_text import read_number, split_front_matter
 from panda.errors import FileFormatError, LockHeldError, MemoryNodeError, NotFoundError, StoreError
 from panda.language.dates import day_of
 from panda.memory.confidence import KNOWLEDGE, MISSING
+from panda.memory.fact import Kind
 from panda.memory.memory import Remembered, load_remembered
 from panda.memory.node import Item, Node, knowledge_items, research_items, turn_items, visit_items
 from panda.memory.past import Moment
-from panda.memory.value import Kind
 from panda.storage.files import read_bytes, read_text, store_errors
 from panda.storage.formats import Snapshot
 from panda.storage.index import Index

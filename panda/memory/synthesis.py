@@ -9,8 +9,17 @@ from typing import Any
 
 from panda.documents.times import render_time
 from panda.errors import UsageError
-from panda.memory.fact import SCOPES, Conflict, Fact, Subject, read_scope, read_share
-from panda.memory.value import canonical_json, entity_name, read_time
+from panda.memory.fact import (
+    SCOPES,
+    Conflict,
+    Fact,
+    Subject,
+    canonical_json,
+    entity_name,
+    read_scope,
+    read_share,
+    read_time,
+)
 
 CONTRADICTED = "CONTRADICTED"
 """The mark beside whatever something contradicts."""

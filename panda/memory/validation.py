@@ -19,7 +19,7 @@ from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_entries, split_front_matter
 from panda.errors import MemoryNodeError, PandaError
 from panda.memory.budget import unquotable_for
-from panda.memory.fact import id_of
+from panda.memory.fact import Kind, file_value, id_of
 from panda.memory.files import KINDS, Projection, canonical_key
 from panda.memory.gathered import (
     CONSTRAINTS,
@@ -35,7 +35,6 @@ from panda.memory.gathered import (
 )
 from panda.memory.node import Node
 from panda.memory.reader import PastNodes, load_note
-from panda.memory.value import Kind, file_value
 from panda.storage.check import problem_of
 from panda.storage.files import read_json_lines, read_text
 from panda.storage.formats import check_json

@@ -13,12 +13,11 @@ from panda.errors import MemoryNodeError
 from panda.language.reading import Statement
 from panda.language.statements import says_only, says_otherwise
 from panda.language.words import split_terms
-from panda.memory.fact import Assertion, Subject
+from panda.memory.fact import Assertion, SaidKind, Subject
 from panda.memory.gathered import GatheredItem
 from panda.memory.memory import Action, StagedValue, Value, listed, normalise_entity, stage_value
 from panda.memory.past import Moment
 from panda.memory.reader import NodeReader
-from panda.memory.value import SaidKind
 from panda.models.contract import Encoder
 from panda.phases.evidence_spans import ClosestLines
 from panda.phases.turn import Turn

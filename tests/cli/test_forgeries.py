@@ -10,9 +10,8 @@ import pytest
 
 from panda.cli.main import build_program
 from panda.errors import FileFormatError
-from panda.memory.fact import Statement
+from panda.memory.fact import Statement, typed_value
 from panda.memory.memory import Memory
-from panda.memory.value import typed_value
 from panda.storage.layout import INDEX_SUMMARY_JSON, Layout
 from tests.builders import still_clock
 from tests.cli.programs import Ended, run_words

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.fact import Statement
+from panda.memory.fact import Statement, typed_value
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory
 from panda.memory.past import Moment, known_then, memory_mark
 from panda.memory.reader import NodeReader
-from panda.memory.value import typed_value
 from panda.storage.formats import Snapshot
 from panda.storage.index import Index
 from panda.storage.layout import Layout

@@ -11,14 +11,12 @@ import pytest
 
 from panda.documents.memory_file import MemoryText, parse_memory_file
 from panda.errors import DocumentError, FileFormatError, NotFoundError
-from panda.memory.conflicts import find_contradictions, lint_memory, resolve
-from panda.memory.fact import Assertion, Statement, Subject, parse_hlc
+from panda.memory.conflicts import find_contradictions, lint_memory, merge_files, resolve
+from panda.memory.fact import Assertion, Kind, Statement, Subject, parse_hlc, typed_value
 from panda.memory.files import Projection
 from panda.memory.log import MemoryLog
 from panda.memory.memory import Memory, Remembered, load_remembered
-from panda.memory.merge import merge_files
 from panda.memory.reader import NodeReader
-from panda.memory.value import Kind, typed_value
 from panda.storage.layout import Layout
 from tests.stores import NOW
 

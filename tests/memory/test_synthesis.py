@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panda.memory.fact import Conflict, Fact, parse_hlc, parse_scope_facts
+from panda.memory.fact import Conflict, Fact, parse_hlc, parse_scope_facts, parse_value
 from panda.memory.synthesis import (
     Envelope,
     SynthesisRequest,
@@ -18,7 +18,6 @@ from panda.memory.synthesis import (
     rank,
     synthesize,
 )
-from panda.memory.value import parse_value
 from tests.scope_vectors import NOW, VECTORS, Vector
 
 LOCAL = SynthesisRequest("local")

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from panda.memory.fact import Statement
+from panda.memory.fact import Statement, typed_value
 from panda.memory.memory import Memory
 from panda.memory.validation import check_memory
-from panda.memory.value import typed_value
 from panda.models.scripted import ScriptedModel
 from panda.session.file import load_session, verify_session
 from panda.storage.check import check_store
