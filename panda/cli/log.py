@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option, requires
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.compression.events import CompressionMetrics, sum_compressions
+from panda.compression.events import sum_compressions
 from panda.documents.problems import Problem
 from panda.documents.times import read_instant, time_text
 from panda.errors import PandaError, UsageError
@@ -69,7 +69,8 @@ def _followed(
 ) -> Iterator[tuple[object, ...]]:
     """The newest rows, then those that come."""
     log = LineTail(path)
-    yield from map(_row, deque(_records(invocation, log.read(torn=False)[1], wanted), maxlen=lines or None))
+    for record in _newest(_records(invocation, log.read(torn=False)[1], wanted), lines)[0]:
+        yield _row(record)
     yield from map(_row, _records(invocation, log.follow(), wanted))
 
 
@@ -130,53 +131,48 @@ def stats(
 
     Example: panda stats --by phase --plot
     """
-    _check_kind(by)
-    compressions: list[Mapping[str, Any]] = []
-    layout = invocation.store(new_user=True)
-    records = _put_aside(
-        _lines_since(invocation, layout, time_text(read_instant(since or None, "--since")) or ""),
-        compressions,
-    )
-    group = by if by in BY else "recipe"
+    if by not in _KINDS:
+        raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
+    layout, group = invocation.store(new_user=True), by if by in BY else "recipe"
+    compressions: list[_Record] = []
+    records = _lines_since(invocation, layout, since, compressions)
     found = sum_executions(records, by=group, verdict=_verdict(layout))
     if not found and not compressions:
         invocation.check_user(layout)
-    metrics = sum_compressions(compressions)
-    data = {
-        "by": group,
-        "groups": {name: vars(one) for name, one in found.items()},
-        "compression": _compression_data(metrics),
-    }
-    if by == "compression":
-        return Result(data, Table(_COMPRESSION, _compression_rows(metrics)))
+    total, by_type = _compression_data(compressions)
+    groups = {name: vars(one) for name, one in found.items()}
+    data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}
     if plot:
         return Result(data, _plot(found))
-    return Result(data, Table(_STATS_COLUMNS, [(name, *vars(one).values()) for name, one in found.items()]))
+    columns, shown = (
+        (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
+    )
+    return Result(data, Table(columns, [(name, *one.values()) for name, one in shown.items()]))
 
 
-def _check_kind(by: str) -> None:
-    if by not in _KINDS:
-        raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
-
-
-def _lines_since(invocation: Invocation, layout: Layout, since: str) -> Iterator[Mapping[str, Any]]:
-    """The lines of the user; a damaged one becomes a warning."""
+def _lines_since(
+    invocation: Invocation, layout: Layout, since: str | None, compressions: list[_Record]
+) -> Iterator[_Record]:
+    """The lines of the user; those of compressions are put aside too."""
+    start = time_text(read_instant(since or None, "--since")) or ""
+    user = invocation.settings.user
 
     def is_wanted(record: _Record) -> bool:
-        is_own = record.get("user_id") == invocation.settings.user
-        return is_own and str(record.get("timestamp")) >= since
+        return record.get("user_id") == user and str(record.get("timestamp")) >= start
 
-    return _records(invocation, LineTail(layout.executions_log).read()[1], is_wanted)
-
-
-def _put_aside(
-    records: Iterator[Mapping[str, Any]], compressions: list[Mapping[str, Any]]
-) -> Iterator[Mapping[str, Any]]:
-    """The records as they come; those of compressions are put aside too."""
-    for record in records:
+    for record in _records(invocation, LineTail(layout.executions_log).read()[1], is_wanted):
         if "event" in record:
             compressions.append(record)
         yield record
+
+
+def _compression_data(lines: Iterable[_Record]) -> tuple[_Record, dict[str, _Record]]:
+    """Metrics of all compressions, and by content type."""
+    names = ("calls", "tokens_saved", "ratio", "overflow_warnings", "seconds")
+    sums = {
+        kind: {name: getattr(one, name) for name in names} for kind, one in sum_compressions(lines).items()
+    }
+    return sums[None], {kind: sums[kind] for kind in sorted(kind for kind in sums if kind is not None)}
 
 
 def _verdict(layout: Layout) -> Callable[[str, str], bool | None]:
@@ -203,25 +199,3 @@ def _plot(found: Mapping[str, ExecutionStats]) -> Table:
             bar = "" if value is None else "█" * max(1, round(_BAR_CHARS * value / most))
             rows.append((what.replace("_", " "), name, value, bar))
     return Table(("measure", "group", "value", ""), rows)
-
-
-def _compression_data(found: Mapping[str | None, CompressionMetrics]) -> dict[str, object]:
-    kinds = sorted(kind for kind in found if kind is not None)
-    by_type = {kind: _compression(found[kind]) for kind in kinds}
-    return {"total": _compression(found[None]), "by_content_type": by_type}
-
-
-def _compression_rows(found: Mapping[str | None, CompressionMetrics]) -> list[tuple[object, ...]]:
-    kinds = sorted(kind for kind in found if kind is not None)
-    rows: list[tuple[object, ...]] = [(kind, *_compression(found[kind]).values()) for kind in kinds]
-    return [*rows, ("all", *_compression(found[None]).values())]
-
-
-def _compression(metrics: CompressionMetrics) -> dict[str, object]:
-    return {
-        "calls": metrics.calls,
-        "tokens_saved": metrics.tokens_saved,
-        "ratio": metrics.ratio,
-        "overflow_warnings": metrics.overflow_warnings,
-        "seconds": metrics.seconds,
-    }
