@@ -52,26 +52,13 @@ def forget(
     if not dry_run:
         Memory(layout, settings.user, *wait).take_in()
     places = removal.finder.places(wanted(), f"[forgotten {removal.at}]")
-    _check(places, names or (), removal, step, dry_run=dry_run)
+    if not places and not names and not removal.is_cut_short:  # else an earlier one is still to be ended
+        raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
     if not dry_run:
         places = _forget(removal, wanted, places, asks=not yes)
-    return _result(settings.user, places, removal.at, dry_run=dry_run)
-
-
-def _check(
-    places: Sequence[Place],
-    names: Sequence[str],
-    removal: Removal,
-    step: Callable[[str], None],
-    *,
-    dry_run: bool,
-) -> None:
-    """Raises NotFoundError for a text that is nowhere, unless an earlier command is still to be ended."""
-    if not places and not names and not removal.is_cut_short:
-        raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
-    states = sum(is_state for _, is_state in removal.finder.cached())
-    if dry_run and states:
+    elif states := sum(is_state for _, is_state in removal.finder.cached()):
         step(f"kept states of prompts go too, whatever they are of: {states}")
+    return _result(settings.user, places, removal.at, dry_run=dry_run)
 
 
 def _forget(

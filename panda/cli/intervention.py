@@ -52,7 +52,8 @@ def show(
     Example: panda intervention show 20260105t143000z-demo-12
     """
     found = load_intervention(invocation.store(new_user=True), id_)
-    _tell_how_to_go_on(invocation, found)
+    if found.go_on:
+        invocation.reporter.step(f"to go on: {found.go_on}")
     return Result({**found.value, "go_on": found.go_on}, "\n".join(_lines(found)))
 
 
@@ -70,7 +71,8 @@ def resolve(
     layout = invocation.store_for_writing()
     found = resolve_intervention(layout, settings.clock, id_, note, wait_seconds=settings.wait_seconds)
     invocation.reporter.step(f"resolved: {found.id}")
-    _tell_how_to_go_on(invocation, found)
+    if found.go_on:
+        invocation.reporter.step(f"to go on: {found.go_on}")
     return Result({**found.value, "go_on": found.go_on})
 
 
@@ -80,11 +82,6 @@ def _of_user(invocation: Invocation, user: str, *, resolved: bool) -> Iterator[I
             invocation.reporter.warn(f"{one.error.where or one.path}: {one.error.message}")
         elif one.user in (None, user) and (resolved or one.is_open):
             yield one
-
-
-def _tell_how_to_go_on(invocation: Invocation, found: Intervention) -> None:
-    if found.go_on:
-        invocation.reporter.step(f"to go on: {found.go_on}")
 
 
 def _lines(found: Intervention) -> Iterator[str]:

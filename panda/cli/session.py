@@ -126,12 +126,11 @@ def verify(
     data = {"sessions": names, "problems": [{**vars(one), "where": one.where} for one in problems]}
     if not problems:
         invocation.reporter.step(f"sessions: {len(names)}, nothing differs")
-    return Result(data, "".join(f"{one.where}: {one.message}\n" for one in problems), error=_error(problems))
-
-
-def _error(problems: list[Problem]) -> CheckError | None:
-    fix = next((one.fix for one in problems if one.fix), None)
-    return CheckError(f"differences: {len(problems)}", fix=fix) if problems else None
+        return Result(data)
+    error = CheckError(
+        f"differences: {len(problems)}", fix=next((one.fix for one in problems if one.fix), None)
+    )
+    return Result(data, "".join(f"{one.where}: {one.message}\n" for one in problems), error=error)
 
 
 def _open(invocation: Invocation, layout: Layout, session: str) -> Session:

@@ -1,8 +1,7 @@
 """`panda tool list` and `panda tool run`: the tools of plans, by hand."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_tools
@@ -49,7 +48,10 @@ def run(
 
     Example: panda tool run memory.query --args '{"query": "laptop"}' --user demo
     """
-    arguments = _arguments(args)
+    arguments = parse_json(args, where="--args")
+    if not isinstance(arguments, dict):
+        fix = """as in '{"query": "tea"}'"""
+        raise UsageError("the arguments are no JSON object", where="--args", fix=fix)
     check_arguments(name, arguments)
     result = run_tool(name, arguments, _context(invocation, query, dry_run=dry_run))
     data: dict[str, object] = {"tool": name, "arguments": arguments, **result.to_json()}
@@ -57,15 +59,6 @@ def run(
         return Result(data, _body(result))
     message = result.error if result.status == "error" else f"blocked: {result.error}"
     return Result(data, error=CheckError(str(message), where=name))
-
-
-def _arguments(text: str) -> Mapping[str, Any]:
-    value = parse_json(text, where="--args")
-    if not isinstance(value, dict):
-        raise UsageError(
-            "the arguments are no JSON object", where="--args", fix="""as in '{"query": "tea"}'"""
-        )
-    return value
 
 
 def _context(invocation: Invocation, query: str, *, dry_run: bool) -> ToolContext:

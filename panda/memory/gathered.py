@@ -286,6 +286,10 @@ class ReadSection:
     is_cut: bool  # whether something was cut from its lines
     faults: tuple[str, ...]  # what of `_meta` has an impossible form
 
+    def pairs(self) -> Iterator[tuple[GatheredItem, str]]:
+        """The items with the lines that they stand in."""
+        return zip(self.section.items, self.lines, strict=True)
+
 
 @dataclass
 class _Part:

@@ -53,12 +53,9 @@ class Item:
 
 def wanted_list(line: Item, lines: Sequence[Item], title: str, query: str, *, all_: bool) -> list[Item]:
     """
-    The list that a query wants with a line.
+    The list that a query wants with a line that is quoted; *lines* are all of its node.
 
     Args:
-        line: A line that is quoted.
-        lines: All of its node.
-        query: What the user means.
         all_: Whether the whole of a list is wanted.
 
     Returns:
@@ -79,6 +76,11 @@ def wanted_list(line: Item, lines: Sequence[Item], title: str, query: str, *, al
     above = set(split_terms(f"{title} {line.heading}"))
     is_all = bool(words) and above.issuperset(split_terms(words))
     return head + listed if line.heads or all_ or is_named or is_all else []
+
+
+def _faded(text: str, content_type: str, start: float, at: datetime | None, now: datetime) -> Item:
+    """A line with the confidence that it has now, having begun with *start*."""
+    return Item(text, content_type, confidence_at(start, content_type, at, now), at)
 
 
 def turn_items(turn: TurnRecord, now: datetime) -> tuple[Item, ...]:
@@ -148,16 +150,13 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
     items: list[Item] = []
     if research.summary.strip():
         start = MISSING if research.quality is None else research.quality
-        items.append(
-            Item(one_line(research.summary), "default", confidence_at(start, "default", at, now), at)
-        )
+        items.append(_faded(one_line(research.summary), "default", start, at, now))
     contested = set()
     for conflict in research.conflicts:
         values = [claim for claim in conflict.get("claims") or () if isinstance(claim, Mapping)]
         contested |= {one_line(str(claim.get("claim") or "")) for claim in values}
         sure = min((float(claim.get("confidence") or 0.0) for claim in values), default=MISSING)
-        text = one_line(str(conflict.get("text") or ""))
-        items.append(Item(text, "price", confidence_at(sure, "price", at, now), at))
+        items.append(_faded(one_line(str(conflict.get("text") or "")), "price", sure, at, now))
     for claim in research.claims:
         text = one_line(str(claim.get("claim") or ""))
         if not text or text in contested:
@@ -167,7 +166,7 @@ def research_items(research: ResearchRecord, now: datetime) -> tuple[Item, ...]:
         content_type = str(claim.get("content_type") or claim_type(text))
         source = one_line(str(claim.get("source") or ""))
         rendered = f"{text} ({source})" if source else text
-        items.append(Item(rendered, content_type, confidence_at(start, content_type, at, now), at))
+        items.append(_faded(rendered, content_type, start, at, now))
     return tuple(items)
 
 
@@ -177,8 +176,7 @@ def visit_items(visit: Visit, now: datetime) -> tuple[Item, ...]:
     table; one a line of the page's zones, but for menus and what is likely about something else.
     """
     start = MISSING if visit.extraction_quality is None else visit.extraction_quality
-    details = visit.details
-    title = one_line(visit.title)
+    details, title, at = visit.details, one_line(visit.title), visit.visited_at
     plain = {key: value for key, value in details.items() if key not in _ROW_FIELDS}
     fields = [(path, value) for path, value in _flatten(plain, ()) if path != ("title",)]
     if visit.url and not any(path[-1].lower() == "url" for path, _ in fields):
@@ -187,20 +185,10 @@ def visit_items(visit: Visit, now: datetime) -> tuple[Item, ...]:
     for path, value in fields:
         content_type = "product_spec" if path[0].lower() in _UNNAMED_FIELDS else field_type(path[-1])
         body = one_line(" ".join([*(part for part in path if part.lower() not in _UNNAMED_FIELDS), value]))
-        text = f"{title}: {body}" if title else body
-        items.append(
-            Item(
-                text,
-                content_type,
-                confidence_at(start, content_type, visit.visited_at, now),
-                visit.visited_at,
-            )
-        )
+        items.append(_faded(f"{title}: {body}" if title else body, content_type, start, at, now))
     said = " ".join(value for _, value in fields)
-    for text, content_type, sure in (*_rows(details, title), *_zone_lines(visit, title, said)):
-        confidence = confidence_at(min(start, sure), content_type, visit.visited_at, now)
-        items.append(Item(text, content_type, confidence, visit.visited_at))
-    return tuple(items)
+    rest = (*_rows(details, title), *_zone_lines(visit, title, said))
+    return (*items, *(_faded(text, kind, min(start, sure), at, now) for text, kind, sure in rest))
 
 
 def _rows(fields: Mapping[str, object], title: str) -> Iterator[tuple[str, str, float]]:
@@ -239,10 +227,8 @@ def _flatten(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
     elif isinstance(value, list) and any(isinstance(inner, Mapping) for inner in value):
         for inner in value:
             yield from _flatten(inner, path or ("item",))
-    elif value is not None and path:
-        rendered = render_value(value)
-        if rendered:
-            yield path, rendered
+    elif value is not None and path and (rendered := render_value(value)):
+        yield path, rendered
 
 
 def knowledge_items(

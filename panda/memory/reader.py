@@ -53,7 +53,6 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     Args:
         name: Path below it as escape_path writes it, as "Research/troll_farms.md", with "#anchor" for a
             section.
-        now: The instant that confidences are computed for.
 
     Raises:
         NotFoundError: It has no such section, or leads out of the directory.
@@ -74,6 +73,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         if section is None:
             raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
         sections = [section]
+    with store_errors(path, "read"):
+        changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title
     passages = [passage for section in sections for passage in section.passages]
     return Node(
@@ -84,13 +85,8 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         at=at,
         items=knowledge_items(passages, title, _confidence(document.values, path), at, now),
         links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
-        changed_at=_changed_at(path),
+        changed_at=changed_at,
     )
-
-
-def _changed_at(path: Path) -> datetime:
-    with store_errors(path, "read"):
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 
 def _path(knowledge: Path, name: str) -> Path:
@@ -119,7 +115,8 @@ def _date(values: Mapping[str, Any], path: Path) -> datetime | None:
 def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
     """The first notes that a note links to: by path, else by the end of a path that only one note has."""
     targets = find_wikilinks(text)
-    notes = {_parts(note.relative_to(knowledge)): note for note in _notes(knowledge)} if targets else {}
+    names = sorted(list_notes(str(knowledge)).items()) if targets else ()
+    notes = {_parts(PurePath(name)): knowledge / name for name, may_be_read in names if may_be_read}
     found: list[str] = []
     for target in targets:
         wanted = _parts(PurePosixPath(unescape_path(target)))
@@ -128,12 +125,6 @@ def _linked_notes(knowledge: Path, path: Path, text: str) -> tuple[str, ...]:
         if chosen is not None and chosen != path:
             found.append(f"{NOTE}{escape_path(chosen.relative_to(knowledge).as_posix())}")
     return tuple(dict.fromkeys(found))[:_MOST_LINKED]
-
-
-def _notes(knowledge: Path) -> list[Path]:
-    return [
-        knowledge / name for name, may_be_read in sorted(list_notes(str(knowledge)).items()) if may_be_read
-    ]
 
 
 def _parts(path: PurePath) -> tuple[str, ...]:
@@ -207,16 +198,11 @@ class NodeReader:
         return self._moment.holds(turn)
 
     def preferences(self) -> list[Node]:
-        """
-        All preferences, in file order; [] if there is no file. Raises MemoryNodeError: the file is corrupt.
-        """
+        """All preferences, in file order; [] if there is no file (MemoryNodeError if it is corrupt)."""
         return self._memory_nodes("preference")
 
     def facts(self) -> list[Node]:
-        """
-        All entries of facts.md, in file order; [] if there is no file. Raises MemoryNodeError: the file is
-        corrupt.
-        """
+        """All entries of facts.md, in file order; raises and [] as preferences."""
         return self._memory_nodes("fact")
 
     def statements(self) -> list[Node]:
@@ -240,17 +226,15 @@ class NodeReader:
         node_id = f"{_PREFIXES[one.kind]}:{one.key}"
         key, confidence = one_line(one.key), one.confidence(now, missing=MISSING)
         text = one.statement if is_statement(one.subject.relation) else f"{key}: {one.statement}"
-        warning = f"{node_id} has no confidence; {MISSING:.2f} assumed"
-        path = self._memory_path(one.kind)
         return Node(
             id=node_id,
             source_type=one.kind,
             title=key,
-            provenance=self._relative(path),
+            provenance=self._relative(self._memory_path(one.kind)),
             at=one.at,
             items=(Item(text, one.content_type, confidence, one.at, heading=one.corrects),),
             expires_at=one.fact.valid_until if one.fact else None,
-            warnings=(warning,) if one.start is None else (),
+            warnings=_assumed(node_id, "confidence", one.start),
             source_turn=one.source_turn,
         )
 
@@ -269,19 +253,16 @@ class NodeReader:
         paths = self._layout.turn(self._user, number)
         record = load_turn(paths, number)
         if record.status not in SAVED_STATUSES:
-            raise FileFormatError(
-                f"turn {number} is {record.status or 'without status'}", where=str(paths.directory)
-            )
-        items = turn_items(record, self._clock())
-        links = (f"research:{record.research_topic}",) if record.research_topic else ()
+            message = f"turn {number} is {record.status or 'without status'}"
+            raise FileFormatError(message, where=str(paths.directory))
         return Node(
             id=node_id,
             source_type="turn_summary",
             title=shorten(one_line(record.summary) or one_line(record.query), _TITLE_CHARS),
             provenance=self._relative(paths / CONTEXT_MD),
             at=record.at,
-            items=items,
-            links=links,
+            items=turn_items(record, self._clock()),
+            links=(f"research:{record.research_topic}",) if record.research_topic else (),
         )
 
     def visits(self, urls: Collection[str]) -> dict[str, Visit]:
@@ -324,7 +305,6 @@ class NodeReader:
                     newest = record
         if newest is None:
             raise NotFoundError(f"no research on {topic!r}", where=str(self._layout.turns(self._user)))
-        lacks_quality = newest.quality is None and newest.summary
         return Node(
             id=node_id,
             source_type="research_cache",
@@ -334,7 +314,7 @@ class NodeReader:
             items=research_items(newest, self._clock()),
             links=tuple(f"visit:{visit_id}" for visit_id in newest.visit_ids),
             expires_at=newest.expires_at,
-            warnings=(f"{node_id} has no quality_score; {MISSING:.2f} assumed",) if lacks_quality else (),
+            warnings=_assumed(node_id, "quality_score", newest.quality) if newest.summary else (),
             quality=newest.quality,
         )
 
@@ -349,10 +329,8 @@ class NodeReader:
         if not found:
             raise NotFoundError(f"no visit {visit_id!r}", where=str(self._layout.turns(self._user)))
         if len(found) > 1:
-            places = ", ".join(self._relative(path) for path in found)
-            raise FileFormatError(
-                f"{len(found)} visits are called {visit_id!r}: {places}", where=str(found[1])
-            )
+            message = f"{len(found)} visits are called {visit_id!r}: {', '.join(map(self._relative, found))}"
+            raise FileFormatError(message, where=str(found[1]))
         record = load_visit(found[0])
         return Node(
             id=node_id,
@@ -361,17 +339,17 @@ class NodeReader:
             provenance=self._relative(found[0] / EXTRACTED_JSON),
             at=record.visited_at,
             items=visit_items(record, self._clock()),
-            warnings=(
-                (f"{node_id} has no extraction_quality; {MISSING:.2f} assumed",)
-                if record.extraction_quality is None
-                else ()
-            ),
+            warnings=_assumed(node_id, "extraction_quality", record.extraction_quality),
             url=record.url or None,
             quality=record.quality,
         )
 
     def _relative(self, path: Path) -> str:
         return escape_path(path.relative_to(self._layout.user(self._user)).as_posix())
+
+
+def _assumed(node_id: str, what: str, given: float | None) -> tuple[str, ...]:
+    return (f"{node_id} has no {what}; {MISSING:.2f} assumed",) if given is None else ()
 
 
 def _may_name(path: Path, name: str) -> bool:

@@ -243,10 +243,7 @@ def _turns(place: Path) -> Iterator[Path]:
 
 def judge_turn(directory: Path) -> list[Problem]:
     """
-    What is wrong with §2 of one turn; nothing if it has none, or belongs to no store.
-
-    Args:
-        directory: A turn directory below users/{user}/turns.
+    What is wrong with §2 of one turn directory; nothing if it has none, or is not below users/{user}/turns.
     """
     number = turn_number(directory.name)
     users = directory.parent.parent.parent
@@ -262,12 +259,15 @@ def judge_turn(directory: Path) -> list[Problem]:
         if metadata.get("forgotten_at"):
             return []  # its lines and those of its nodes are not what they were
         query = str(metadata.get("query") or "")
-        gathered = _gathered(directory / GATHERED_CONTEXT_JSON)
-        at = _instant(gathered.get("gathered_at")) or document.front.created_at
+        recorded = directory / GATHERED_CONTEXT_JSON
+        gathered = load_object(recorded) if recorded.exists() else {}
+        if gathered:
+            check_json(GATHERED_CONTEXT_JSON, gathered, str(recorded))
+        given = gathered.get("gathered_at")
+        at = parse_time(given) if isinstance(given, str) else document.front.created_at
         snapshot = TurnFolder(number, TurnPaths(directory), lambda: at).snapshot()
-        past = PastNodes(
-            Layout(users.parent), directory.parent.parent.name, turn=number, at=at, snapshot=snapshot
-        )
+        user = directory.parent.parent.name
+        past = PastNodes(Layout(users.parent), user, turn=number, at=at, snapshot=snapshot)
         judge = _Judge(past, gathered, quotes=_quotes(directory))
         found = judge.findings(read_gathered(section), query)
     except PandaError as exc:
@@ -278,17 +278,6 @@ def judge_turn(directory: Path) -> list[Problem]:
         message = f"{type(exc).__name__}: {exc}"
         return [Problem(str(path), message, key=JUDGED, verdict=Verdict.NOT_JUDGED)]
     return [Problem(str(path), issue, key=JUDGED, verdict=verdict) for issue, verdict in dict.fromkeys(found)]
-
-
-def _gathered(path: Path) -> dict[str, Any]:
-    value = load_object(path) if path.exists() else {}
-    if value:
-        check_json(GATHERED_CONTEXT_JSON, value, str(path))
-    return value
-
-
-def _instant(value: object) -> datetime | None:
-    return parse_time(value) if isinstance(value, str) else None
 
 
 def _quotes(directory: Path) -> bool:
@@ -376,7 +365,7 @@ class _Judge:
     def _line_issues(self, part: ReadSection) -> Iterator[str]:
         """Lines that code renders otherwise (marks, turn, age), and quotations that stand in no node."""
         place, section = f"section {part.section.title}", part.section
-        for item, line in self._pairs(part):
+        for item, line in part.pairs():
             cited = [self._nodes[one] for one in item.node_ids if one in self._nodes]
             if CUT_MARK in line or not cited or len(cited) < len(item.node_ids) or "[" not in line:
                 continue
@@ -395,16 +384,11 @@ class _Judge:
             return
         there = {_plain(item.text) for item in recorded} - {_NOTHING}
         said = {_plain(item.text) for item in part.section.items}
-        cut = {_plain(item.text) for item, line in self._pairs(part) if CUT_MARK in line}
+        cut = {_plain(item.text) for item, line in part.pairs() if CUT_MARK in line}
         for text in sorted(said - there - cut):
             yield f"{place}: gathered_context.json does not hold the line {text!r:.80}"
         for text in sorted(there - said) if not part.is_cut else ():
             yield f"{place}: lacks the line {text!r:.80} of gathered_context.json"
-
-    @staticmethod
-    def _pairs(part: ReadSection) -> Iterator[tuple[GatheredItem, str]]:
-        """The items of a part with the lines that they stand in."""
-        return zip(part.section.items, part.lines, strict=True)
 
     def _whole(self, part: ReadSection) -> GatheredSection:
         """The part with the lines that were cut from it, which its nodes and its confidence belong to."""
