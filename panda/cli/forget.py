@@ -43,11 +43,9 @@ def forget(
     Notes are your own files: they are named, and the command ends with 3.
     """
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
-    settings, step = invocation.settings, invocation.reporter.step
-    layout = invocation.store() if dry_run else invocation.store_for_writing()
-    caches = [settings.cache_dir, default_cache_dir(invocation.environ)]
+    settings, layout = invocation.settings, invocation.store() if dry_run else invocation.store_for_writing()
     wait = (settings.clock, settings.wait_seconds, invocation.reporter.waiting)
-    removal = Removal(layout, caches, *wait)
+    removal = Removal(layout, [settings.cache_dir, default_cache_dir(invocation.environ)], *wait)
     wanted = partial(_request, removal.finder, layout, settings.user, names or (), secret)
     if not dry_run:
         Memory(layout, settings.user, *wait).take_in()
@@ -57,7 +55,7 @@ def forget(
     if not dry_run:
         places = _forget(removal, wanted, places, asks=not yes)
     elif states := sum(is_state for _, is_state in removal.finder.cached()):
-        step(f"kept states of prompts go too, whatever they are of: {states}")
+        invocation.reporter.step(f"kept states of prompts go too, whatever they are of: {states}")
     return _result(settings.user, places, removal.at, dry_run=dry_run)
 
 
