@@ -13,7 +13,7 @@ from panda.actions.turn import Outcome, Tell, ask, gather_query, tell_waiting
 from panda.app import App, build
 from panda.cli.command import Invocation
 from panda.cli.turn import read_query
-from panda.documents.json_schema import worst_fault
+from panda.documents.json_text import worst_fault
 from panda.documents.text import visible
 from panda.documents.times import time_text
 from panda.errors import NotFoundError, UsageError

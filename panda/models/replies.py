@@ -9,8 +9,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from panda.documents.json_schema import worst_fault
-from panda.documents.json_text import load_json
+from panda.documents.json_text import load_json, worst_fault
 from panda.errors import RecipeSchemaError
 from panda.models.contract import Message
 

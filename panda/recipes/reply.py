@@ -8,8 +8,7 @@ from typing import Any, Literal
 from panda.choosing.decision import Choice, Option
 from panda.compression.documents import Cut
 from panda.documents.evidence import check_evidence
-from panda.documents.json_schema import worst_fault
-from panda.documents.json_text import load_json
+from panda.documents.json_text import load_json, worst_fault
 from panda.errors import RecipeKeyError
 from panda.recipes.messages import Request, fill
 from panda.recipes.recipe import Recipe

@@ -13,7 +13,7 @@ from msgspec import UnsetType as Unset
 
 from panda.documents.carry import Carry, FlowPhase, StepType, SummaryKind
 from panda.documents.carry import Outcome as TurnOutcome
-from panda.documents.json_schema import surely_fits
+from panda.documents.json_text import surely_fits
 from panda.documents.problems import Problem
 from panda.documents.records import Record, Time, encode, schema_of
 from panda.errors import FileFormatError

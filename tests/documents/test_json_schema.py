@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from panda.documents.json_schema import surely_fits, worst_fault
+from panda.documents.json_text import surely_fits, worst_fault
 
 _LEAVES: list[dict[str, Any]] = [
     {},
