@@ -226,7 +226,7 @@ class ContextScan:
             if opened >= 0:
                 if _closes(lines[opened], line):
                     opened = -1
-                elif line.startswith("_meta:") and not self._is_meta(lines, opened, index):
+                elif line.startswith("_meta:") and (lines[opened] != META_OPEN or index != opened + 1):
                     self._report(index, f"`_meta:` is not the first line of a {META_OPEN} fence")
             elif not line.startswith(_STRUCTURE):
                 continue
@@ -241,10 +241,6 @@ class ContextScan:
         if opened >= 0:
             self._report(opened, "this fence is never closed")
         return starts
-
-    @staticmethod
-    def _is_meta(lines: Sequence[str], opened: int, index: int) -> bool:
-        return lines[opened] == META_OPEN and index == opened + 1
 
     def _add_section(self, number: int, lines: list[str], start: int, end: int) -> None:
         numbers = [section.number for section in self.sections]

@@ -195,7 +195,7 @@ class MemoryList:
         line = f"- {_shown_key(key)}: {_shown(value)}{suffix}"
         place = self._place(key)
         if place is not None:
-            self._lines[place] = line + _line_end(self._lines[place])
+            self._lines[place] = line + self._lines[place][len(self._lines[place].rstrip("\r\n")) :]
             return
         if next((one for one in reversed(self._lines) if one), self._before)[-1:] != "\n":
             self._lines.append(self._newline)
@@ -225,10 +225,6 @@ def _shown_key(key: str) -> str:
 
 def _shown(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else render_value(value)
-
-
-def _line_end(line: str) -> str:
-    return line[len(line.rstrip("\r\n")) :]
 
 
 class MemoryText:

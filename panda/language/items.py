@@ -155,6 +155,9 @@ class Token:
 
 word_list = partial(read_words, "item_words.txt")
 """The words, or groups of words, of a group of item_words.txt."""
+_OPENING = word_list("asks") | word_list(
+    "verbs"
+)  # what a question has before its noun: "are the tomatoes ripe"
 
 
 @cache
@@ -350,11 +353,6 @@ class _Finder:
         """Whether a word that may be a verb has its verb behind it: "the first leaves are …"."""
         word = self._low(at)
         return word in word_list("verbs") - FUNCTION_WORDS and self._low(at + 1) in word_list("verbs")
-
-    def _opened_by_verb(self, at: int) -> bool:
-        """Whether a question has its verb before this place, so that another may follow: "does the X …"."""
-        verbs = word_list("asks") | word_list("verbs")
-        return any(self._low(before) in verbs for before in range(max(0, at - 5), at))
 
     # places
 
@@ -670,7 +668,7 @@ class _Finder:
                 lists = ("determiners", "owners", "after_verbs")
                 return self._low(end).isalpha() and not any(self._low(end) in word_list(n) for n in lists)
             return not dated
-        ends = self._stops(end) or self._opened_by_verb(first)
+        ends = self._stops(end) or any(self._low(n) in _OPENING for n in range(max(0, first - 5), first))
         if all(token.text.isdigit() for token in content) or not ends:
             return False
         if whole or not pointed:

@@ -7,6 +7,7 @@ a question which of many there are. What is told, what was, and questions about 
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from panda.language.claims import Found, scan
 from panda.language.periods import is_past_form
@@ -79,7 +80,7 @@ _TALK = _compile(r"(?:and|or|but|so|too|also|<<talk>>)\b")
 _MOST = _compile(r"\b<<most>>")
 _LEAST = _compile(r"\b<<least>>")
 _ATTRIBUTES = frozenset("a an not no the be is are me any well find".split())  # noqa: SIM905
-"""Words behind which a participle belongs to a noun: "a used cello"."""
+"""Words behind which a participle belongs to a noun, as it does in front: "a used cello", "used cellos"."""
 _INSTEAD = re.compile(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
 _MOST_WORDS, _FRAGMENT_WORDS = 12, 5
 
@@ -134,12 +135,7 @@ def _seeks(sentence: str, *, goes_on: bool) -> bool:
 def _is_told(text: str) -> bool:
     """Whether a verb in the past says what was."""
     words = re.findall(r"[a-z']+", text.lower())
-    return any(is_past_form(word) and not _is_attribute(words, at) for at, word in enumerate(words))
-
-
-def _is_attribute(words: list[str], at: int) -> bool:
-    """Whether a participle belongs to a noun: "a used cello", "not made of leather"."""
-    return at == 0 or words[at - 1] in _ATTRIBUTES
+    return any(is_past_form(word) and before not in _ATTRIBUTES for before, word in pairwise(["a", *words]))
 
 
 def _clauses(sentence: str) -> list[tuple[int, int]]:
@@ -230,7 +226,10 @@ def find_counts(message: str, known: Mapping[str, str | int | float]) -> list[Li
     found = []
     for match in _INSTEAD.finditer(text):
         keys = [key for key, value in known.items() if str(value) == match["was"]]
-        found += [Limit(match[0], key, _number(match["value"])) for key in keys or ["count"]]
+        found += [
+            Limit(match[0], key, float(match["value"]) if "." in match["value"] else int(match["value"]))
+            for key in keys or ["count"]
+        ]
     for one in scan(text):
         if (noun := _counted(one)) and one.amount and one.amount.value and _is_ordered(text[: one.start]):
             found.append(Limit(f"{one.claim.text} {noun}", f"count:{noun}", int(one.amount.value)))
@@ -249,7 +248,3 @@ def _is_ordered(before: str) -> bool:
     return bool(_ORDERED.match(sentence)) and not (
         _ASKS.match(sentence) or _SUBJECT.match(sentence) or _is_told(sentence)
     )
-
-
-def _number(text: str) -> int | float:
-    return float(text) if "." in text else int(text)

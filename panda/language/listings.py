@@ -100,7 +100,9 @@ def listed_items(text: str, statements: Sequence[str] = ()) -> list[ListedItem]:
     lists += [(one, 0.0) for one in (told, *_enumerations(lines), _offers(lines), _named_one_by_one(text))]
     for found, most_traits in lists:
         items = {label_of(one).lower(): ListedItem(label_of(one), one) for one in reversed(found)}
-        traits = sum(_is_trait(item.label) for item in items.values())
+        traits = sum(
+            bool(_MEASURE.match(n) or _TRAIT.fullmatch(n)) for n in (item.label for item in items.values())
+        )
         if len(items) > 1 and traits <= most_traits * len(items):
             return _with_details(list(reversed(items.values())), text)
     return []
@@ -138,11 +140,6 @@ def _names_thing(statement: str) -> bool:
     return (
         bool(_NAMED.fullmatch(label)) and is_short and (label != statement.rstrip(".") or label == statement)
     )
-
-
-def _is_trait(label: str) -> bool:
-    """Whether a label is a trait of a thing, as "16GB DDR5" or "thin bezels", and no thing."""
-    return bool(_MEASURE.match(label) or _TRAIT.fullmatch(label))
 
 
 def label_of(text: str) -> str:

@@ -282,7 +282,7 @@ class _Grammar:
         at_unit = count[1] if count else start + 1
         name = self._word(at_unit)
         unit = _UNITS.get(_single(name))
-        if self._names_more(at_unit):
+        if self._word(at_unit + 1) == "of" and self._bare(at_unit + 2):  # "last week of June"
             unit = None
         if unit and which in _LAST and (count or which == "past" or (article and which == "last")):
             number = count[0] if count else 1
@@ -302,10 +302,6 @@ class _Grammar:
         if until and (days := when.find(until)) and days[0] <= until <= days[1]:  # "last autumn" in autumn
             until = days[0] - timedelta(1)
         return replace(when, find=lambda day: when.find(until or day), past=which in _LAST, beside=""), end
-
-    def _names_more(self, at: int) -> bool:
-        """Whether a unit belongs to what follows: "last week of June"."""
-        return self._word(at + 1) == "of" and self._bare(at + 2) is not None
 
     def _whole(self, unit: str, back: int) -> _When:
         def find(_: date) -> _Days | None:
