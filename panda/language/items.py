@@ -155,9 +155,6 @@ class Token:
 
 word_list = partial(read_words, "item_words.txt")
 """The words, or groups of words, of a group of item_words.txt."""
-_OPENING = word_list("asks") | word_list(
-    "verbs"
-)  # what a question has before its noun: "are the tomatoes ripe"
 
 
 @cache
@@ -199,7 +196,12 @@ class Known:
     told: frozenset[str]  # terms of all that was said of it, without what it is said to lack
     lacks: frozenset[str]  # terms of what it is said to lack
     kinds: frozenset[tuple[str, ...]]
-    """Terms of each part of what was said: what it is, as ("rabbit",)."""
+    """Terms of each part of what was said, up to its first preposition: what it is, as ("rabbit",)."""
+    heads: frozenset[str]
+    """Terms that alone can stand for the label: "honey" of "a pot of honey from the farm"."""
+    before_heads: frozenset[str]  # the terms before those: "carrot" of "carrot cake"
+    proper: frozenset[str]  # terms of capitalised words of the label, and of words of letters and digits
+    strange: frozenset[str]  # terms of words that are no English words, anywhere in what was said
 
 
 @lru_cache(maxsize=2048)
@@ -210,9 +212,37 @@ def known(item: Item) -> Known:
     lacks: set[str] = set()
     for match in re.finditer(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", whole, re.IGNORECASE):
         lacks.update(_terms(match[1]))
+    heads, before = _heads(label)
+    proper, strange = set[str](), set[str]()
+    titled = re.fullmatch(r"\S+|\S+ [^a-z].*", label) is not None  # else a first capital is a sentence's
+    for token in tokens_of(whole):
+        mixed = any(char.isdigit() for char in token.text) and not token.text.isdigit()
+        if token.text[0].isupper() or mixed or token.text.isdigit():
+            is_name = mixed or (token.text[0].isupper() and not is_ordinary(token.text))
+            if token.end <= len(label) and not token.text.isdigit() and (token.start or is_name or titled):
+                proper.update(_terms(token.text))
+            if is_name:
+                strange.update(_terms(token.text))
     kinds = {_terms(part) for part in _PARTS.split(whole)}
     told = frozenset(_terms(whole))
-    return Known(item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()})
+    return Known(
+        item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()}, heads, before,
+        frozenset(proper), frozenset(strange),
+    )  # fmt: skip
+
+
+def _heads(label: str) -> tuple[frozenset[str], frozenset[str]]:
+    heads, before, run = set[str](), set[str](), list[str]()
+    for token in tokens_of(f"{label} of"):
+        if token.low in word_list("prepositions") or not token.is_word:
+            heads.update(run[-1:])
+            before.update(run[:-1])
+            run = []
+            if token.low != "of":
+                break
+        else:
+            run += token.terms
+    return frozenset(heads), frozenset(before)
 
 
 def holds(terms: Collection[str], term: str) -> bool:
@@ -293,7 +323,8 @@ class _Finder:
         refs = {item.ref for item in items}
         self._all = self._items + [known(item) for item in others if item.ref not in refs]
         kinds = (term for one in self._all for term in _terms(one.item.type))
-        self._nouns = {*nouns, *kinds}
+        heads = (term for one in self._items for term in one.heads - one.proper)
+        self._nouns = {*nouns, *kinds, *heads}
         self._terms = {term for one in self._all for term in (*one.name, *one.told)}
         self._found: list[Mention] = []
         self._taken = [False] * len(self._tokens)
@@ -347,12 +378,19 @@ class _Finder:
         word = self._low(at)
         if not word[0].isalnum() or word in FUNCTION_WORDS or word in word_list("verbs"):
             return True
+        if word in word_list("joins") or word in word_list("prepositions"):
+            return True
         return word.endswith(("'s", "'d", "'ll"))
 
     def _is_noun(self, at: int) -> bool:
         """Whether a word that may be a verb has its verb behind it: "the first leaves are …"."""
         word = self._low(at)
         return word in word_list("verbs") - FUNCTION_WORDS and self._low(at + 1) in word_list("verbs")
+
+    def _opened_by_verb(self, at: int) -> bool:
+        """Whether a question has its verb before this place, so that another may follow: "does the X …"."""
+        verbs = word_list("asks") | word_list("verbs")
+        return any(self._low(before) in verbs for before in range(max(0, at - 5), at))
 
     # places
 
@@ -403,14 +441,24 @@ class _Finder:
             end = step
         if not places:
             return None
-        last = self._closed(end)
+        lead, last = self._low(start - 1), end if self._is_asked_of(start, end) else self._closed(end)
         if not self._is_thing(end) and self._low(end) != "of":
-            day = self._low(start - 1) == "on" or self._low(start) == "your"
+            day = lead == "on" or lead in word_list("dates_on") or self._low(start) == "your"
             if day or self._low(end) == "to" or self._is_noun(end):
                 return None
         if last is None or self._low(last) in word_list("no_item"):
             return None
         return self._at_places(start, last, places)
+
+    def _is_asked_of(self, start: int, end: int) -> bool:
+        """Whether what is asked of a thing stands behind it: "when is the second due", which of each is said,
+        or "what does the third charge", which has no other verb."""
+        verb, word = self._low(start - 1), self._low(end)
+        if not word.isalpha() or self._low(end + 1)[0].isalnum() or self._is_thing(end):
+            return False
+        if verb in ("does", "did", "do"):
+            return self._low(start - 2) in word_list("asks")
+        return all(holds(one.told, term) for one in self._items for term in _terms(word))
 
     def _ordinal(self, at: int) -> tuple[int | None, int]:
         """The place that a word or two name, and how many words; (None, 0) if they name none."""
@@ -627,7 +675,8 @@ class _Finder:
             left = [
                 one
                 for one in fit
-                if terms and all(holds(one.told if pointed else one.name, term) for term in terms)
+                if terms
+                and all(holds(one.told if pointed else one.name, t) or t in one.strange for t in terms)
             ]
             if not token.is_word or not left or self._taken[n]:
                 break
@@ -657,23 +706,34 @@ class _Finder:
         """Whether words that stand in what was said of an item mean it, or stand there by chance."""
         terms = [term for token in run for term in token.terms or _terms(token.text)]
         content = [token for token in run if token.terms]
+        digits = all(token.text.isdigit() for token in content)
         in_name = all(holds(one.name, term) for term in terms)
         whole = in_name and len(terms) == len(one.name)
         if whole and (len(content) > 1 or pointed):
             return True
-        if in_name and any(token.text[0].isupper() for token in content):
-            starts = not pointed and (first == 0 or self._low(first - 1) in _STARTS)
+        strange = any(not t.text.isdigit() and all(holds(one.strange, x) for x in t.terms) for t in content)
+        if strange and (in_name or pointed or len(content) > 1):
+            return True
+        proper = [t for t in content if t.text[0].isupper() and all(holds(one.proper, x) for x in t.terms)]
+        if in_name and proper:
+            inside = first > 0 and self._low(first - 1) not in _STARTS
+            if not pointed and len(proper) == 1 and not inside:
+                return self._is_subject(end)
             dated = run[0].low in _DATE_NAMES and self._low(first - 1) in word_list("dates_on")
-            if starts and len(content) == 1 and is_ordinary(content[0].text):
-                lists = ("determiners", "owners", "after_verbs")
-                return self._low(end).isalpha() and not any(self._low(end) in word_list(n) for n in lists)
-            return not dated
-        ends = self._stops(end) or any(self._low(n) in _OPENING for n in range(max(0, first - 5), first))
-        if all(token.text.isdigit() for token in content) or not ends:
+            return pointed or not dated
+        if digits or not (self._stops(end) or self._opened_by_verb(first)):
             return False
         if whole or not pointed:
             return whole
-        return in_name or tuple(terms) in {kind[-len(terms) :] for kind in one.kinds}
+        if in_name and (holds(one.heads, terms[-1]) or one.before_heads.issuperset(terms)):
+            return True
+        return tuple(terms) in {kind[-len(terms) :] for kind in one.kinds if len(kind) - len(terms) < 2}
+
+    def _is_subject(self, end: int) -> bool:
+        """Whether a capital word that begins a sentence and is an ordinary one too, is a name there."""
+        word = self._low(end)
+        lists = ("determiners", "owners", "after_verbs")
+        return word in ",?!" or (word.isalpha() and not any(word in word_list(one) for one in lists))
 
     def _remaining(self, at: int) -> tuple[int, Mention] | None:
         """ "the other one": what is left of the list when the others are named in the same message."""
