@@ -12,42 +12,30 @@ from panda.phases.turn import Turn
 class Advance:
     """The phase is done; the turn goes on."""
 
-    section: Section | None = None
-    """Section to commit to context.md."""
-    files: Mapping[str, object] = field(default_factory=dict)
-    """JSON files to write into the turn directory, by name."""
-    to: int | None = None
-    """Phase to go on with; None is the next one."""
-    answered: bool | None = None
-    """Set by the phase that knows whether the query was answered."""
+    section: Section | None = None  # section to commit to context.md
+    files: Mapping[str, object] = field(default_factory=dict)  # JSON files for the turn directory, by name
+    to: int | None = None  # phase to go on with; None is the next one
+    answered: bool | None = None  # set by the phase that knows whether the query was answered
 
 
 @dataclass(frozen=True)
 class Retry:
     """An earlier phase has to run again; its section and all later ones are superseded."""
 
-    to: int
-    """The phase."""
-    reason: str
-    """Why, for that phase's prompt."""
-    section: Section | None = None
-    """Section of the phase that asks, kept among the superseded ones."""
+    to: int  # the phase
+    reason: str  # why, for that phase's prompt
+    section: Section | None = None  # section of the phase that asks, kept among the superseded ones
 
 
 @dataclass(frozen=True)
 class Stop:
     """The turn ends here; the save follows."""
 
-    status: Literal["clarify", "failed"]
-    """How it ends."""
-    section: Section | None = None
-    """Section to commit."""
-    files: Mapping[str, object] = field(default_factory=dict)
-    """JSON files to write."""
-    question: str | None = None
-    """Question to the user, for clarify."""
-    reason: str | None = None
-    """Why it failed."""
+    status: Literal["clarify", "failed"]  # how it ends
+    section: Section | None = None  # section to commit
+    files: Mapping[str, object] = field(default_factory=dict)  # JSON files to write
+    question: str | None = None  # question to the user, for clarify
+    reason: str | None = None  # why it failed
 
 
 Outcome = Advance | Retry | Stop

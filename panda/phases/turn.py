@@ -197,11 +197,8 @@ class Turn:
         self._context = document
 
     def _is_current(self, record: Mapping[str, Any]) -> bool:
-        return (record["phase"], record["round"], record["revision"]) == (
-            self.phase,
-            self.round,
-            self.attempt,
-        )
+        now = (self.phase, self.round, self.attempt)
+        return (record["phase"], record["round"], record["revision"]) == now
 
     def read(self, name: str) -> dict[str, Any]:
         """A JSON file of the turn that an earlier phase wrote."""
@@ -272,13 +269,8 @@ class Turn:
 
     def add_call(self, record: Mapping[str, object]) -> None:
         """Append one line to calls.jsonl, unless a killed run of this phase has written it already."""
-        placed = {
-            "n": len(self._calls) + 1,
-            "execution": self._executions,
-            "round": self.round,
-            "revision": self.attempt,
-            **record,
-        }
+        passed = {"execution": self._executions, "round": self.round, "revision": self.attempt}
+        placed = {"n": len(self._calls) + 1, **passed, **record}
         identity = _identity(placed)
         if self._made[identity]:
             self._made[identity] -= 1

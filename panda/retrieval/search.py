@@ -1,6 +1,6 @@
 """Searching the index by hand: single queries, and files of questions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -46,19 +46,15 @@ def find_research(
     wanted = {term for word in find_query_words(words or "") for term in query_terms(word)}
     found = [(len(wanted & set(entry.keywords)), entry) for entry in view.research(topic)]
     kept = [pair for pair in found if words is None or pair[0]]
-    return [_state(entry, now) for _, entry in sorted(kept, key=lambda pair: -pair[0])]
-
-
-def _state(entry: ResearchEntry, now: datetime) -> ResearchState:
-    quality = entry.quality
-    if quality is not None and entry.created_at is not None:
-        quality = decayed(quality, "default", age_days(entry.created_at, now))
-    return ResearchState(
-        entry=entry,
-        quality=quality,
-        is_expired=entry.expires_at is not None and entry.expires_at <= now,
-        is_low=quality is not None and quality < EXPIRED_BELOW,
-    )
+    states = []
+    for _, entry in sorted(kept, key=lambda pair: -pair[0]):
+        quality = entry.quality
+        if quality is not None and entry.created_at is not None:
+            quality = decayed(quality, "default", age_days(entry.created_at, now))
+        is_low = quality is not None and quality < EXPIRED_BELOW
+        is_expired = entry.expires_at is not None and entry.expires_at <= now
+        states.append(ResearchState(entry, quality, is_expired, is_low))
+    return states
 
 
 @dataclass(frozen=True)
@@ -90,13 +86,8 @@ def search_index(
     meaning: Meaning | None = None,
 ) -> tuple[list[Hit], SyncReport]:
     """
-    The nodes that a query finds, best first.
-
-    Args:
-        now: From when "last week" counts.
-
-    Returns:
-        Hits, and what was taken in before; its *behind* is above 0 if the hits may be stale.
+    The nodes that a query finds, best first, and what was taken in before: with its *behind* above 0 the hits
+    may be stale. "last week" counts from *now*.
     """
     report = index.freshen(user)
     hits: dict[str, Hit] = {}
@@ -138,21 +129,15 @@ def answer_questions(
 
 def read_questions(path: Path) -> list[Question]:
     """
-    The questions of a file of JSON lines {"user", "question", "at"?}; other keys are ignored.
-
-    Raises:
-        FileFormatError: A line is not what it must be; names it.
-        StoreError: The file cannot be read.
+    The questions of a file of JSON lines {"user", "question", "at"?}; other keys are ignored. Raises
+    FileFormatError: a line is not what it must be; names it.
     """
-    return list(_questions(read_text(path).removeprefix("\ufeff").split("\n"), str(path)))
-
-
-def _questions(lines: Sequence[str], name: str) -> Iterator[Question]:
-    for number, line in enumerate(lines, 1):
+    found = []
+    for number, line in enumerate(read_text(path).removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
-        where = f"{name}:{number}"
-        value = parse_json(line, where=name, line=number)
+        where = f"{path}:{number}"
+        value = parse_json(line, where=str(path), line=number)
         if not isinstance(value, dict):
             raise FileFormatError("not a JSON object", where=where, fix='write {"user": …, "question": …}')
         for key in ("user", "question"):
@@ -164,9 +149,7 @@ def _questions(lines: Sequence[str], name: str) -> Iterator[Question]:
         except UsageError as exc:
             raise FileFormatError(exc.message, where=exc.where, fix=exc.fix) from exc
         except (ValueError, TypeError, AttributeError, OverflowError) as exc:
-            raise FileFormatError(
-                f"{str(value['at'])[:80]!r} is not an ISO 8601 time",
-                where=f"{where} (at)",
-                fix="2026-01-04T14:30:00Z",
-            ) from exc
-        yield Question(value["user"], value["question"], at)
+            message = f"{str(value['at'])[:80]!r} is not an ISO 8601 time"
+            raise FileFormatError(message, where=f"{where} (at)", fix="2026-01-04T14:30:00Z") from exc
+        found.append(Question(value["user"], value["question"], at))
+    return found

@@ -31,8 +31,11 @@ def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str
     if pending is None or pending.status != "open":
         return None
     yes = reading.agreement == "agrees"
-    option = next((one for one in pending.options if set(split_terms(one)) <= set(split_terms(query))), None)
-    answered = yes or reading.agreement == "declines" or option is not None or _fits(pending, query, reading)
+    terms = set(split_terms(query))
+    is_short = pending.other_turns == 0 and len(query.split()) <= _SHORT_WORDS
+    takes_up = bool(terms & set(split_terms(pending.message))) or is_short  # or is a statement right after it
+    answered = yes or reading.agreement == "declines" or (takes_up and reading.mood != "asks")
+    answered = answered or any(set(split_terms(option)) <= terms for option in pending.options)
     return {
         "id": pending.id,
         "status": "answered" if answered else "open",
@@ -51,18 +54,6 @@ def agreed_query(carry: Carry, answer: Mapping[str, Any] | None, query: str) -> 
     return f"{clip(pending.message, _PART_CHARS)} {query}"
 
 
-def _fits(pending: Pending, query: str, reading: Reading) -> bool:
-    """
-    Whether a query that neither agrees nor declines answers all the same: it takes up the question's words,
-    or it is a short statement right after the question.
-    """
-    text = query.strip()
-    shared = set(split_terms(text)) & set(split_terms(pending.message))
-    if reading.mood == "asks":
-        return False
-    return bool(shared) or (pending.other_turns == 0 and len(text.split()) <= _SHORT_WORDS)
-
-
 def raised_by(files: TurnFiles) -> Pending | None:
     """The question that a turn ended with; None if it did not."""
     summary = files.summary or {}
@@ -73,18 +64,13 @@ def raised_by(files: TurnFiles) -> Pending | None:
         return _pending(files, 1, "question", str(reflection["question"]), ())
     if plan.get("next_step") == "clarify":
         kind = cast(PendingType, plan.get("question_kind") or "question")
-        message = str(plan.get("question") or "")
-        return _pending(files, 3, kind, message, _plan_lines(plan), plan.get("options") or ())
+        tasks = [*plan["tasks"], *(goal["goal"] for goal in plan["goals"])]
+        return _pending(files, 3, kind, str(plan.get("question") or ""), tasks)
     return _pending(files, 2, "question", str(summary.get("question") or ""), ())
 
 
 def _pending(
-    files: TurnFiles,
-    asked_by: Literal[1, 2, 3],
-    type_: PendingType,
-    message: str,
-    plan: Sequence[str],
-    options: Sequence[str] = (),
+    files: TurnFiles, asked_by: Literal[1, 2, 3], type_: PendingType, message: str, plan: Sequence[str]
 ) -> Pending:
     if len(message) > _MESSAGE_CHARS:
         message = message[: _MESSAGE_CHARS - len(MARK)] + MARK
@@ -96,14 +82,8 @@ def _pending(
         type=type_,
         message=message,
         questions=tuple(questions[:_PARTS]),
-        options=tuple(clip(str(one), _PART_CHARS) for one in options[:_PARTS]),
         plan=tuple(clip(one, _PART_CHARS) for one in plan[:_PARTS]),
     )
-
-
-def _plan_lines(plan: Any) -> list[str]:
-    """The tasks and goals of a plan as lines."""
-    return [*plan.get("tasks", ()), *(goal["goal"] for goal in plan.get("goals", ()))]
 
 
 def take_answer(previous: Carry, files: TurnFiles) -> Pending | None:
@@ -136,7 +116,6 @@ def fate_of(previous: Carry, files: TurnFiles) -> str | None:
     if raised_by(files) is not None:
         return f"question {before.id} dropped for another one"
     after = carry_pending(previous, files)
-    dropped = after is not None and after.status == "dropped"
-    return (
-        f"question {before.id} dropped after {_MOST_OTHER_TURNS} turns on other matters" if dropped else None
-    )
+    if after is not None and after.status == "dropped":
+        return f"question {before.id} dropped after {_MOST_OTHER_TURNS} turns on other matters"
+    return None
