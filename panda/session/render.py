@@ -24,6 +24,10 @@ class _Part:
     title: str  # what stands above the lines
     lines: Sequence[str]  # the lines, most important first
 
+    def render(self, lines: Sequence[str]) -> str:
+        """Some of the lines below their title."""
+        return "\n".join([f"{self.title}:", *(f"- {line}" for line in lines)])
+
 
 def render_carry(
     carry: Carry,
@@ -47,7 +51,7 @@ def render_carry(
     """
     parts = [part for part in _parts(carry, phase, load, shown) if part.lines]
     parts = [part for part in parts if phase in FIELDS[part.field].read_by]
-    whole = "\n".join(_block(part, part.lines) for part in parts)
+    whole = "\n".join(part.render(part.lines) for part in parts)
     if count(whole) <= budget_tokens:
         return whole
     return _fitted(parts, count, budget_tokens)
@@ -62,10 +66,12 @@ def _fitted(parts: Sequence[_Part], count: Callable[[str], int], budget_tokens: 
         kept: list[str] = []
         left -= title
         for line in part.lines:
-            room = left - 2
+            room, size = left - 2, len(line)
             cost = count(line) + 2
             if cost > left and not kept and at < _STAYS and room > _MARK_TOKENS:
-                line = _cut(line, room, count)
+                while size > len(MARK) + 1 and count(clip(line, size)) > room:
+                    size = size * 4 // 5
+                line = clip(line, size)
                 cost = count(line) + 2
             if cost > left:
                 break
@@ -73,58 +79,47 @@ def _fitted(parts: Sequence[_Part], count: Callable[[str], int], budget_tokens: 
             left -= cost
         if not kept:
             left += title
-        blocks.append(_block(part, kept) if kept else f"[… {part.field} left out]")
+        blocks.append(part.render(kept) if kept else f"[… {part.field} left out]")
         if kept and len(kept) < len(part.lines):
             blocks.append(f"[… {len(part.lines) - len(kept)} more of {part.field} left out]")
     return "\n".join(blocks)
-
-
-def _cut(line: str, tokens: int, count: Callable[[str], int]) -> str:
-    size = len(line)
-    while size > len(MARK) + 1 and count(clip(line, size)) > tokens:
-        size = size * 4 // 5
-    return clip(line, size)
-
-
-def _block(part: _Part, lines: Sequence[str]) -> str:
-    return "\n".join([f"{part.title}:", *(f"- {line}" for line in lines)])
 
 
 def _parts(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterator[_Part]:
     """The parts in the order of their importance; the first seven stay."""
     newest = carry.turn_summaries[::-1]
     whole = [one for one in newest if one.detail == "full"]
-    errors = [f"turn {one.turn}: {said}" for one in whole for said in _errors(one)]
-    log = carry.decision_log[: -_LOG - 1 : -1]
-    about = carry.engagement_summary.text
+    errors = []
+    for one in whole if phase in (1, 2, 3, 5) else ():
+        blocked = [f"blocked: {one.blocked_reason}"] if one.blocked_reason else []
+        errors += [f"turn {one.turn}: {said}" for said in (*one.errors, *blocked)]
+    limits = [f"{c.key}: {c.value} (turn {c.turn}: {c.text})" for c in carry.constraints[::-1] if c.active]
+    seen = [note for note in carry.carry_notes[::-1] if phase != 5 or note.kind == "conclusion"]
+    notes = [f"turn {note.turn} {note.kind}: {note.text}" for note in seen]
+    flow, log = carry.flow, carry.decision_log[: -_LOG - 1 : -1]
+    greeted = ", greeted already: do not greet again" if flow.greeted else ""
+    going = [f"phase {flow.phase}, tone {flow.tone}{greeted}"] if carry.recent_turns else []
+    going += [f"the user said: {flow.user_expressed}"] if going and flow.user_expressed else []
+    history, about = carry.history_summary, carry.engagement_summary.text
+    before = [f"up to turn {history.through_turn}: {one_line(history.text)}"] if history.text else []
+    lines: Mapping[int, str] = {one.turn: one.turn_summary for one in carry.turn_summaries}
+    before += [f"not in it yet, turn {n}: {lines.get(n, 'see its files')}" for n in history.unmerged]
     yield _Part("pending_clarification", "Question to the user", list(_pending(carry)))
-    yield _Part("constraints", "The user's limits", list(_limits(carry)))
+    yield _Part("constraints", "The user's limits", limits)
     yield from _exclusions(carry, phase)
-    yield _Part("turn_summaries", "Errors of earlier turns", errors if phase in (1, 2, 3, 5) else [])
-    yield _Part("carry_notes", "Notes from earlier steps", list(_notes(carry, phase)))
+    yield _Part("turn_summaries", "Errors of earlier turns", errors)
+    yield _Part("carry_notes", "Notes from earlier steps", notes)
     yield _Part("registry", "Entities that are being talked about", list(_active(carry)))
     yield _Part("turn_summaries", "The last turn", list(_last(whole[:1], phase)))
-    yield _Part("flow", "The conversation", list(_flow(carry)))
+    yield _Part("flow", "The conversation", going)
     yield _Part("step_cache", "Tool results that are there already", list(_cached(carry, phase, load)))
     yield _Part("recent_turns", "Recent turns", list(_recent(carry)))
     yield _Part("content_archive", "Kept content", list(_archive(carry, phase, load, shown)))
     yield _Part("turn_summaries", "Earlier turns", list(_earlier(newest[1:], phase)))
-    yield _Part("history_summary", "Before that", list(_history(carry)))
+    yield _Part("history_summary", "Before that", before)
     yield _Part("engagement_summary", "The session is about", [about] if about else [])
     decided = [f"turn {one.turn}: {one.action} {one.ref or 'all'}: {one.reason}" for one in log]
     yield _Part("decision_log", "Decisions on entities", decided)
-
-
-def _limits(carry: Carry) -> Iterator[str]:
-    for one in carry.constraints[::-1]:
-        if one.active:
-            yield f"{one.key}: {one.value} (turn {one.turn}: {one.text})"
-
-
-def _notes(carry: Carry, phase: int) -> Iterator[str]:
-    for one in carry.carry_notes[::-1]:
-        if phase != 5 or one.kind == "conclusion":
-            yield f"turn {one.turn} {one.kind}: {one.text}"
 
 
 def _pending(carry: Carry) -> Iterator[str]:
@@ -164,21 +159,14 @@ def _active(carry: Carry) -> Iterator[str]:
         yield f"the last list, of turn {listing.turn}, in its order: {'; '.join(names)}"
 
 
-def _errors(summary: TurnSummary) -> list[str]:
-    return [*summary.errors, *([f"blocked: {summary.blocked_reason}"] if summary.blocked_reason else [])]
-
-
 def _last(whole: Sequence[TurnSummary], phase: int) -> Iterator[str]:
     for one in whole:
         head = f"turn {one.turn}, {one.outcome}"
         if phase == 4:
             yield from (f"{head}, step {s.step} {s.tool} ({s.step_type}): {s.outcome}" for s in one.steps)
-            continue
-        if phase == 6:
-            yield f"{head}: {one.turn_summary}"
-            continue
-        yield f"{head}: {one.turn_summary}" if phase != 5 else head
-        yield from _details(one, phase)
+        else:
+            yield f"{head}: {one.turn_summary}" if phase != 5 else head
+            yield from _details(one, phase) if phase != 6 else ()
 
 
 def _details(one: TurnSummary, phase: int) -> Iterator[str]:
@@ -197,26 +185,13 @@ def _details(one: TurnSummary, phase: int) -> Iterator[str]:
 
 
 def _earlier(summaries: Sequence[TurnSummary], phase: int) -> Iterator[str]:
-    for one in summaries:
-        if phase == 4:
-            continue
+    for one in summaries if phase != 4 else ():
         if phase == 5:
             yield f"turn {one.turn}: {one.outcome}"
         else:
             yield f"turn {one.turn}, {one.outcome}: {one.turn_summary}"
             if one.detail == "full" and phase != 6:
                 yield from _details(one, phase)
-
-
-def _flow(carry: Carry) -> Iterator[str]:
-    if not carry.recent_turns:
-        return
-    flow = carry.flow
-    yield f"phase {flow.phase}, tone {flow.tone}" + (
-        ", greeted already: do not greet again" if flow.greeted else ""
-    )
-    if flow.user_expressed:
-        yield f"the user said: {flow.user_expressed}"
 
 
 def _cached(carry: Carry, phase: int, load: Load) -> Iterator[str]:
@@ -252,15 +227,6 @@ def _archive(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterato
             yield from load(one.path)
     if carry.content_archive.evicted and phase in (3, 4):
         yield f"[… {carry.content_archive.evicted} older entries are no longer listed]"
-
-
-def _history(carry: Carry) -> Iterator[str]:
-    history = carry.history_summary
-    if history.text:
-        through = f"up to turn {history.through_turn}"
-        yield f"{through}: {one_line(history.text)}"
-    lines: Mapping[int, str] = {one.turn: one.turn_summary for one in carry.turn_summaries}
-    yield from (f"not in it yet, turn {n}: {lines.get(n, 'see its files')}" for n in history.unmerged)
 
 
 def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
