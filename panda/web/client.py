@@ -23,23 +23,17 @@ _XML_CHARSET = re.compile(
 )
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _AS_BROWSERS_READ = {
-    "iso-8859-1": "cp1252",
-    "latin1": "cp1252",
-    "latin-1": "cp1252",
-    "us-ascii": "cp1252",
-    "ascii": "cp1252",
-    "iso-8859-9": "cp1254",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "sjis": "cp932",
-    "x-sjis": "cp932",
-    "euc-kr": "cp949",
-    "ks_c_5601-1987": "cp949",
-    "tis-620": "cp874",
-    "x-user-defined": "cp1252",
-    "utf8": "utf-8",
+    label: codec
+    for codec, labels in {
+        "cp1252": "iso-8859-1 latin1 latin-1 us-ascii ascii x-user-defined",
+        "cp1254": "iso-8859-9",
+        "gb18030": "gb2312 gbk",
+        "cp932": "shift_jis shift-jis sjis x-sjis",
+        "cp949": "euc-kr ks_c_5601-1987",
+        "cp874": "tis-620",
+        "utf-8": "utf8",
+    }.items()
+    for label in labels.split()
 }
 AGENT = "panda"
 """Name in requests and in robots.txt."""
