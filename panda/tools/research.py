@@ -14,7 +14,7 @@ from panda.retrieval.relevance import share_of_words
 from panda.storage.layout import RESEARCH_JSON, RESEARCH_MD
 from panda.storage.records import Visit
 from panda.tools.contract import Ask, ToolClaim, ToolContext, ToolResult
-from panda.tools.nodes import entities_of
+from panda.tools.memory import entities_of
 from panda.tools.research_record import (
     Conflict,
     FoundClaim,

@@ -11,7 +11,7 @@ from panda.retrieval.relevance import share_of_words
 from panda.storage.layout import CONTENT_MD, EXTRACTED_JSON, MANIFEST_JSON
 from panda.storage.records import Visit, place_visit, write_visit
 from panda.tools.contract import Entity, ToolClaim, ToolContext, ToolResult
-from panda.tools.nodes import best_items, claims_of, entities_of
+from panda.tools.memory import best_items, claims_of, entities_of
 from panda.web.addresses import parse_url
 from panda.web.client import Page, Validators, WebClient
 
