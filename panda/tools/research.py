@@ -26,7 +26,7 @@ from panda.tools.research_record import (
     read_research,
     write_research,
 )
-from panda.tools.sources import choose_sources, make_phrases, open_provider, site_of
+from panda.tools.sources import choose, choose_sources, make_phrases, open_provider, site_of
 from panda.tools.visits import client_of, files_of, last_seen_claims, refresh_visit
 from panda.web.addresses import parse_url
 
@@ -134,9 +134,7 @@ def _result(record: Research, context: ToolContext) -> ToolResult:
 
 def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
     found = _Read()
-    for source in sources:
-        if not source.chosen:
-            continue
+    for source in (source for source in sources if source.chosen):
         known = None
         try:
             url = str(parse_url(source.url))
@@ -168,29 +166,20 @@ def _read(sources: Sequence[Source], context: ToolContext) -> _Read:
 
 def _usable(pages: Sequence[_ReadPage], query: str, ask: Ask) -> list[_ReadPage]:
     """The pages that are about the query and were read well enough."""
-    if not pages:
-        return []
-    about = [
-        Option(
-            p.id,
-            f"{p.node.title}. {_sample(p)}"[:300],
-            (),
-            share_of_words(query, f"{p.node.title} {_sample(p)}"),
+    about = []
+    for page in pages:
+        title, sample = page.node.title, " ".join(_said(line, page) for line in page.lines[:3])
+        about.append(
+            Option(page.id, f"{title}. {sample}"[:300], (), share_of_words(query, f"{title} {sample}"))
         )
-        for p in pages
-    ]
-    relevant = ask("phase4_page_relevance", options={"pages": about})["pages"]
+    relevant = choose(ask, "phase4_page_relevance", "pages", about)
     rated = [
         Option(p.id, f"{p.visit.quality:.2f} {p.node.title}", (), p.visit.quality)
         for p in pages
         if p.id in relevant
     ]
-    accepted = ask("phase4_extraction_check", options={"accepted": rated})["accepted"] if rated else ()
+    accepted = choose(ask, "phase4_extraction_check", "accepted", rated)
     return [page for page in pages if page.id in accepted]
-
-
-def _sample(page: _ReadPage) -> str:
-    return " ".join(_said(line, page) for line in page.lines[:3])
 
 
 def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) -> list[FoundClaim]:
@@ -201,7 +190,7 @@ def _choose_claims(pages: Sequence[_ReadPage], query: str, kind: str, ask: Ask) 
         Option(f"c{n}", line.text, (f"visit:{line.visit_id}",), share_of_words(query, line.text))
         for n, line in enumerate(ranked, 1)
     ]
-    chosen = ask("phase4_research_claims", options={"claims": options})["claims"] if options else ()
+    chosen = choose(ask, "phase4_research_claims", "claims", options)
     claims = [line for n, line in enumerate(ranked, 1) if f"c{n}" in chosen]
     if kind in ("prices", "comparison"):
         offers = [line for line in lines if _is_offer(line)]
@@ -227,7 +216,7 @@ def _told_lines(pages: Sequence[_ReadPage], ask: Ask) -> list[FoundClaim]:
         for id_, (_, zone) in zones.items()
         if zone.is_quotable
     ]
-    chosen = ask("phase4_page_zones", options={"zones": options})["zones"] if options else ()
+    chosen = choose(ask, "phase4_page_zones", "zones", options)
     kept = {(zones[id_][0], item) for id_ in chosen for item in zones[id_][1].items}
     left_out = {(page_id, item) for page_id, zone in zones.values() for item in zone.items} - kept
     return [line for page in pages for line in page.lines if (page.id, _said(line, page)) not in left_out]
@@ -240,15 +229,9 @@ def _said(line: FoundClaim, page: _ReadPage) -> str:
 
 def _conflicts(claims: Sequence[FoundClaim], ask: Ask) -> list[Conflict]:
     pairs = {f"x{n}": pair for n, pair in enumerate(differing_pairs(claims), 1)}
-    if not pairs:
-        return []
-    options = [
-        Option(
-            id_, f"{claims[i].text} ({claims[i].source}) / {claims[j].text} ({claims[j].source})", (), alike
-        )
-        for id_, (i, j, alike) in pairs.items()
-    ]
-    same = ask("phase4_research_conflicts", options={"same": options})["same"]
+    told = [f"{claim.text} ({claim.source})" for claim in claims]
+    options = [Option(id_, f"{told[i]} / {told[j]}", (), alike) for id_, (i, j, alike) in pairs.items()]
+    same = choose(ask, "phase4_research_conflicts", "same", options)
     return join_conflicts(claims, [pairs[id_][:2] for id_ in same])
 
 

@@ -185,6 +185,12 @@ def judge_source(
     return round(max(0.0, min(1.0, score)), 2)
 
 
+def choose(ask: Ask, step: str, name: str, options: Sequence[Option]) -> Collection[str]:
+    """The ids of the options that a recipe chooses; none where there is no option."""
+    chosen: Collection[str] = ask(step, options={name: options})[name] if options else ()
+    return chosen
+
+
 def make_phrases(query: str, kind: str, ask: Ask) -> list[str]:
     """The search phrases: the query's words, its subject with what is wanted, a writer's own phrase."""
     names = " ".join(subject_words(query))
@@ -216,11 +222,9 @@ def choose_sources(
         Option(f"r{n}", f"{score:.2f} {site_of(r.url)}: {r.title}. {r.snippet}"[:300], (), score)
         for n, (score, r) in enumerate(rated[:_MOST_CANDIDATES], 1)
     ]
-    if not options:
-        return []
-    kept = ask("phase4_source_quality", options={"results": options})["results"]
+    kept = choose(ask, "phase4_source_quality", "results", options)
     worth = [Option(o.id, o.text.partition(" ")[2], (), o.prior) for o in options if o.id in kept]
-    read = ask("phase4_source_choice", options={"sources": worth})["sources"] if worth else ()
+    read = choose(ask, "phase4_source_choice", "sources", worth)
     return [
         Source(result.url, result.title, score, chosen=f"r{n}" in read)
         for n, (score, result) in enumerate(rated, 1)
