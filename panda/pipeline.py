@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from panda.compression.budgets import Limits
-from panda.compression.documents import RECIPES, REWRITE
-from panda.compression.events import compressed_line
+from panda.compression.documents import RECIPES, REWRITE, compressed_line
 from panda.compression.sections import fit_context
 from panda.documents.context import Section
 from panda.documents.times import render_time

@@ -9,8 +9,15 @@ from panda.cli.text import clipped, read_argument
 from panda.compression.budgets import count_tokens
 from panda.compression.compress import Compression, CompressionCache
 from panda.compression.compress import compress as compress_text
-from panda.compression.documents import CONTENT_TYPES, RECIPES, ContentType, Cut, detect_content_type
-from panda.compression.events import compressed_line, overflow_line
+from panda.compression.documents import (
+    CONTENT_TYPES,
+    RECIPES,
+    ContentType,
+    Cut,
+    compressed_line,
+    detect_content_type,
+    overflow_line,
+)
 from panda.compression.protection import compile_keep
 from panda.compression.signals import NervesReader
 from panda.documents.times import render_time

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from panda.cli.command import Invocation, Result, Stream, Table, flag, option, requires
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.compression.events import sum_compressions
+from panda.compression.documents import sum_compressions
 from panda.documents.problems import Problem
 from panda.documents.times import read_instant, time_text
 from panda.errors import PandaError, UsageError

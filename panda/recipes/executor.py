@@ -20,8 +20,15 @@ from panda.choosing.ask import Ask, Memo
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
 from panda.choosing.scorers import choose, written_choice
 from panda.compression.budgets import Limits
-from panda.compression.documents import RECIPES, ContentType, Cut, InputDocument, Rewrite
-from panda.compression.events import compressed_line, overflow_line
+from panda.compression.documents import (
+    RECIPES,
+    ContentType,
+    Cut,
+    InputDocument,
+    Rewrite,
+    compressed_line,
+    overflow_line,
+)
 from panda.documents.times import Clock, render_time
 from panda.errors import BudgetExceededError, GateError, HaltError, ReplyError, TryAgainError
 from panda.models.contract import Encoder, GenerateParams, Message, Model, ScoreCase
