@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 from panda.documents.context import SECTIONS, ContextDocument, find_context_problems, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
 from panda.documents.problems import Problem
-from panda.errors import NotFoundError, PandaError, UsageError
+from panda.documents.records import decode
+from panda.errors import FileFormatError, NotFoundError, PandaError, UsageError
 from panda.storage.files import parse_json, read_text, store_errors
-from panda.storage.formats import json_problems
+from panda.storage.formats import Metadata, json_problems
 from panda.storage.layout import (
     CONFLICTS_JSONL,
     CONTEXT_MD,
@@ -175,7 +176,11 @@ def check_turn(directory: Path) -> list[Problem]:
         _missing(paths / name) for name in (METADATA_JSON, CONTEXT_MD) if not (paths / name).is_file()
     ]
     if metadata is not None:
-        problems += _check_metadata(paths, metadata, number)
+        try:
+            saved = decode(Metadata, metadata, where=str(paths / METADATA_JSON))
+            problems += _check_metadata(paths, saved, number)
+        except FileFormatError as exc:  # an instant that is none
+            problems.append(problem_of(exc, paths / METADATA_JSON))
     problems += _check_numbers(paths, number)
     problems += _check_visits(paths)
     if metadata is None:
@@ -207,26 +212,26 @@ def _missing(path: Path) -> Problem:
     return Problem(str(path), f"{path.name} is missing")
 
 
-def _check_metadata(paths: TurnPaths, metadata: dict[str, Any], number: int | None) -> list[Problem]:
+def _check_metadata(paths: TurnPaths, metadata: Metadata, number: int | None) -> list[Problem]:
     path = paths / METADATA_JSON
     problems: list[Problem] = []
-    if metadata["turn"] != number:
+    if metadata.turn != number:
         problems.append(
-            Problem(str(path), f"is of turn {metadata['turn']}, its directory of {number}", key="turn")
+            Problem(str(path), f"is of turn {metadata.turn}, its directory of {number}", key="turn")
         )
     turns = paths.directory.parent
-    if turns.name == "turns" and metadata["user_id"] != turns.parent.name:
-        message = f"is of user {metadata['user_id']}, its directory of {turns.parent.name}"
+    if turns.name == "turns" and metadata.user_id != turns.parent.name:
+        message = f"is of user {metadata.user_id}, its directory of {turns.parent.name}"
         problems.append(Problem(str(path), message, key="user_id"))
-    if metadata["status"] in _ANSWERING and not (paths / RESPONSE_MD).is_file():
+    if metadata.status in _ANSWERING and not (paths / RESPONSE_MD).is_file():
         problems.append(_missing(paths / RESPONSE_MD))
     problems += _check_image(paths, metadata)
     return problems + _check_context(paths / CONTEXT_MD, metadata)
 
 
-def _check_image(paths: TurnPaths, metadata: dict[str, Any]) -> list[Problem]:
+def _check_image(paths: TurnPaths, metadata: Metadata) -> list[Problem]:
     """The image that the turn was given, and once phase 0 has passed, what EYES said of it."""
-    if (name := metadata.get("image")) is None:
+    if (name := metadata.image) is None:
         return []
     problems: list[Problem] = []
     try:
@@ -235,38 +240,33 @@ def _check_image(paths: TurnPaths, metadata: dict[str, Any]) -> list[Problem]:
             problems.append(Problem(str(paths / name), f"has changed: its content is that of {found}"))
     except PandaError as exc:
         problems.append(Problem(str(paths / name), exc.message, fix=exc.fix))
-    if 0 in metadata["route"] and not (paths / IMAGE_JSON).is_file():
+    if 0 in metadata.route and not (paths / IMAGE_JSON).is_file():
         problems.append(_missing(paths / IMAGE_JSON))
     return problems
 
 
-def _check_context(path: Path, metadata: dict[str, Any]) -> list[Problem]:
+def _check_context(path: Path, metadata: Metadata) -> list[Problem]:
     try:
         document = parse_context(read_text(path), where=str(path))
     except PandaError:
         return []  # reported with the file itself
+    keys = ("turn", "user_id", "session_id", "mode")
+    pairs = ((key, getattr(document.front, key), getattr(metadata, key)) for key in keys)
     problems = [
-        Problem(
-            str(path), f"{key} is {ours!r} here and {metadata[key]!r} in {METADATA_JSON}", line=1, key=key
-        )
-        for key, ours in (
-            ("turn", document.front.turn),
-            ("user_id", document.front.user_id),
-            ("session_id", document.front.session_id),
-            ("mode", document.front.mode),
-        )
-        if ours != metadata[key]
+        Problem(str(path), f"{key} is {ours!r} here and {theirs!r} in {METADATA_JSON}", line=1, key=key)
+        for key, ours, theirs in pairs
+        if ours != theirs
     ]
     return problems + _check_sections(path, document, metadata)
 
 
-def _check_sections(path: Path, document: ContextDocument, metadata: dict[str, Any]) -> list[Problem]:
-    next_phase = metadata["next"]["phase"] if metadata["next"] else None
-    expected = expected_sections(metadata["status"], metadata["route"], next_phase)
+def _check_sections(path: Path, document: ContextDocument, metadata: Metadata) -> list[Problem]:
+    next_phase = metadata.next.phase if metadata.next else None
+    expected = expected_sections(metadata.status, metadata.route, next_phase)
     found = {section.number for section in document.sections}
     # A process that died between the renames of context.md and metadata.json leaves one section too many.
-    spare = {next_phase} if metadata["status"] in ("running", "interrupted", "halted") else set()
-    why = f"status {metadata['status']} and route {metadata['route']}"
+    spare = {next_phase} if metadata.status in ("running", "interrupted", "halted") else set()
+    why = f"status {metadata.status} and route {list(metadata.route)}"
     return [
         *(Problem(str(path), f"`{heading(n)}` is missing; {why} imply it") for n in sorted(expected - found)),
         *(

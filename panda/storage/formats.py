@@ -94,23 +94,18 @@ class Metadata:
         return value if self.forgotten_at else {key: value[key] for key in value if key != "forgotten_at"}
 
 
-class PhaseMetrics(Record, frozen=True):
-    phase: PhaseNumber
-    layer: str | None
-    recipes: Texts
-    calls: Count
-    prompt_tokens: int | None
-    reused_tokens: int | None
-    output_tokens: int | None
-    seconds: float | None
-
-
 class Totals(Record, frozen=True):
     calls: Count
     prompt_tokens: int | None
     reused_tokens: int | None
     output_tokens: int | None
     seconds: float | None
+
+
+class PhaseMetrics(Totals, frozen=True):
+    phase: PhaseNumber
+    layer: str | None
+    recipes: Texts
 
 
 class Coverage(Record, frozen=True):

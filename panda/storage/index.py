@@ -91,13 +91,6 @@ def note_turns(layout: Layout, user: str, numbers: Iterable[int]) -> None:
         write_atomic(layout.index_changes / f"{user}.{uuid4().hex}", "\n".join(names) + "\n")
 
 
-def clear_notes(notes: Iterable[Path]) -> None:
-    """Take files out of the journal whose changes are in the index."""
-    for path in notes:
-        with store_errors(path, "remove"):
-            path.unlink(missing_ok=True)
-
-
 def list_notes(layout: Layout) -> list[Path]:
     """All files of the change journal."""
     try:
@@ -233,26 +226,11 @@ class Index:
                 return SyncReport()
             try:
                 wait = wait_seconds if found.turns_known is not None else self._wait_seconds
-                return self._write((user,), thorough=False, wait_seconds=wait, looked=looked)[user]
+                return self._write((user,), wait, looked=looked)[user]
             except LockHeldError:
                 if found.turns_known is None:  # the user was never indexed: nothing to answer from
                     raise
                 return SyncReport(behind=found.count)
-
-        return self._again(act, for_reading=True)
-
-    def sync(self, user: str) -> SyncReport:
-        """
-        Bring the index in line with all files of a user: what was added, changed or removed on disk. Raises
-        LockHeldError: another process kept writing for too long.
-        """
-
-        def act() -> SyncReport:
-            looked = self._look(user, thorough=True)
-            if looked[1].is_nothing:
-                return SyncReport()
-            wait = self._wait_seconds
-            return self._write((user,), thorough=True, wait_seconds=wait, looked=looked)[user]
 
         return self._again(act, for_reading=True)
 
@@ -273,16 +251,13 @@ class Index:
         Raises:
             LockHeldError: Another process kept writing for too long.
         """
-        wait = self._wait_seconds
         if self._database.is_private and not self._layout.read_only_mark.exists():
             raise StoreError(
                 "the index files cannot be written",
                 where=str(self._layout.indexes),
                 fix="check who owns the store and whether its disk is mounted read-only",
             )
-        return self._again(
-            lambda: self._write(users, thorough=True, wait_seconds=wait, full=full, watch=watch)
-        )
+        return self._again(lambda: self._write(users, self._wait_seconds, full=full, watch=watch))
 
     def behind(self, user: str) -> Difference:
         """What rebuild would take in, by a look at every file; writes nothing."""
@@ -385,24 +360,26 @@ class Index:
     def _write(
         self,
         users: Sequence[str],
-        *,
-        thorough: bool,
         wait_seconds: float,
+        *,
         full: bool = False,
         looked: _Looked | None = None,
         watch: Watch = lambda: None,
     ) -> dict[str, SyncReport]:
+        """Take in what differs; with *looked*, a look at the one user, what shows without a full look."""
         with self._database.writing(wait_seconds):
-            if full:
-                notes, found = list_notes(self._layout), {}
-            else:  # another process may have written while this one waited
-                found = {user: self._look(user, thorough=thorough, last=looked)[1] for user in users}
-                notes = [path for one in found.values() for path in one.noted]
+            found: dict[str, Difference] = {}
+            if not full:  # another process may have written while this one waited
+                found = {user: self._look(user, thorough=looked is None, last=looked)[1] for user in users}
+            noted = [path for one in found.values() for path in one.noted]
+            noted = list_notes(self._layout) if full else noted
             with self._database.transaction() as execute:
                 if full:
                     clear_tables(execute)
                 reports = {user: self._take_in(execute, user, found.get(user), watch) for user in users}
-            clear_notes(notes)
+            for path in noted:
+                with store_errors(path, "remove"):
+                    path.unlink(missing_ok=True)
             return reports
 
     def _take_in(self, execute: Execute, user: str, found: Difference | None, watch: Watch) -> SyncReport:

@@ -84,7 +84,7 @@ def run(
         folder = layout.turn(USER, 1).directory
         then = replace(app.tools, turn=1, folder=folder, clock=lambda: NOW - timedelta(days=2))
         assert run_tool("web.fetch", {"url": visited}, then).error is None
-        app.index.sync(USER)  # a visit in a turn that has ended is none that turns look out for
+        app.index.rebuild([USER])[USER]  # a visit in a turn that has ended is none that turns look out for
         site.asked.clear()
     if down:
         site.close()

@@ -137,7 +137,7 @@ def test_a_full_disk_is_no_reason_to_find_less(disk: Path) -> None:
     layout = Layout(disk / "store")
     write_turn(layout, 1, query="apple", response="x")
     index = Index(layout)
-    index.sync("ann")
+    index.rebuild(["ann"])["ann"]
     index.close()
     write_turn(layout, 2, query="apple last " * 50, response="x")
     fill(disk)

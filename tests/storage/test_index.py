@@ -18,7 +18,7 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def found(index: Index, query: str, user: str = "ann") -> list[str]:
-    index.sync(user)
+    index.rebuild([user])[user]
     ranked = index.read(user, lambda view: rank_rows(view, query, bounds=Bounds()))
     return [one.entry.node_id for one in ranked]
 
@@ -45,14 +45,14 @@ def test_rebuilt_index_has_the_same_rows(layout: Layout) -> None:
             layout, number, query=f"query {number}", response=f"answer {number}", session=f"s{number % 2}"
         )
         write_visit(layout, number, f"visit_{number}", {"title": "x", "price": f"${number}"}, quality=0.9)
-        index.sync("ann")
+        index.rebuild(["ann"])["ann"]
     shutil.rmtree(layout.turn("ann", 3).directory)
-    index.sync("ann")
+    index.rebuild(["ann"])["ann"]
     index.close()
     grown = dump_index(layout)
     layout.turn_index.unlink()
     rebuilt = Index(layout)
-    rebuilt.sync("ann")
+    rebuilt.rebuild(["ann"])["ann"]
     rebuilt.close()
     assert grown == dump_index(layout)
 
@@ -87,7 +87,7 @@ def test_unsaved_turns_are_not_indexed(layout: Layout) -> None:
     write_turn(layout, 2, query="apple", response="", status="halted")
     layout.turn("ann", 3).directory.mkdir()
     index = Index(layout)
-    assert index.sync("ann").problems == ()
+    assert index.rebuild(["ann"])["ann"].problems == ()
     assert found(index, "apple") == []
     index.close()
 
@@ -99,7 +99,7 @@ def test_unreadable_files_are_reported_each_time(layout: Layout) -> None:
     (broken / "metadata.json").write_text("{", encoding="utf-8")
     index = Index(layout)
     for _ in range(2):
-        problems = index.sync("ann").problems
+        problems = index.rebuild(["ann"])["ann"].problems
         assert [problem.path.endswith("metadata.json:1") for problem in problems] == [True]
     assert found(index, "apple") == ["turn:1"]
     index.close()
@@ -153,7 +153,7 @@ def test_writers_wait_for_each_other(layout: Layout) -> None:
             index = Index(layout)
             for number in range(first, first + 5):
                 write_turn(layout, number, query=f"apple {number}", response="x")
-                index.sync("ann")
+                index.rebuild(["ann"])["ann"]
             index.close()
         except BaseException as exc:  # handed to the main thread
             failures.append(exc)
@@ -174,6 +174,6 @@ def test_nothing_changed_is_not_taken_in_again(layout: Layout) -> None:
     for number in range(1, 31):
         write_turn(layout, number, query=f"apple {number}", response="pear")
     index = Index(layout)
-    assert index.sync("ann").updated == 30
-    assert index.sync("ann").updated == 0
+    assert index.rebuild(["ann"])["ann"].updated == 30
+    assert index.rebuild(["ann"])["ann"].updated == 0
     index.close()

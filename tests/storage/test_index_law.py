@@ -89,7 +89,7 @@ def test_changes_of_many_files_are_taken_in(tmp_path: Path) -> None:
         for number in range(first, first + 10):
             write_turn(layout, number, query=f"apple {number}", response="x", session=f"s{number % 2}")
         write_research(layout, first, {"topic": "pets.x", "summary": f"hamster {first}"})
-        index.sync("ann")
+        index.rebuild(["ann"])["ann"]
     index.close()
     grown = dump_index(layout)
     rebuild_index(index, layout, lambda: NOW, full=True)
@@ -157,7 +157,7 @@ def test_killed_rebuild(tmp_path: Path) -> None:
     for number in range(1, 200):
         write_turn(layout, number, query=f"apple {number}", response="x")
     index = Index(layout)
-    index.sync("ann")
+    index.rebuild(["ann"])["ann"]
     for wait in (0.0, 0.02, 0.05):
         process = start(REBUILD, str(tmp_path), "30")
         assert process.stdout is not None

@@ -106,7 +106,7 @@ def test_damage_while_it_is_read(layout: Layout, damage: Damage) -> None:
 def test_damage_before_a_turn_is_recorded(layout: Layout, damage: Damage) -> None:
     """A turn is indexed whatever became of the files since they were opened, and so is all before it."""
     index = Index(layout)
-    index.sync("ann")
+    index.rebuild(["ann"])["ann"]
     write_turn(layout, TURNS + 1, query="apple last", response="x")
     damage(layout)
     index.record("ann", [TURNS + 1])
@@ -145,7 +145,7 @@ def _without_write_permission(layout: Layout) -> Iterator[Layout]:
 def test_an_index_that_cannot_be_written_is_read_from_a_copy(layout: Layout, state: str) -> None:
     """On a store that may only be read all is found, whatever its index is, and nothing is written."""
     index = Index(layout)
-    index.sync("ann")
+    index.rebuild(["ann"])["ann"]
     index.close()
     if state == "behind":
         write_turn(layout, TURNS + 1, query="apple last", response="x")
