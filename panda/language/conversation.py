@@ -130,20 +130,10 @@ _KIND = re.compile(
 _YES_OR_NO = re.compile(
     r"^(?:is|are|was|were|do|does|did|has|have|can|could|will|would|should|may)\b", re.IGNORECASE
 )
-_BEHIND_KIND = frozenset(
-    """
-    are were do does did have has had can could will would should must shall might i we you they he she
-    of there left
-    """.split()  # noqa: SIM905
+_BEHIND_KIND, _BEFORE_ORDERS, _FROM_WHERE, _PEOPLE, _STEP_WORDS, _NO_PLURALS = map(
+    _listed, ("behind_kind", "before_orders", "from_where", "people", "step_words", "no_plurals")
 )
-_BEFORE_ORDERS = frozenset("please now ok okay so and then can could would you just again".split())  # noqa: SIM905
-_FROM_WHERE = frozenset("i we you he she they that which who from in on at for of with by about".split())  # noqa: SIM905
-_PEOPLE = frozenset(("people", "men", "women", "children", "feet", "teeth"))
-_STEP_WORDS = frozenset(
-    "step point number again please tell show say read ok okay what s comes come next previous final".split()  # noqa: SIM905
-)
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
-_NO_PLURALS = frozenset(("news", "always", "has", "was", "does", "goes"))
+_ORDINALS = read_groups("item_words.txt")["ordinals"].split()
 
 
 def wants_whole(query: str) -> bool:

@@ -101,27 +101,12 @@ def describe_wording(text: str) -> tuple[float, ...]:
     return (*places, *map(float, shape))
 
 
-def _split(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _VERBS = read_words("order_verbs.txt")
-_AUX = _split(
-    "is are was were do does did has have had can could will would should shall may might must am isn aren"
+_AUX, _PERSON, _THINGS, _WH, _LEAD, _BEFORE_WH, _BE, _YES, _NO = (
+    read_words("order_words.txt", group)
+    for group in ("aux", "person", "things", "wh", "lead", "before_wh", "be", "yes", "no")
 )
-_PERSON = _split("i u you we he she it they there anyone anybody someone somebody everyone")
-_SUBJECT = _PERSON | _split("this that these those the a an my our your his her its their any")
-_WH = _split("who what when where why which whose whom how")
-_LEAD = _split(
-    "so ok okay and but hi hello hey well oh now then thanks great sorry also yes no just first next"
-)
-_BEFORE_WH = _split("at in on by from to for with until since up")
-_BE = _split("is are was were has had will can moved closed comes goes costs")
-_YES = _split(
-    "yes yeah yep yup y ja oui si sí sure okay ok k alright fine great perfect good absolutely definitely "
-    "certainly correct exactly agreed confirmed right please gladly gerne klar cool affirmative indeed"
-)
-_NO = _split("no nope nah nein non nee not never stop cancel leave skip wait rather later wrong don't n't")
+_SUBJECT = _PERSON | _THINGS
 _ASKED_TO = re.compile(r"\b(?:i'?d like you|i want you|i need you|let'?s|how about you|why don'?t you)\b")
 _WONDERS = re.compile(r"\b(?:i wonder|(?:like|want) to know|tell me|do you know|any idea|no idea|not sure)\b")
 _SHORT_IS = re.compile(r"\b(who|what|when|where|why|how)'?s\b")
