@@ -57,6 +57,9 @@ _BACK_OFF = wait_exponential(multiplier=0.5, max=8) + wait_random(max=0.5)
 _CONNECT_SECONDS = 5.0
 _MOST_REPLY_BYTES = 16 * 2**20
 _MOST_WORDS = 300
+_MOST_CHARS = 500
+"""Longest `maxLength` that is sent; longer ones are told in words and looked at in the reply. The server of
+llama-cpp-python crashes at one of 1,200, and llama.cpp's own refuses thousands."""
 _RETRY_AFTER = "retry-after"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -377,7 +380,7 @@ class OpenAiModel:
         if params is not None:
             body |= {"temperature": params.temperature, "seed": params.seed}
         if params is not None and params.schema is not None and dialect != "prompt":
-            schema = strip_schema(params.schema)
+            schema = strip_schema(params.schema, most_chars=_MOST_CHARS)
             named = {"name": "reply", **({"strict": True} if allows_strict(schema) else {}), "schema": schema}
             body["response_format"] = {
                 "type": dialect,

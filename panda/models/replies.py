@@ -71,14 +71,19 @@ def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: 
             known.touch()
 
 
-def strip_schema(schema: Mapping[str, object], *, where: str | None = None) -> dict[str, object]:
+def strip_schema(
+    schema: Mapping[str, object], *, where: str | None = None, most_chars: int | None = None
+) -> dict[str, object]:
     """
     The schema as a backend gets it, without our `x-` keys; raises where a keyword would be ignored.
+
+    Args:
+        most_chars: A `maxLength` beyond it is left out; None leaves none out.
 
     >>> strip_schema({"properties": {"x-a": {"x-options": "spans", "type": "string"}}})
     {'properties': {'x-a': {'type': 'string'}}}
     """
-    plain = _strip(schema, "", where)
+    plain = _strip(schema, "", where, most_chars)
     assert isinstance(plain, dict)
     return plain
 
@@ -118,7 +123,7 @@ def _check_meta_schema(text: str, where: str | None) -> None:
         ) from exc
 
 
-def _strip(schema: object, at: str, where: str | None) -> object:
+def _strip(schema: object, at: str, where: str | None, most_chars: int | None) -> object:
     """The schema without our `x-` keys, at schema positions only (a property may be called x-…)."""
     if not isinstance(schema, Mapping):
         return schema
@@ -127,12 +132,17 @@ def _strip(schema: object, at: str, where: str | None) -> object:
         place = f"{at}/{key}"
         if key.startswith("x-"):
             continue
+        is_long = key == "maxLength" and most_chars is not None and isinstance(value, int)
+        if is_long and value > most_chars:
+            continue
         if key in _SCHEMA_MAPS and isinstance(value, Mapping):
-            plain[key] = {name: _strip(part, f"{place}/{name}", where) for name, part in value.items()}
+            plain[key] = {
+                name: _strip(part, f"{place}/{name}", where, most_chars) for name, part in value.items()
+            }
         elif key in _SCHEMA_LISTS and isinstance(value, list | tuple):
-            plain[key] = [_strip(part, f"{place}/{i}", where) for i, part in enumerate(value)]
+            plain[key] = [_strip(part, f"{place}/{i}", where, most_chars) for i, part in enumerate(value)]
         elif key in _SCHEMA_KEYS:
-            plain[key] = _strip(value, place, where)
+            plain[key] = _strip(value, place, where, most_chars)
         elif key in _ENFORCED:
             plain[key] = value
         elif key not in _ANNOTATIONS:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from panda.errors import ModelAwayError
+from panda.models.contract import GenerateParams, Message
 from panda.models.layers import Layers, check_models
 from panda.models.llama.gguf import find_gguf
 from panda.models.models_file import parse_models_file
@@ -81,3 +82,13 @@ def test_its_dialect_is_found(layers: Layers) -> None:
     assert state.error is None
     assert state.trial is not None
     assert (state.trial.structured, state.trial.thinks) == ("json_object", False)
+
+
+def test_long_limits_do_not_crash_it(layers: Layers) -> None:
+    """A schema whose texts may have 6,000 characters gets a reply; sent whole it is a segmentation fault."""
+    model = layers.model("MIND")
+    text = {"type": "string", "maxLength": 6000}
+    schema = {"type": "object", "additionalProperties": False, "required": ["a"], "properties": {"a": text}}
+    params = GenerateParams(temperature=0, max_tokens=200, seed=3, timeout_seconds=60, schema=schema)
+    found = model.generate([Message("user", 'Reply with the JSON object {"a": "b"}.')], params)
+    assert found.text.lstrip().startswith("{")

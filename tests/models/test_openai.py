@@ -67,6 +67,17 @@ def test_strict_only_where_the_schema_allows_it(schema: Any, strict: object, ser
     assert server.asked[0]["response_format"]["json_schema"].get("strict") is strict
 
 
+def test_long_limits_are_told_in_words_alone(server: Server) -> None:
+    """A maxLength beyond 500 is not sent as a schema: servers crash at it or refuse it."""
+    lengths = {"short": {"type": "string", "maxLength": 500}, "long": {"type": "string", "maxLength": 501}}
+    schema = {"type": "object", "required": ["long"], "additionalProperties": False, "properties": lengths}
+    server.answer = lambda _: reply('{"long": "x"}')
+    params = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=10, schema=schema)
+    server.model().generate(CHAT, params)
+    sent = server.asked[0]["response_format"]["json_schema"]["schema"]["properties"]
+    assert sent == {"short": {"type": "string", "maxLength": 500}, "long": {"type": "string"}}
+
+
 def test_unknown_usage_is_none(server: Server) -> None:
     """What the server does not say is None, what it says is kept."""
     assert server.model().generate(CHAT, FREE).usage == Usage(None, None, None)
