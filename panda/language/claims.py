@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Literal
 
 from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, dot_time, read_date
-from panda.language.hosts import is_host
 from panda.language.numbers import (
     COMMA_DECIMALS,
     CURRENCY_BEFORE,
@@ -28,7 +27,7 @@ from panda.language.numbers import (
     size_of,
     unit_after,
 )
-from panda.language.text_front import fold_name, plain_text
+from panda.language.text_front import fold_name, is_host, plain_text
 from panda.language.words import FUNCTION_WORDS, LABELS, NOT_COUNTED, is_ordinary, stem
 
 Kind = Literal["number", "price", "date", "quantity", "url", "name"]

@@ -4,10 +4,12 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from panda.language.sentences import split_sentences
-from panda.language.words import split_terms
+from panda.language.words import alternatives, split_terms
 
+_one_of = partial(alternatives, "listing_words.txt")
 _ITEM = re.compile(r"^(?P<indent>\s*)(?P<mark>\(?(?:\d{1,3}|[A-Za-z])[.)]|[-*+•])\s+(?P<text>.+)$")
 _ROW = re.compile(r"^\s*\|(?P<cells>.+)\|\s*$")
 _RULE = re.compile(r"^[\s|:-]+$")
@@ -27,13 +29,12 @@ _SPLIT = re.compile(r",?\s+(?:and|or)\s+|,\s+")
 _ARTICLE = re.compile(r"^(?:the|an?)\s+", re.IGNORECASE)
 _NAMED = re.compile(rf"(?:{_NAME}|[A-Z0-9][^.!?]*)")
 _SUBJECT = re.compile(
-    r"(?!(?:One|Two|Three|Four|Five|Six|Several|Some|Many|Here|It|They|We|You|I|He|She|All|Both|Each|This|"
-    r"That|These|Those|There|Here|Which|What|If|In|On|At)\b)"
+    rf"(?!{_one_of('no_subject')}\b)"
     r"(?:The )?(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\. )?[A-Z][\w'’&-]*(?: (?:[A-Z0-9][\w'’&-]*|of|de|&))*(?= [a-z])"
 )
 _ONE_THING = re.compile(
-    rf"{_NAME}(?: (?i:is|was|has|comes|features|offers|costs|includes|ships)\b.*)?|"
-    r"(?i:it|this|that|which|the \w+) (?:is|has|comes|features|offers|costs|includes|ships)\b.*"
+    rf"{_NAME}(?: (?i:was|{_one_of('describes')})\b.*)?|"
+    rf"(?i:it|this|that|which|the \w+) {_one_of('describes')}\b.*"
 )
 _OWNS = re.compile(r"\b(?:has|with|features|offers|supports|includes)(?: an?| the)? *$", re.IGNORECASE)
 _MEASURE = re.compile(
@@ -42,17 +43,12 @@ _MEASURE = re.compile(
     re.IGNORECASE,
 )
 _TRAIT = re.compile(
-    r"(?:(?:(?-i:[a-z])[\w-]* )+)?(?:price|cost|weight|display|screen|panel|[gc]pu|processor|graphics|memory|"
-    r"ram|storage|ssd|hdd|battery|keyboard|camera|webcam|bezels?|availability|stock|rating|warranty|shipping|"
-    r"delivery|size|colou?r|resolution|ports?|url|link|address|calories)(?: (?:life|size|rate|time|type))?|"
-    r"in stock\b.*",
+    rf"(?:(?:(?-i:[a-z])[\w-]* )+)?{_one_of('traits')}(?: (?:life|size|rate|time|type))?|in stock\b.*",
     re.IGNORECASE,
 )
 _OFFERS = re.compile(
     r"\b(?:we|you|I|they|there|options|choices|ideas|alternatives)(?:[’'](?:d|ll|ve))?(?: [a-z]+){0,2}? "
-    r"(?:are|have|include|make|cook|bake|try|get|buy|recommend|suggest|consider|take|choose|pick|visit|see|"
-    r"read|"
-    r"watch|order|found|saw|like|with)(?: (?:between|from|either))? (?=[a-z])|"
+    rf"{_one_of('offers')}(?: (?:between|from|either))? (?=[a-z])|"
     r"\b(?:offers?|sells?|serves?|teach(?:es)?|stocks?) (?=[a-z])",
     re.IGNORECASE,
 )

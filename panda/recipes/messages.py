@@ -16,8 +16,8 @@ from panda.documents.pictures import Picture
 from panda.documents.text import escape_prompt_lines, one_line
 from panda.errors import BudgetExceededError, RecipeKeyError
 from panda.language.dates import DATES
-from panda.language.hosts import with_pages_named
 from panda.language.numbers import CURRENCY_BEFORE
+from panda.language.text_front import with_pages_named
 from panda.models.contract import Message, Model
 from panda.models.replies import with_schema
 from panda.recipes.book import RecipeBook
