@@ -82,7 +82,7 @@ def test_first_value_makes_the_files(layout: Layout) -> None:
     """A value of a new user makes log and file, both as their formats say."""
     assert apply(layout, staged()) == 1
     line = json.loads(layout.memory_log("ann").read_text(encoding="utf-8"))
-    check_json("memory_line", line, "memory.jsonl")
+    check_json("memory.jsonl", line, "memory.jsonl")
     assert (line["entity"], line["relation"], line["value"]["v"]) == ("user:ann", "budget", "$900")
     assert (line["confidence"], line["source"]) == (0.95, "turn:812")
     entry = parse_memory_file(layout.preferences("ann").read_text(encoding="utf-8"), where="p")[0]
@@ -223,7 +223,7 @@ def test_staged_values_survive_their_file() -> None:
     for value in values():
         one = staged(value=value)
         raw = json.loads(json.dumps(one.to_json()))
-        check_json("staged_memory", {"staged": [raw], "applied": False}, "staged_memory.json")
+        check_json("staged_memory.json", {"staged": [raw], "applied": False}, "staged_memory.json")
         assert StagedValue.from_json(raw) == one
 
 

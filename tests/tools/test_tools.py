@@ -115,7 +115,8 @@ def test_memory_create_stages_and_writes_nothing(layout: Layout, context: Contex
     arguments = {"kind": "preference", "relation": "budget", "value": "$900", "text": "my budget is $900"}
     result = run_tool("memory.create", arguments, context(query))
     assert result.status == "success"
-    check_json("staged_memory", {"staged": [result.data["staged"]], "applied": False}, "staged_memory.json")
+    value = {"staged": [result.data["staged"]], "applied": False}
+    check_json("staged_memory.json", value, "staged_memory.json")
     assert result.data["staged"]["source_turn"] == 900
     assert not layout.user("ann").exists()
 

@@ -69,7 +69,7 @@ def test_visit_is_written(layout: Layout, site: Site, context: Context) -> None:
     assert result.artifacts[0] == f"webpage_cache/{visit_slug(url)}/content.md"
     made = {"step": 1, "plan": 0, "round": 1, "goal": "G1", "note": None, "conclusion": None}
     step = {**made, "tool": "web.fetch", "kind": "read", "arguments": {"url": url}, **result.to_json()}
-    check_json("step", json.loads(json.dumps(step)), "step_01.json")
+    check_json("steps/step_01.json", json.loads(json.dumps(step)), "step_01.json")
 
 
 def test_second_visit_is_conditional(site: Site, context: Context) -> None:
