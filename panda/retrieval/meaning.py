@@ -78,15 +78,7 @@ class _Placed:
 
 
 class Meaning:
-    """
-    Finds rows by meaning.
-
-    Args:
-        encoder: Gives vectors and keeps them.
-        index: The index whose rows they are.
-        layout: Where the nodes are.
-        clock: The present, for loading nodes.
-    """
+    """Finds rows of the index by meaning; *layout* and *clock* are for loading the nodes of rows."""
 
     def __init__(self, encoder: KeptEncoder, index: Index, layout: Layout, clock: Clock) -> None:
         self._encoder = encoder
@@ -108,9 +100,6 @@ class Meaning:
         Returns:
             Position → cosine: the mean of what the row itself has and what its best text has. A row without
             vectors is left out.
-
-        Raises:
-            ModelFileError: The encoder cannot be loaded.
         """
         placed = self._place(view.user, view.statistics)
         if not (placed.positions >= 0).any() or not is_english(query):
@@ -146,18 +135,11 @@ class Meaning:
     def fill(self, user: str, *, most: int | None = None, watch: Callable[[], None] = lambda: None) -> int:
         """
         Compute and keep the vectors that are missing, the newest first; up to a limit, of rows before lines.
-
-        What was kept stays when it is interrupted.
+        Gives the number of rows of which some are still missing; what was kept stays when it is interrupted.
 
         Args:
             most: Most texts to compute, and about as many of other languages to look at; None for all.
             watch: Called for each row that is complete.
-
-        Returns:
-            Number of rows of which some vectors are still missing.
-
-        Raises:
-            ModelFileError: The encoder cannot be loaded.
         """
         statistics = self._index.read(user, lambda view: view.statistics)
         placed = self._place(user, statistics)
@@ -180,7 +162,7 @@ class Meaning:
         return self.count_missing(user)
 
     def fill_in_turn(self, user: str, most: int) -> int:
-        """The same beside a turn: of many rows that lack vectors only the newest few (raises as fill)."""
+        """The same beside a turn: of many rows that lack vectors only the newest few."""
         is_much = self.count_missing(user) > _MANY_ROWS
         return self.fill(user, most=min(most, _FEW_TEXTS) if is_much else most)
 
@@ -398,12 +380,8 @@ def _placed(statistics: Statistics, texts: _Texts) -> _Placed:
 
 def _distances(texts: _Texts, wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
     """In how many signs each text differs from a query."""
-    return np.concatenate(
-        [
-            np.bitwise_count(records["bits"] ^ wanted).sum(axis=1, dtype=np.uint16)
-            for records in texts.blocks.values()
-        ]
-    )
+    differing = (np.bitwise_count(records["bits"] ^ wanted) for records in texts.blocks.values())
+    return np.concatenate([bits.sum(axis=1, dtype=np.uint16) for bits in differing])
 
 
 def _nearest(placed: _Placed, far: npt.NDArray[np.uint16], allowed: _Mask) -> _Mask:

@@ -62,21 +62,13 @@ def open_session(layout: Layout, user: str, session: str) -> Session | None:
 def rebuild_session(
     layout: Layout, user: str, session: str, *, before_turn: int | None = None
 ) -> Session | None:
-    """
-    A session made of its saved turns; nothing is written.
-
-    Args:
-        before_turn: Only turns with a lower number; None for all.
-    """
+    """A session made of its saved turns, those before a number if one is given; nothing is written."""
     numbers = saved_turns(layout, user).get(session, [])
     return fold_turns(layout, user, session, [n for n in numbers if before_turn is None or n < before_turn])
 
 
 def fold_turns(layout: Layout, user: str, session: str, numbers: Iterable[int]) -> Session | None:
-    """
-    A session made of given turns, one after the other; None without any. Raises StoreError: a file of a turn
-    cannot be read. FileFormatError: a file of a turn is damaged.
-    """
+    """A session made of given turns; None without any. Raises FileFormatError: a file of one is damaged."""
     found: Session | None = None
     for number in sorted(numbers):
         files = load_turn_files(layout.turn(user, number), number)
@@ -85,12 +77,7 @@ def fold_turns(layout: Layout, user: str, session: str, numbers: Iterable[int]) 
 
 
 def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
-    """
-    A session with one more turn.
-
-    Args:
-        session: As it was; None before its first turn.
-    """
+    """A session with one more turn; None stands for one before its first turn."""
     entry = SessionTurn(turn=files.turn, directory=turn_name(files.turn))
     earlier = session.turns if session else ()
     over = max(0, len(earlier) + 1 - MOST_TURNS)
@@ -108,14 +95,11 @@ def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
 
 def commit_turn(layout: Layout, user: str, before: Session | None, number: int) -> Session:
     """
-    Put a turn into its session: the rename of session.json is the moment from which it belongs there.
+    The session with one more turn, of which all files are written: the rename of session.json is the moment
+    from which it belongs there.
 
     Args:
         before: The session as the turn found it; its lock is held. None before its first turn.
-        number: A turn of which all files are written.
-
-    Returns:
-        The session with the turn.
     """
     after = extend(before, load_turn_files(layout.turn(user, number), number), user)
     write_session(layout, after)
@@ -147,9 +131,7 @@ def write_session(layout: Layout, session: Session) -> None:
 
 
 def saved_turns(layout: Layout, user: str) -> dict[str, list[int]]:
-    """
-    Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none.
-    """
+    """Numbers of the saved turns of a user by session, ascending; turns that do not read belong to none."""
     found: dict[str, list[int]] = {}
     for number, directory in turn_directories(layout.turns(user)):
         metadata: Mapping[str, object] = {}
@@ -170,12 +152,7 @@ def session_ids(layout: Layout, user: str) -> list[str]:
 
 
 def close_session(layout: Layout, user: str, session: str, at: str, head_turn: int) -> None:
-    """
-    Mark a session as closed.
-
-    Args:
-        session: A session with at least one turn; its lock is held.
-    """
+    """Mark a session, which has a turn and whose lock is held, as closed."""
     value = {"schema": CLOSED_SCHEMA, "session_id": session, "closed_at": at, "head_turn": head_turn}
     write_json(layout.session_closed(user, session), value)
 
@@ -208,11 +185,8 @@ def check_open(layout: Layout, user: str, session: str) -> None:
 
 def verify_session(layout: Layout, user: str, session: str) -> list[Problem]:
     """
-    What differs between a session's file and its turns.
-
-    Returns:
-        One problem for each field that differs, and for each saved turn that the file does not know; [] if
-        all is well, also where there is no file yet.
+    What differs between a session's file and its turns: a problem for each field that differs, and for each
+    saved turn that the file does not know; [] also where there is no file yet.
     """
     path = str(layout.session(user, session))
     try:
