@@ -10,13 +10,12 @@ from panda.cli.completion import complete_recipes, complete_turns
 from panda.errors import RecipeError, UsageError
 from panda.models.models_file import ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
-from panda.recipes.messages import Preview, TurnFiles, preview_recipe
+from panda.recipes.messages import Preview, preview_recipe
 from panda.recipes.recipe import Recipe
 from panda.recipes.versions import SHORT, RecipeVersion, VersionStore, version_in_force, write_version
 from panda.recipes.yaml_file import read_own_text
 from panda.settings import Settings
 from panda.storage.temporaries import work_directory
-from panda.storage.turns import read_turn_file
 from panda.trust import is_trusted
 
 _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "risk", "purpose")
@@ -97,7 +96,7 @@ def render(
     """
     book = invocation.book()
     recipe = book.load_recipe(name)
-    files = _turn_files(invocation, turn) if turn is not None else None
+    files = invocation.turns().open(turn) if turn is not None else None
     model = _model_of(invocation, recipe)
     dialect = _dialect_of(invocation, model)
     preview = preview_recipe(book, recipe, files, dialect=dialect)
@@ -147,16 +146,6 @@ def _asked_how(model: ModelSpec, dialect: str | None) -> str:
     if model.backend != "openai":
         return f"{model.name} writes under the grammar of the schema"
     return f"{model.name} is asked for JSON by {dialect or 'the first way that its server takes'}"
-
-
-def _turn_files(invocation: Invocation, number: int) -> TurnFiles:
-    folder = invocation.turns().open(number)
-    metadata = folder.read_metadata()
-
-    def file_text(name: str) -> str:
-        return read_turn_file(folder, name).decode("utf-8", errors="replace") if folder.has(name) else ""
-
-    return TurnFiles(metadata.query, metadata.mode, metadata.session_id, folder.read_context(), file_text)
 
 
 def _sizes(recipe: Recipe, preview: Preview) -> str:

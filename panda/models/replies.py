@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def check_schema(schema: Mapping[str, object], *, where: str | None, cache_dir: 
     if cache_dir is None:
         _compile(text, where)
         return
-    digest = hashlib.sha256(f"{version('llguidance')} {text}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{_compiler_version()} {text}".encode()).hexdigest()
     known = cache_dir / "schemas" / digest[:40]
     if not known.exists():
         _compile(text, where)
@@ -86,6 +86,9 @@ def strip_schema(
     plain = _strip(schema, "", where, most_chars)
     assert isinstance(plain, dict)
     return plain
+
+
+_compiler_version = cache(partial(version, "llguidance"))  # looking it up takes as long as all the rest
 
 
 @lru_cache(maxsize=128)

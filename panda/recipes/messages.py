@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from panda.choosing.decision import Option
@@ -25,6 +26,7 @@ from panda.recipes.recipe import Recipe
 from panda.recipes.schema import option_places, plain_schema
 from panda.recipes.steps import BASE_VARIABLES, CARRY, PROGRESS, RAW_QUERY, STEPS
 from panda.storage.layout import CONTEXT_MD, TOOLRESULTS_MD
+from panda.storage.turns import TurnFolder, read_turn_file
 
 _TOOLS = 4
 _NEWEST_SHARE = 0.5
@@ -387,17 +389,6 @@ def _preserved(
 
 
 @dataclass(frozen=True)
-class TurnFiles:
-    """A saved turn, as far as a preview needs it."""
-
-    query: str  # the user's query
-    mode: str  # chat or code
-    session_id: str  # its session
-    context: ContextDocument  # context.md
-    file_text: Callable[[str], str]  # gives a file as text; "" if it is not there
-
-
-@dataclass(frozen=True)
 class Preview:
     """The messages of one call and their size."""
 
@@ -411,7 +402,7 @@ class Preview:
 
 
 def preview_recipe(
-    book: RecipeBook, recipe: Recipe, turn: TurnFiles | None, *, dialect: str | None = None
+    book: RecipeBook, recipe: Recipe, turn: TurnFolder | None, *, dialect: str | None = None
 ) -> Preview:
     """
     The messages of a recipe for a saved turn, or with placeholders, without sending them.
@@ -428,17 +419,21 @@ def preview_recipe(
     served = {key: entry.step for entry in book.registry() for key in entry.recipes.values()}
     given = STEPS.get(served.get(recipe.key, ""))
     prompt = book.prompt_of(recipe)
-    query = turn.query if turn else "<query>"
+    known = turn.read_metadata() if turn else None
+    query = known.query if known else "<query>"
     variables = {name: f"<{name}>" for name in (*BASE_VARIABLES, *(given.variables if given else ()))}
-    if turn:
-        variables |= {"query": query, "mode": turn.mode, "session_id": turn.session_id}
+    if known:
+        variables |= {name: str(getattr(known, name)) for name in BASE_VARIABLES}
+    extra = {name: f"<{name}, given by the phase>" for name in (given.documents if given else ())}
+    if known and RAW_QUERY in extra:
+        extra[RAW_QUERY] = query
     named = [name for name in (given.options if given else ()) if f'"{name}"' in prompt]
     names = dict.fromkeys([*option_places(recipe.output_schema), *named])
     options = {name: [Option("<id>", f"<options of {name}, given by the phase>")] for name in names}
-    shown, keep = _preserved(recipe, _preview_documents(recipe, turn, given.documents if given else ()))
+    shown, keep = _preserved(recipe, _preview_documents(recipe, turn, extra))
     room = max(0, recipe.token_budget.input - count_tokens(query))
     documents, cuts = fit_documents(
-        shown, room_tokens=room, count=count_tokens, query=turn.query if turn else None, keep=keep
+        shown, room_tokens=room, count=count_tokens, query=known.query if known else None, keep=keep
     )
     request = Request(query, documents, options, variables)
     written = shown_to_writer(recipe, request, prompt)
@@ -462,12 +457,14 @@ def preview_recipe(
 
 
 def _preview_documents(
-    recipe: Recipe, turn: TurnFiles | None, by_phase: tuple[str, ...]
+    recipe: Recipe, turn: TurnFolder | None, extra: Mapping[str, str]
 ) -> list[InputDocument]:
-    extra = {name: f"<{name}, given by the phase>" for name in by_phase}
     if turn is not None:
-        extra |= {"raw_query": turn.query} if "raw_query" in extra else {}
-        return recipe_documents(recipe, turn.context, file_text=turn.file_text, extra=extra)
+        return recipe_documents(recipe, turn.read_context(), file_text=partial(_file_text, turn), extra=extra)
     sections = [InputDocument(f"§{n}", f"<section {n} of context.md>", n == 0) for n in recipe.input_sections]
     names = [name for name in recipe.input_docs if name != CONTEXT_MD]
     return sections + [InputDocument(name, extra.get(name, f"<{name}>")) for name in names]
+
+
+def _file_text(turn: TurnFolder, name: str) -> str:
+    return read_turn_file(turn, name).decode("utf-8", errors="replace") if turn.has(name) else ""

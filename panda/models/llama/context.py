@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from panda.errors import ModelFileError, ModelTimeoutError
-from panda.models.llama.gguf import Weights, library_identity, load_library, take_error, write_cache_file
+from panda.models.llama.gguf import (
+    SEQUENCE,
+    Weights,
+    fill_batch,
+    library_identity,
+    load_library,
+    take_error,
+    write_cache_file,
+)
 from panda.models.llama.projector import Seen
 
 
@@ -141,7 +149,6 @@ CHUNK_TOKENS = 512
 """Prompts are computed in chunks of this size from position 0, so that values never depend on reuse."""
 _FIRST_WINDOW = 512
 _SMALL_MODEL_PARAMS = 1_000_000_000
-_SEQUENCE = 0
 
 
 class LlamaContext:
@@ -176,23 +183,11 @@ class LlamaContext:
         is_watched: bool | None = None,
     ) -> None:
         lib = self._lib = load_library()
-        if n_ctx > weights.n_ctx_train:
-            raise ModelFileError(
-                f"n_ctx is {n_ctx:,} tokens, but the model was trained with {weights.n_ctx_train:,}",
-                where=str(weights.path),
-                fix=f"set n_ctx to {weights.n_ctx_train} or less in models.yaml",
-            )
         cores = prefill_threads or len(os.sched_getaffinity(0))
         is_small = weights.n_params < _SMALL_MODEL_PARAMS
-        params = lib.llama_context_default_params()
+        params = weights.context_params(n_ctx, threads=1 if is_small else cores, batch_threads=cores)
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)
-        params.n_seq_max = 1
         params.pooling_type = lib.LLAMA_POOLING_TYPE_NONE
-        params.n_threads = 1 if is_small else cores
-        params.n_threads_batch = cores
-        # Flash attention splits its sums by the number of threads: not repeatable across machines.
-        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        params.no_perf = True
         self._params = params
         self._ctx: Any = None
         self.weights = weights
@@ -343,7 +338,7 @@ class LlamaContext:
 
     def _cut(self, position: int) -> bool:
         if position < self._position:
-            if not self._lib.llama_memory_seq_rm(self._memory, _SEQUENCE, position, -1):
+            if not self._lib.llama_memory_seq_rm(self._memory, SEQUENCE, position, -1):
                 return False
             self._position = position
         return True
@@ -354,19 +349,10 @@ class LlamaContext:
 
     def _decode(self, tokens: Sequence[int], wanted: Sequence[int], deadline: Deadline) -> None:
         deadline.check()
-        batch = self._batch
-        batch.n_tokens = len(tokens)
-        for i, token in enumerate(tokens):
-            batch.token[i] = token
-            batch.pos[i] = self._position + i
-            batch.n_seq_id[i] = 1
-            batch.seq_id[i][0] = _SEQUENCE
-            batch.logits[i] = 0
-        for i in wanted:
-            batch.logits[i] = 1
+        fill_batch(self._batch, tokens, self._position, wanted)
         self._deadline = deadline
         take_error()
-        code = self._lib.llama_decode(self._ctx, batch)
+        code = self._lib.llama_decode(self._ctx, self._batch)
         if code == 0:
             self._position += len(tokens)
             return
@@ -393,11 +379,11 @@ class LlamaContext:
         return np.ctypeslib.as_array(pointer, shape=(self.weights.n_vocab,))
 
     def _save(self) -> bytes:
-        size = self._lib.llama_state_seq_get_size(self._ctx, _SEQUENCE)
+        size = self._lib.llama_state_seq_get_size(self._ctx, SEQUENCE)
         buffer = (ctypes.c_uint8 * size)()
-        written = self._lib.llama_state_seq_get_data(self._ctx, buffer, size, _SEQUENCE)
+        written = self._lib.llama_state_seq_get_data(self._ctx, buffer, size, SEQUENCE)
         return bytes(memoryview(buffer)[:written])
 
     def _restore(self, state: bytes) -> bool:
         data = np.frombuffer(state, np.uint8).ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-        return bool(self._lib.llama_state_seq_set_data(self._ctx, data, len(state), _SEQUENCE) == len(state))
+        return bool(self._lib.llama_state_seq_set_data(self._ctx, data, len(state), SEQUENCE) == len(state))

@@ -8,7 +8,7 @@ import numpy as np
 
 from panda.errors import ModelFileError
 from panda.models.contract import ModelInfo
-from panda.models.llama.gguf import Weights, load_library, take_error
+from panda.models.llama.gguf import Weights, fill_batch, load_library, take_error
 
 if TYPE_CHECKING:
     from panda.models.contract import Vectors
@@ -54,19 +54,9 @@ class LlamaEncoder:
             return self._weights
         weights, lib = self._load_weights(), load_library()
         window = self.info.n_ctx
-        if window > weights.n_ctx_train:
-            raise ModelFileError(
-                f"n_ctx is {window:,} tokens, but the model was trained with {weights.n_ctx_train:,}",
-                where=str(weights.path),
-                fix=f"set n_ctx to {weights.n_ctx_train} or less in models.yaml",
-            )
-        params = lib.llama_context_default_params()
+        params = weights.context_params(window, threads=1, batch_threads=1)
         params.n_ctx = params.n_batch = params.n_ubatch = max(window, _FEWEST_CONTEXT_TOKENS)
-        params.n_seq_max = 1
         params.embeddings = True
-        params.n_threads = params.n_threads_batch = 1
-        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        params.no_perf = True
         take_error()
         self._ctx = lib.llama_init_from_model(weights.model, params)
         self._batch = lib.llama_batch_init(window, 0, 1)
@@ -82,23 +72,17 @@ class LlamaEncoder:
         return weights
 
     def _encode(self, weights: Weights, text: str) -> "Vectors":
-        lib, batch = load_library(), self._batch
+        lib = load_library()
         tokens = weights.tokenise(text, with_ends=True)
         window = int(lib.llama_n_ctx(self._ctx))
         if len(tokens) > window:  # the closing mark stays
             tokens = [*tokens[: window - 1], tokens[-1]]
-        batch.n_tokens = len(tokens)
-        for i, token in enumerate(tokens):
-            batch.token[i] = token
-            batch.pos[i] = i
-            batch.n_seq_id[i] = 1
-            batch.seq_id[i][0] = 0
-            batch.logits[i] = 1
+        fill_batch(self._batch, tokens, 0, range(len(tokens)))
         take_error()
         memory = lib.llama_get_memory(self._ctx)
         if memory:  # decoders that embed keep what they have read
             lib.llama_memory_clear(memory, True)
-        code = lib.llama_decode(self._ctx, batch)
+        code = lib.llama_decode(self._ctx, self._batch)
         if code != 0:
             raise RuntimeError(f"llama_decode gave {code} for {len(tokens)} tokens: {take_error()}")
         pointer = lib.llama_get_embeddings_seq(self._ctx, 0)

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,6 +21,7 @@ from panda.errors import ModelFileError, StoreError
 from panda.storage.layout import asset
 from panda.storage.temporaries import FORMER_CACHE, held_temporary, sweep
 
+SEQUENCE = 0
 _ERROR_LEVEL = 4
 _CONTINUED_LEVEL = 5
 _errors: deque[str] = deque(maxlen=20)
@@ -350,6 +351,27 @@ class Weights:
         """Whether the token ends a reply (end of text, of turn, …)."""
         return bool(self._lib.llama_vocab_is_eog(self.vocab, token))
 
+    def context_params(self, n_ctx: int, *, threads: int, batch_threads: int) -> Any:
+        """
+        llama.cpp's parameters for a window of one sequence.
+
+        Raises:
+            ModelFileError: It is larger than the window the model was trained with.
+        """
+        if n_ctx > self.n_ctx_train:
+            raise ModelFileError(
+                f"n_ctx is {n_ctx:,} tokens, but the model was trained with {self.n_ctx_train:,}",
+                where=str(self.path),
+                fix=f"set n_ctx to {self.n_ctx_train} or less in models.yaml",
+            )
+        params = self._lib.llama_context_default_params()
+        params.n_seq_max = 1
+        params.n_threads, params.n_threads_batch = threads, batch_threads
+        # Flash attention splits its sums by the number of threads: not repeatable across machines.
+        params.flash_attn_type = self._lib.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.no_perf = True
+        return params
+
     @cached_property
     def grammar_tokenizer(self) -> Any:
         """The vocabulary as llguidance needs it; takes about a second, so it is made once."""
@@ -381,3 +403,14 @@ class Weights:
         if self.model:
             self._lib.llama_model_free(self.model)
             self.model = None
+
+
+def fill_batch(batch: Any, tokens: Sequence[int], position: int, wanted: Container[int]) -> None:
+    """Put tokens of one sequence into a batch, from a position on; those at *wanted* give output."""
+    batch.n_tokens = len(tokens)
+    for i, token in enumerate(tokens):
+        batch.token[i] = token
+        batch.pos[i] = position + i
+        batch.n_seq_id[i] = 1
+        batch.seq_id[i][0] = SEQUENCE
+        batch.logits[i] = i in wanted
