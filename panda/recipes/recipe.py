@@ -177,5 +177,5 @@ def parse_recipe(value: object, *, path: Path, key: str, text: str, report: Repo
     preservable = (*PRESERVED, *documents, *(name.rsplit(".", 1)[0] for name in documents))
     for name in recipe.compression.preserve:
         reader.at("compression").one_of(name, "preserve", preservable)
-    choice_specs(recipe.output_schema, path=path, report=report)
+    vars(recipe)["choices"] = choice_specs(recipe.output_schema, path=path, report=report)
     return recipe

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
@@ -16,6 +17,7 @@ from panda.errors import FileFormatError, RecipeError, RecipeKeyError
 from panda.storage.files import read_text
 
 _T = TypeVar("_T")
+_NONE: Mapping[str, object] = {}
 _TEXT = "tag:yaml.org,2002:str"
 _MOST_DEPTH = 60
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -155,8 +157,8 @@ class TypedReader:
         cls: type[_T],
         value: object,
         *,
-        own: Mapping[str, object] | None = None,
-        read: Mapping[str, object] | None = None,
+        own: Mapping[str, object] = _NONE,
+        read: Mapping[str, object] = _NONE,
     ) -> _T:
         """
         A dataclass out of a mapping: types and bounds of its fields say what the keys may hold.
@@ -166,12 +168,8 @@ class TypedReader:
             own: Fields that have no key.
             read: Fields whose keys the caller has read.
         """
-        found, given = {**(own or {}), **(read or {})}, self.mapping(value)
-        keyed = [
-            (field, field.name.rstrip("_"))
-            for field in fields(cast(Any, cls))
-            if field.name not in (own or {})
-        ]
+        found, given = {**own, **read}, self.mapping(value)
+        keyed = [(field, key) for field, key in _keyed(cast(Any, cls)) if field.name not in own]
         required = [key for field, key in keyed if field.default is MISSING is field.default_factory]
         self.check_keys(given, [key for _, key in keyed], required)
         for field, key in keyed:
@@ -257,3 +255,9 @@ class TypedReader:
 
     def _dotted(self, key: str) -> str:
         return ".".join(part for part in (self.prefix, key) if part)
+
+
+@cache
+def _keyed(cls: Any) -> list[tuple[Field[Any], str]]:
+    """The fields of a dataclass, each with its key."""
+    return [(field, field.name.rstrip("_")) for field in fields(cls)]
