@@ -46,10 +46,16 @@ class _Loader(NoAliasLoader):
     """YAML without dates: an instant stays the text that it is."""
 
 
-_Loader.yaml_implicit_resolvers = {
+class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing
+    """The same by libyaml, for texts that are known to hold neither aliases nor deep nesting."""
+
+
+_Loader.yaml_implicit_resolvers = _QuickLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_NOT_OURS = re.compile(r"^ {0,2}[^\S ]|^ {3}|^ {0,2}[?-]|&", re.MULTILINE)
+_MOST_BRACKETS = 200
 
 
 def plain_value(value: object) -> Any:
@@ -163,6 +169,9 @@ def parse_yaml(text: str) -> Any:
     >>> parse_yaml("at: 2026-01-04")
     {'at': '2026-01-04'}
     """
+    own = _parse_own(text)
+    if own is not None:
+        return own
     try:
         return plain_value(yaml.load(text, Loader=_Loader))
     except YamlTextError:
@@ -177,6 +186,23 @@ def parse_yaml(text: str) -> Any:
     except (ValueError, LookupError, TypeError, AttributeError) as exc:
         # An explicit tag on a wrong value (`!!bool x`) ends in any of these inside the library.
         raise YamlTextError(f"not a JSON-like value: {exc}", None) from exc
+
+
+def _parse_own(text: str) -> dict[str, Any] | None:
+    """What a text says that render_yaml_lines wrote, `_meta:` above it or not; None of any other text."""
+    if _NOT_OURS.search(text) or text.count("[") + text.count("{") > _MOST_BRACKETS:
+        return None
+    try:
+        value = plain_value(yaml.load(text, Loader=_QuickLoader))
+        head = text.partition("\n")[0]
+        if head.endswith(":"):
+            ((key, inner),) = value.items()
+            rendered = f"{key}:\n{render_yaml_lines(inner, indent='  ')}"
+        else:
+            rendered = render_yaml_lines(value)
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None  # the strict parser says what is wrong
+    return value if rendered in (text, f"{text}\n") else None
 
 
 class YamlTextError(ValueError):

@@ -1,9 +1,21 @@
-"""YAML that is refused."""
+"""YAML that is read, and that is refused."""
+
+from typing import Any
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from panda.documents.yaml_text import YamlTextError, parse_yaml, split_front_matter
+from panda.documents.yaml_text import (
+    NoAliasLoader,
+    YamlTextError,
+    parse_yaml,
+    render_yaml_lines,
+    split_front_matter,
+)
 from panda.errors import DocumentError
+from tests.documents.test_context import jsonlike, wild
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{one}: &{one} [{', '.join([f'*{before}'] * 9)}]\n"
@@ -35,3 +47,10 @@ def test_aliases() -> None:
     with pytest.raises(DocumentError, match=r"the alias \*a is not read") as front:
         split_front_matter(f"---\n{BOMB}---\n", where="f.md")
     assert front.value.where == "f.md:3"
+
+
+@given(st.dictionaries(wild, jsonlike, max_size=4), st.sampled_from(["", "  "]))
+def test_own_yaml_is_read_as_any_other(values: dict[str, Any], indent: str) -> None:
+    """What we wrote is read by a quick parser, and means to it what it means to the strict one."""
+    text = ("_meta:\n" if indent else "") + render_yaml_lines(values, indent=indent)
+    assert repr(parse_yaml(text)) == repr(yaml.load(text, Loader=NoAliasLoader))
