@@ -366,11 +366,16 @@ def test_stray_files_and_names(project: Project) -> None:
 
 
 def asks() -> Iterator[tuple[str, set[str], set[str], set[str]]]:
-    """Step, options, variables and documents of every `ask(…)` in phases and tools."""
+    """Step, options, variables and documents of every `ask(…)` and `choose(ask, …)` in phases and tools."""
     package = Path(__file__).parents[2] / "panda"
     for path in (*(package / "phases").glob("*.py"), *(package / "tools").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "ask":
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            named = [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
+            if node.func.id == "choose" and len(named) == 2:
+                yield named[0], {named[1]}, set(), set()
+            elif node.func.id == "ask" and named:  # else the step is another caller's
                 given = {
                     keyword.arg: {
                         name
@@ -380,11 +385,10 @@ def asks() -> Iterator[tuple[str, set[str], set[str], set[str]]]:
                     for keyword in node.keywords
                     if isinstance(keyword.value, ast.Dict)
                 }
-                named = [argument for argument in node.args if isinstance(argument, ast.Constant)]
-                if not named:
-                    continue  # the step is another caller's
-                step = ast.literal_eval(named[0])
-                yield step, *(given.get(name, set()) for name in ("options", "variables", "extra"))
+                options, variables, documents = (
+                    given.get(name, set()) for name in ("options", "variables", "extra")
+                )
+                yield named[0], options, variables, documents
 
 
 def test_steps_are_what_phases_ask_for() -> None:
