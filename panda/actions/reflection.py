@@ -10,7 +10,6 @@ from typing import Any, Literal
 from panda.app import App
 from panda.compression.documents import InputDocument
 from panda.documents.records import decode, encode
-from panda.documents.times import render_time
 from panda.memory.confidence import REFLECTED
 from panda.memory.fact import Assertion, Statement, typed_value
 from panda.memory.memory import Memory
@@ -20,6 +19,7 @@ from panda.storage.files import read_json_lines, write_atomic
 from panda.storage.records import load_turn
 from panda.tools.lessons import Candidate, SaidTurn, choose_facts, find_candidates
 
+LAST_TURNS = 10
 _AGREEING = 2
 _KEPT_FOR = timedelta(days=30)
 
@@ -49,10 +49,6 @@ class Proposal:
         same = (self.relation, self.value.lower()) == (other.relation, other.value.lower())
         return same or (self.source_turn, self.text) == (other.source_turn, other.text)
 
-    def to_json(self) -> dict[str, object]:
-        """As its line holds it."""
-        return {**encode(self), "proposed_at": render_time(self.proposed_at)}
-
     def statement(self, user: str) -> Statement:
         """What memory is told when it is kept."""
         return Statement(
@@ -67,17 +63,14 @@ class Proposal:
 
 
 def load_proposals(path: Path) -> list[Proposal]:
-    """
-    The lines of proposed_facts.jsonl, in order; [] if there is no such file. Raises FileFormatError: A line
-    does not fit the schema; names it.
-    """
+    """The lines of proposed_facts.jsonl, in order; [] if there is none (FileFormatError for a wrong line)."""
     lines = enumerate(read_json_lines(path), 1) if path.is_file() else ()
     return [decode(Proposal, raw, where=f"{path}:{number}") for number, raw in lines]
 
 
 def save_proposals(path: Path, proposals: Sequence[Proposal]) -> None:
     """Replaces proposed_facts.jsonl."""
-    write_atomic(path, "".join(json.dumps(one.to_json(), ensure_ascii=False) + "\n" for one in proposals))
+    write_atomic(path, "".join(json.dumps(encode(one), ensure_ascii=False) + "\n" for one in proposals))
 
 
 def settle(
@@ -99,7 +92,15 @@ def settle(
     Returns:
         All of them, known ones first.
     """
-    after = [_judged(one, found, batch, now, is_settled) for one in known]
+    after = []
+    for one in known:
+        seen = {turn for earlier in one.batches for turn in earlier}
+        if one.status == "proposed" and (now >= one.expires_at or is_settled(one)):
+            one = replace(one, status="dropped")
+        elif one.status == "proposed" and set(batch) - seen and any(map(one.is_like, found)):
+            batches = (*one.batches, batch)
+            one = replace(one, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed")
+        after.append(one)
     for one in found:
         former = [other for other in after if other.is_like(one)]
         is_anew = all(other.status == "dropped" and other.source_turn < one.source_turn for other in former)
@@ -108,69 +109,26 @@ def settle(
     return after
 
 
-def _judged(
-    one: Proposal,
-    found: Iterable[Proposal],
-    batch: tuple[int, ...],
-    now: datetime,
-    is_settled: Callable[[Proposal], bool],
-) -> Proposal:
-    if one.status != "proposed":
-        return one
-    if now >= one.expires_at or is_settled(one):
-        return replace(one, status="dropped")
-    seen = {turn for earlier in one.batches for turn in earlier}
-    if set(batch) <= seen or not any(one.is_like(other) for other in found):
-        return one
-    batches = (*one.batches, batch)
-    return replace(one, batches=batches, status="kept" if len(batches) >= _AGREEING else "proposed")
-
-
 def word_on(assertions: Iterable[Assertion], user: str) -> Callable[[Proposal], bool]:
-    """
-    Whether memory has a word of its own on a proposal: on its key, or on its value under any key.
-
-    Args:
-        assertions: All that was ever said, retractions included.
-    """
+    """Whether memory has a word of its own, a retraction too, on a proposal's key or value under any key."""
     own = [one for one in assertions if one.fact.entity == f"user:{user}"]
     keys = {one.fact.relation for one in own}
     values = {str(one.fact.value.v).lower() for one in own}
     return lambda one: one.relation in keys or one.value.lower() in values
 
 
-LAST_TURNS = 10
-
-
 @dataclass(frozen=True)
 class Reflected:
     """What came of it."""
 
-    turns: tuple[int, ...]
-    """The turns that were read, oldest first."""
-    proposals: tuple[Proposal, ...]
-    """All proposals after it."""
-    appended: tuple[Assertion, ...]
-    """What memory was told."""
+    turns: tuple[int, ...]  # the turns that were read, oldest first
+    proposals: tuple[Proposal, ...]  # all proposals after it
+    appended: tuple[Assertion, ...]  # what memory was told
 
 
-def reflect(
-    app: App,
-    memory: Memory,
-    *,
-    dry_run: bool,
-    warn: Callable[[str], None],
-    judging: Callable[[str], None],
-) -> Reflected:
+def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: bool) -> Reflected:
     """
-    Read the user's last approved turns and settle what they propose.
-
-    Args:
-        app: Asks the recipes and has the turns.
-        memory: The user's.
-        dry_run: Whether nothing is written.
-        warn: Told of what a model made up.
-        judging: Told of each sentence before a model judges it.
+    Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written.
 
     Raises:
         LockHeldError: Another process kept the memory.
@@ -183,7 +141,7 @@ def reflect(
     log, typed = memory.read()
     is_settled = word_on([*log.assertions, *typed], memory.user)
     offered = [one for one in find_candidates(turns) if not is_settled(_proposal(one, batch, app))]
-    chosen = _choose(app, offered, turns, warn, judging) if offered else []
+    chosen = _choose(app, offered, turns, tell) if offered else []
     found = [_proposal(one, batch, app) for one in chosen]
     if dry_run:
         return Reflected(batch, tuple(settle(load_proposals(path), found, batch, now, is_settled)), ())
@@ -216,11 +174,7 @@ def _proposal(one: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
 
 
 def _choose(
-    app: App,
-    offered: list[Candidate],
-    turns: list[SaidTurn],
-    warn: Callable[[str], None],
-    judging: Callable[[str], None],
+    app: App, offered: list[Candidate], turns: list[SaidTurn], tell: Callable[[str], None]
 ) -> list[Candidate]:
     executor, journal = app.executor, NoTurn(app.settings.user, app.settings.session)
 
@@ -239,8 +193,8 @@ def _choose(
     def lasts(one: Candidate) -> bool:
         if writes or one.sure:
             return True
-        judging(one.text)
+        tell(f"judging: {one.text}")
         request = Request(one.text, variables=variables)
         return bool(execute("phase4_memory_statement", request)["lasts"] == "lasting")
 
-    return choose_facts(offered, turns, ask, lasts, warn)
+    return choose_facts(offered, turns, ask, lasts, lambda text: tell(f"warning: {text}"))

@@ -13,6 +13,7 @@ from panda.cli.command import Invocation, Result, Table, argument, excludes, fla
 from panda.cli.completion import complete_memory_keys
 from panda.cli.text import clipped, read_argument
 from panda.documents.memory_file import render_value
+from panda.documents.records import encode
 from panda.documents.times import time_text
 from panda.errors import CheckError, LockHeldError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import MISSING, level
@@ -379,19 +380,13 @@ def reflect(
     settings, reporter = invocation.settings, invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
     app = build(settings, store, invocation.environ, invocation.layers)
-    done = reflect_on(
-        app,
-        _memory_of(invocation, store),
-        dry_run=dry_run,
-        warn=reporter.warn,
-        judging=lambda text: reporter.step(f"judging: {text}"),
-    )
+    done = reflect_on(app, _memory_of(invocation, store), reporter.step, dry_run=dry_run)
     reporter.step(f"read {len(done.turns)} turns; kept {len(done.appended)}")
     data = {
         "user": settings.user,
         "dry_run": dry_run,
         "turns": list(done.turns),
-        "proposals": [one.to_json() for one in done.proposals],
+        "proposals": encode(list(done.proposals)),
         "appended": _lines(done.appended, settings.user),
     }
     rows = [

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from panda.cli.command import Document, Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.errors import RecipeError, UsageError
+from panda.errors import UsageError
 from panda.models.models_file import ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
 from panda.recipes.messages import Preview, preview_recipe
@@ -113,11 +113,7 @@ def render(
 
 def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
     """A recipe; its faults become warnings."""
-
-    def warn(fault: RecipeError) -> None:
-        invocation.reporter.warn(f"{fault.where}: {fault.message}")
-
-    return book.inspect(key, warn)
+    return book.inspect(key, lambda fault: invocation.reporter.warn(f"{fault.where}: {fault.message}"))
 
 
 def _model_of(invocation: Invocation, recipe: Recipe) -> ModelSpec | None:
@@ -150,10 +146,8 @@ def _asked_how(model: ModelSpec, dialect: str | None) -> str:
 
 def _sizes(recipe: Recipe, preview: Preview) -> str:
     budget = recipe.token_budget
-    return (
-        f"prompt: {preview.prompt_tokens} of {budget.prompt} tokens, "
-        f"input: {preview.input_tokens} of {budget.input}, output: at most {budget.output}"
-    )
+    prompt = f"prompt: {preview.prompt_tokens} of {budget.prompt} tokens"
+    return f"{prompt}, input: {preview.input_tokens} of {budget.input}, output: at most {budget.output}"
 
 
 def _preview_data(recipe: Recipe, preview: Preview, turn: int | None) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
@@ -88,16 +88,16 @@ def trust(
         "recorded": [] if dry_run else [claim.path for claim in missing],
         "claims": [_data(claim, trusted=not dry_run or claim not in missing) for claim in claims],
     }
-    return Result(data, _table(claims, missing))
+    rows = [
+        (claim.where(reach), reach.effect, "new" if claim in missing else "trusted")
+        for claim in claims
+        for reach in claim.reaches
+    ]
+    return Result(data, Table(("file", "what it does", "state"), rows))
 
 
 def _tell(
-    invocation: Invocation,
-    file: TrustFile,
-    claims: Sequence[Claim],
-    missing: Sequence[Claim],
-    *,
-    dry_run: bool,
+    invocation: Invocation, file: TrustFile, claims: list[Claim], missing: list[Claim], *, dry_run: bool
 ) -> None:
     if not claims:
         invocation.reporter.step("nothing here reaches out of the project")
@@ -109,21 +109,12 @@ def _tell(
             invocation.reporter.warn(f"more lies behind these, run panda trust again: {len(behind)}")
 
 
-def _table(claims: Sequence[Claim], missing: Sequence[Claim]) -> Table:
-    rows = [
-        (claim.where(reach), reach.effect, "new" if claim in missing else "trusted")
-        for claim in claims
-        for reach in claim.reaches
-    ]
-    return Table(("file", "what it does", "state"), rows)
-
-
 def _data(claim: Claim, *, trusted: bool) -> dict[str, object]:
     return {
         "path": claim.path,
         "digest": claim.digest,
         "trusted": trusted,
         "reaches": [
-            {"key": reach.key or None, "line": reach.line, "effect": reach.effect} for reach in claim.reaches
+            {"key": one.key or None, "line": one.line, "effect": one.effect} for one in claim.reaches
         ],
     }

@@ -159,22 +159,19 @@ def _recipe_problems(settings: Settings, paths: Sequence[Path]) -> list[Problem]
     """Those of the recipes, prompts and models in force that lie below the paths; all if there are none."""
     places = [path.resolve() for path in paths]
     in_force = (*settings.recipe_dirs, *settings.prompt_dirs, settings.models_file)
-    if places and not any(_overlap(place, other.resolve()) for place in places for other in in_force):
+    pairs = ((place, other.resolve()) for place in places for other in in_force)
+    if places and not any(one.is_relative_to(other) or other.is_relative_to(one) for one, other in pairs):
         return []
     from panda.recipes.checks import check_recipes  # loads the grammar compiler: only if it is wanted
     from panda.tools.table import TOOLS
 
     models_file = settings.models_file if is_trusted(settings, "models_file") else None
     found = check_recipes(settings.recipe_dirs, settings.prompt_dirs, models_file, TOOLS)
-    return [one for one in found if not places or any(_below(one, place) for place in places)]
-
-
-def _overlap(one: Path, other: Path) -> bool:
-    return one.is_relative_to(other) or other.is_relative_to(one)
-
-
-def _below(problem: Problem, place: Path) -> bool:
-    return Path(problem.path).resolve().is_relative_to(place)
+    return [
+        one
+        for one in found
+        if not places or any(Path(one.path).resolve().is_relative_to(place) for place in places)
+    ]
 
 
 def _lines(problem: Problem) -> str:

@@ -131,10 +131,10 @@ def reflect_writing(layout: Layout, *facts: dict[str, Any]) -> tuple[Reflected, 
         return json.dumps({"facts": list(facts)})
 
     app = scripted_app(layout, ScriptedModel(answer, writes=True, scores=False))
-    warnings: list[str] = []
+    told: list[str] = []
     memory = Memory(layout, "ann", lambda: NOW, 1.0)
-    done = reflect(app, memory, dry_run=False, warn=warnings.append, judging=lambda text: None)
-    return done, warnings
+    done = reflect(app, memory, told.append, dry_run=False)
+    return done, [text.removeprefix("warning: ") for text in told if text.startswith("warning: ")]
 
 
 def test_a_writing_model_words_key_and_value(tmp_path: Path) -> None:
