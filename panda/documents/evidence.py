@@ -115,16 +115,13 @@ def _judge(
         if not (_is_held(found, held) or _is_pronoun(found, held) or _is_joined(found, text, sources))
     ]
     proofs: dict[Found, Proof] = {}
-    while True:  # what is proved is an operand of what follows from it
-        stated = [found for found in claims if found not in missing or found in proofs]
-        new = {
-            found: proof
-            for found in missing
-            if found not in proofs and (proof := prove(found, stated, claims, text, sources, about))
-        }
-        if not new:
-            break
-        proofs |= new
+    known = -1
+    while known < len(proofs):  # what is proved is an operand of what follows from it
+        known = len(proofs)
+        for found in missing:
+            stated = [one for one in claims if one not in missing or one in proofs]
+            if found not in proofs and (proof := prove(found, stated, claims, text, sources, about)):
+                proofs[found] = proof
     return [found for found in missing if found not in proofs], [
         proofs[found] for found in missing if found in proofs
     ]

@@ -1,10 +1,10 @@
 """Numbers that no source holds, proved by the operands that the same text states."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 
 from panda.language.claims import Amount, Found, scan
 from panda.language.dates import find_days, span_between
@@ -197,17 +197,26 @@ def _results(
             yield f"{first.claim.text} × {second.claim.text}", _value(first) * _value(second), False
     measured = amount.currency or amount.unit or re.search(r"[×*=]|\btimes\b", sentence)
     counts = [found for found in operands if found.amount and _is_count(found.amount, amount) and measured]
-    for count in counts:
-        for base in same:
-            if _TIMES.search(sentence):
-                yield f"{count.claim.text} × {base.claim.text}", _value(count) * _value(base), False
-            rest = [found for found in _inside(same, sentence, text) if found is not base]
-            if rest and _AT.fullmatch(text[count.end : base.start]) and _ADDS.search(sentence):
-                steps = " + ".join(found.claim.text for found in rest)
-                whole = _value(count) * _value(base) + sum(map(_value, rest), Fraction())
-                yield f"{count.claim.text} × {base.claim.text} + {steps}", whole, False
-            if _value(count) and (amount.rate or _DIVIDES.match(after)):
-                yield f"{base.claim.text} / {count.claim.text}", _value(base) / _value(count), True
+    for count, base in _nearest(product(counts, same), claimed):
+        if _TIMES.search(sentence):
+            yield f"{count.claim.text} × {base.claim.text}", _value(count) * _value(base), False
+        rest = [found for found in _inside(same, sentence, text) if found is not base]
+        if rest and _AT.fullmatch(text[count.end : base.start]) and _ADDS.search(sentence):
+            steps = " + ".join(found.claim.text for found in rest)
+            whole = _value(count) * _value(base) + sum(map(_value, rest), Fraction())
+            yield f"{count.claim.text} × {base.claim.text} + {steps}", whole, False
+        if _value(count) and (amount.rate or _DIVIDES.match(after)):
+            yield f"{base.claim.text} / {count.claim.text}", _value(base) / _value(count), True
+
+
+def _nearest(pairs: Iterable[tuple[Found, Found]], claimed: Found) -> list[tuple[Found, Found]]:
+    """Pairs of operands, those first that stand nearest to their result."""
+
+    def span(pair: tuple[Found, Found]) -> int:
+        starts = [found.start for found in (*pair, claimed)]
+        return max(starts) - min(starts)
+
+    return sorted(pairs, key=span)
 
 
 def _beyond(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from panda.language.names import find_names
 from panda.language.sentences import split_sentences
 from panda.language.words import alternatives, split_terms
 
@@ -130,11 +131,17 @@ def _without_heads(statements: Sequence[str]) -> Sequence[str]:
 
 
 def _names_thing(statement: str) -> bool:
-    """Whether a statement begins with a name, or is one."""
+    """Whether a statement begins with a name or a heading of its own, or is one."""
     label = label_of(statement)
     is_short = len(label.split()) <= _MOST_WORDS
+    rest = statement.partition(label)[2].lstrip("*_`")
+    is_head = rest[:1] in ("", ":", "(", ",") or rest[:3] in (" - ", " – ", " — ", " (")
+    begins = is_head or any(label.startswith(name.text) for name in find_names(statement))
     return (
-        bool(_NAMED.fullmatch(label)) and is_short and (label != statement.rstrip(".") or label == statement)
+        begins
+        and bool(_NAMED.fullmatch(label))
+        and is_short
+        and (label != statement.rstrip(".") or label == statement)
     )
 
 
