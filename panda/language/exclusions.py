@@ -7,9 +7,12 @@ from panda.language.claims import is_plural
 from panda.language.items import (
     Item,
     Mention,
+    amounts_in,
+    amounts_of,
     fitting_bound,
+    holds,
     is_weak,
-    refs_said,
+    known,
     tokens_of,
     word_list,
 )
@@ -124,7 +127,7 @@ class _Reader:
             action, thing = decided
             words = self._text[self._tokens[start].start : self._tokens[thing.end - 1].end]
             for ref in others if thing.refs == _OTHERS else thing.refs:
-                if action != "demote" or ref not in found:
+                if action != "demote" or ref not in found or found[ref].action != "drop":
                     found[ref] = Excluded(ref, action, words)
         return list(found.values())
 
@@ -187,8 +190,10 @@ class _Reader:
     def _is_polite(self, at: int, end: int) -> bool:
         """Whether a question is an order: "could you take it off the list, please"."""
         at = self._skip(at, "leads")
-        asked = self._low(at) in ("can", "could", "would", "will") and self._low(at + 1) == "you"
-        return asked and "please" in (self._low(n) for n in range(at, end))
+        if self._low(at) not in ("can", "could", "would", "will") or self._low(at + 1) != "you":
+            return False
+        words = [self._low(n) for n in range(at, end)]
+        return "please" in words or "pls" in words or any(self._list_phrase(n) for n in range(at, end))
 
     def _skip(self, at: int, name: str) -> int:
         """The place behind words of a list."""
@@ -229,6 +234,8 @@ class _Reader:
         """What a clause decides, and on what."""
         at, negated = self._after_openers(begin)
         opened = {self._low(n) for n in range(begin, at)}
+        if negated and {"i", "never"} <= opened and "would" not in opened:
+            return None
         if of := self._bound(begin):
             return "demote", of
         if not negated and (thing := self._declared("out", begin)):
@@ -237,7 +244,7 @@ class _Reader:
             return "keep", thing
         if negated and self._low(at - 1) == "not" and opened <= word_list("bare_not"):
             thing = self._thing(at)
-            if thing and self._ends(thing.end):
+            if thing and self._ends(thing.end) and self._low(thing.end) != "yet":
                 return _against(thing), thing
         for name in ("drop", "avoid", "keep"):
             if thing := self._verb(name, at):
@@ -326,7 +333,7 @@ class _Reader:
         while one := self._single(at, kind=kind):
             named.append(one)
             at = self._skip(one.end, "row")
-            by_or |= at > one.end and self._low(at - 1) == "or"
+            by_or |= at > one.end and self._low(at - 1) == "or" and self._single(at, kind=kind) is not None
             if at == one.end:
                 break
         if not named or (by_or and not kind):
@@ -343,10 +350,14 @@ class _Reader:
         if mention is None:
             return self._kind(at, only=articles[-1:] == ["the"] and not kind)
         end = self._end_of(mention)
+        several = articles[:1] in (["all"], ["both"]) or is_plural(self._low(end - 1))
+        refs = mention.refs or (mention.options if several and mention.how == "named" else ())
         definite = not kind or not _POINTING.isdisjoint((*articles[:1], self._low(at)))
-        definite |= mention.how == "named" and mention.words[0].isupper()
+        definite |= mention.how == "named" and len(refs) == 1 and mention.words[0].isupper()
+        if not definite and (wider := self._kind(at)) and set(wider.refs) >= set(refs):
+            return wider
         end += self._low(end) in ("one", "thing", "option", "idea")
-        return _Object(mention.refs, end, definite) if mention.refs else None
+        return _Object(refs, end, definite) if refs else None
 
     def _kind(self, at: int, *, only: bool = False) -> _Object | None:
         """All items of which these words are said; a plural behind them may say what they are."""
@@ -357,11 +368,20 @@ class _Reader:
             if weak or self._longest("tails", end) or (token.low in ("off", "out", "away") and end > at):
                 break
             end += 1
-        said = self._tokens[at:end]
-        for words in (said, said[:-1] if said and is_plural(said[-1].low) else ()):
+        said = [*self._tokens[at:end]]
+        if said and said[-1].low in _THINGS:
+            said.pop()
+        for words in (said, said[:-1] if said and is_plural(said[-1].low) else []):
             if not words or not all(token.terms for token in words):
                 continue
-            fit = refs_said(words, self._items)
+            terms = [term for token in words for term in token.terms]
+            amounts = amounts_of(" ".join(token.text for token in words))
+            fit = [
+                item.ref
+                for item in self._items
+                if (amounts and amounts <= amounts_in(item))
+                or all(holds(known(item).told, term) for term in terms)
+            ]
             if fit and len(fit) < max(2, len(self._items)) and (not only or len(fit) == 1):
                 return _Object(tuple(fit), end, definite=False)
         return None

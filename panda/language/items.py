@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Literal
 
-from panda.language.claims import Amount, scan
+from panda.language.claims import Amount, is_plural, scan
 from panda.language.text_front import plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words, split_terms, stem
 
@@ -155,6 +155,9 @@ class Token:
 
 word_list = partial(read_words, "item_words.txt")
 """The words, or groups of words, of a group of item_words.txt."""
+_OPENING = word_list("asks") | word_list(
+    "verbs"
+)  # what a question has before its noun: "are the tomatoes ripe"
 
 
 @cache
@@ -199,9 +202,12 @@ class Known:
     """Terms of each part of what was said, up to its first preposition: what it is, as ("rabbit",)."""
     heads: frozenset[str]
     """Terms that alone can stand for the label: "honey" of "a pot of honey from the farm"."""
-    before_heads: frozenset[str]  # the terms before those: "carrot" of "carrot cake"
-    proper: frozenset[str]  # terms of capitalised words of the label, and of words of letters and digits
-    strange: frozenset[str]  # terms of words that are no English words, anywhere in what was said
+    before_heads: frozenset[str]
+    """The terms before those: "carrot" of "carrot cake"."""
+    proper: frozenset[str]
+    """Terms of capitalised words of the label, and of words of letters and digits."""
+    strange: frozenset[str]
+    """Terms of words that are no English words, anywhere in what was said."""
 
 
 @lru_cache(maxsize=2048)
@@ -223,7 +229,7 @@ def known(item: Item) -> Known:
                 proper.update(_terms(token.text))
             if is_name:
                 strange.update(_terms(token.text))
-    kinds = {_terms(part) for part in _PARTS.split(whole)}
+    kinds = {_kind(part) for part in _PARTS.split(whole)}
     told = frozenset(_terms(whole))
     return Known(
         item, _terms(label), told - lacks, frozenset(lacks), frozenset(kinds) - {()}, heads, before,
@@ -231,14 +237,25 @@ def known(item: Item) -> Known:
     )  # fmt: skip
 
 
+def _kind(part: str) -> tuple[str, ...]:
+    """What a part says that something is: its words up to a preposition."""
+    found: list[str] = []
+    for token in tokens_of(part.strip()):
+        if token.low in word_list("prepositions"):
+            break
+        found += token.terms
+    return tuple(found)
+
+
 def _heads(label: str) -> tuple[frozenset[str], frozenset[str]]:
     heads, before, run = set[str](), set[str](), list[str]()
-    for token in tokens_of(f"{label} of"):
-        if token.low in word_list("prepositions") or not token.is_word:
-            heads.update(run[-1:])
-            before.update(run[:-1])
+    for token in (*tokens_of(label), None):
+        if token is None or (token.low in word_list("prepositions") or not token.is_word):
+            if run:
+                heads.add(run[-1])
+                before.update(run[:-1])
             run = []
-            if token.low != "of":
+            if token is not None and token.low != "of":
                 break
         else:
             run += token.terms
@@ -261,18 +278,6 @@ def holds(terms: Collection[str], term: str) -> bool:
         for one in terms
         if len(one) >= _LEAST_LETTERS and one.isalpha()
     )
-
-
-def refs_said(words: Sequence[Token], items: Sequence[Item]) -> list[str]:
-    """The items of which all these words are said, or the same amounts."""
-    terms = [term for token in words for term in token.terms]
-    amounts = amounts_of(" ".join(token.text for token in words))
-    return [
-        item.ref
-        for item in items
-        if (terms and all(holds(known(item).told, term) for term in terms))
-        or (amounts and amounts <= amounts_in(item))
-    ]
 
 
 def find_mentions(
@@ -373,14 +378,14 @@ class _Finder:
             and set(_terms(word)) <= self._nouns
         )
 
-    def _stops(self, at: int) -> bool:
+    def _stops(self, at: int, *, plural: bool = False) -> bool:
         """Whether a noun phrase may end before this word."""
         word = self._low(at)
         if not word[0].isalnum() or word in FUNCTION_WORDS or word in word_list("verbs"):
             return True
         if word in word_list("joins") or word in word_list("prepositions"):
             return True
-        return word.endswith(("'s", "'d", "'ll"))
+        return word.endswith(("'s", "'d", "'ll")) and not plural
 
     def _is_noun(self, at: int) -> bool:
         """Whether a word that may be a verb has its verb behind it: "the first leaves are …"."""
@@ -389,8 +394,13 @@ class _Finder:
 
     def _opened_by_verb(self, at: int) -> bool:
         """Whether a question has its verb before this place, so that another may follow: "does the X …"."""
-        verbs = word_list("asks") | word_list("verbs")
-        return any(self._low(before) in verbs for before in range(max(0, at - 5), at))
+        for before in range(at - 1, max(-1, at - 6), -1):
+            word = self._low(before)
+            if word in word_list("asks") or word in word_list("verbs"):
+                return True
+            if not word[0].isalnum() and word != "'":
+                return False
+        return False
 
     # places
 
@@ -400,17 +410,33 @@ class _Finder:
     def _number(self, at: int) -> tuple[int, Mention] | None:
         """ "number 3", "no. 3", "#3", "option two"."""
         start, word = at, self._low(at)
-        if (word != "#" and word not in word_list("counts")) or self._low(start - 1) in word_list("labels"):
+        if word == "#" or word in word_list("counts"):
+            at += 1 + (self._low(at + 1) == "." and word in ("no", "nr"))
+        elif match := re.fullmatch(r"(?:#|no|nr)\.?(\d{1,2})", word):
+            return self._at_places(start, at + 1, [int(match[1]) - 1])
+        else:
             return None
-        at += 1 + (self._low(at + 1) == ".")
-        place = self._place_of(self._low(at))
-        return self._at_places(start, at + 1, [place]) if place is not None and self._stops(at + 1) else None
+        value, behind = self._low(at), self._low(at + 1)
+        if word == "no" and not (value.isdigit() and self._low(start + 1) == "."):
+            return None
+        place = self._place_of(value, letters=word == "option")
+        if (
+            place is None
+            or self._low(start - 1) in word_list("labels")
+            or behind in ("%", "$", "€", "£", "°")
+        ):
+            return None
+        if not self._stops(at + 1) or (behind == "of" and not self._of_list(at + 1)):
+            return None
+        return self._at_places(start, at + 1, [place])
 
     @staticmethod
-    def _place_of(word: str) -> int | None:
+    def _place_of(word: str, *, letters: bool = False) -> int | None:
         if word.isdecimal() and len(word) <= 2 and int(word):
             return int(word) - 1
-        return _in_order("numbers").index(word) if word in _in_order("numbers") else None
+        if word in _in_order("numbers"):
+            return _in_order("numbers").index(word)
+        return ord(word) - ord("a") if letters and len(word) == 1 and "a" <= word <= "f" else None
 
     def _places(self, at: int) -> tuple[int, Mention] | None:
         """ "the second one", "the first and the third", "the last two"."""
@@ -441,9 +467,10 @@ class _Finder:
             end = step
         if not places:
             return None
+        dated = any(_PLACE.fullmatch(token.low) for token in self._tokens[at:end])
         lead, last = self._low(start - 1), end if self._is_asked_of(start, end) else self._closed(end)
         if not self._is_thing(end) and self._low(end) != "of":
-            day = lead == "on" or lead in word_list("dates_on") or self._low(start) == "your"
+            day = lead == "on" or (dated and lead in word_list("dates_on")) or self._low(start) == "your"
             if day or self._low(end) == "to" or self._is_noun(end):
                 return None
         if last is None or self._low(last) in word_list("no_item"):
@@ -458,7 +485,9 @@ class _Finder:
             return False
         if verb in ("does", "did", "do"):
             return self._low(start - 2) in word_list("asks")
-        return all(holds(one.told, term) for one in self._items for term in _terms(word))
+        return verb in ("is", "was") and all(
+            holds(one.told, term) for one in self._items for term in _terms(word)
+        )
 
     def _ordinal(self, at: int) -> tuple[int | None, int]:
         """The place that a word or two name, and how many words; (None, 0) if they name none."""
@@ -474,10 +503,12 @@ class _Finder:
             return size - 1, 1
         if match := _PLACE.fullmatch(word):
             return int(match[1]) - 1, 1
-        one = self._low(at + 1) in word_list("item_nouns") or not self._low(at + 1)[0].isalnum()
-        if word in word_list("place") and (one or self._many(at)):
-            middle = size // 2 if size % 2 else -1
-            return {"top": 0, "bottom": size - 1}.get(word, middle), 1
+        if word in word_list("place"):
+            one = self._low(at + 1) in (*word_list("item_nouns"), "of") or not self._low(at + 1)[0].isalnum()
+            if one or self._many(at):
+                return (
+                    0 if word == "top" else size - 1 if word == "bottom" else size // 2 if size % 2 else -1
+                ), 1
         return None, 0
 
     def _many(self, at: int) -> int | None:
@@ -507,15 +538,23 @@ class _Finder:
 
     def _of_list(self, at: int) -> int | None:
         """Where "of them", "of the three" or "of the tents" ends; None if other things are counted."""
-        if self._low(at + 1) in ("them", "all"):
-            return at + 2
-        if self._low(at + 1) not in word_list("determiners"):
+        if self._low(at) != "of":
             return None
-        place = self._place_of(self._low(at + 2))
+        at += 1
+        if self._low(at) in ("them", "all"):
+            return at + 1
+        if self._low(at) not in word_list("determiners"):
+            return None
+        if self._low(at) in ("these", "those") and self._stops(at + 1):
+            return at + 1
+        at += 1
+        place = self._place_of(self._low(at))
         if place is not None and place + 1 != len(self._items):
             return None
-        end = at + 2 + (place is not None)
-        return end + 1 if self._is_thing(end) else end if place is not None else None
+        at += place is not None
+        if self._is_thing(at) or self._low(at) in word_list("lists"):
+            return at + 1
+        return at if place is not None else None
 
     def _at_places(self, start: int, end: int, places: Sequence[int]) -> tuple[int, Mention] | None:
         there = all(0 <= place < len(self._items) for place in places)
@@ -523,10 +562,12 @@ class _Finder:
         return self._mention(start, end, refs, "counted")
 
     def _all_of(self, at: int) -> tuple[int, Mention] | None:
-        """ "both", "the former"."""
+        """ "both", "all three of them", "the former"."""
         words, size = (self._low(at), self._low(at + 1)), len(self._items)
         if words[0] == "both":
             behind, places = at + 1, [0, 1] if size == 2 else [size]
+        elif words[0] == "all" and self._place_of(words[1]) == size - 1 and size > 1:
+            behind, places = at + 2, list(range(size))
         elif words[0] == "the" and words[1] in ("former", "latter") and size == 2:
             behind, places = at + 2, [int(words[1] == "latter")]
         else:
@@ -547,10 +588,15 @@ class _Finder:
         scale, size = (_base(rest), 1) if dash else self._scale(at)
         if dash and lead in _in_order("ordinals"):
             place = _in_order("ordinals").index(lead)
+        elif word in _in_order("ordinals"):
+            place, at = _in_order("ordinals").index(word), at + 1
+            scale, size = self._scale(at)
         if scale is None:
             return None
         end = self._closed(at + size)
         if end is None:
+            return None
+        if self._low(end - 1) in ("ones", "options", "items"):
             return None
         ref = self._extreme(scale, place, less=self._low(at) in ("least", "less"))
         return self._mention(start, end, [ref] if ref else [], "described", open_=True)
@@ -584,8 +630,7 @@ class _Finder:
             end += 1
         is_one, said = self._low(end) == "one", self._tokens[at + 1 : end]
         if said and self._is_thing(end):
-            refs = refs_said(said, [one.item for one in self._items])
-            refs = refs if len(refs) < len(self._items) else []
+            refs = self._fitting(said)
             if len(refs) != 1 and not (is_one and refs):
                 return None
             return self._mention(at, end + 1, refs if len(refs) == 1 else [], "described", open_=True)
@@ -597,6 +642,18 @@ class _Finder:
         word = self._low(at)
         sign = not word[0].isalnum() and word not in "€$£%"
         return sign or (self._stops(at) and word not in ("for", "to", "on", "in"))
+
+    def _fitting(self, said: Sequence[Token]) -> list[str]:
+        """The items of which all these words are said; none if that is every item."""
+        terms = [term for token in said for term in token.terms]
+        amounts = amounts_of(" ".join(token.text for token in said))
+        fit = [
+            one.item.ref
+            for one in self._items
+            if (terms and all(holds(one.told, term) for term in terms))
+            or (amounts and amounts <= amounts_in(one.item))
+        ]
+        return fit if len(fit) < len(self._items) else []
 
     def _having(self, at: int, start: int, *, one: bool) -> tuple[int, Mention] | None:
         """ "the one that …": the item of which most is said that follows, rare words before common ones."""
@@ -610,7 +667,7 @@ class _Finder:
         bounded = fitting_bound(words, [item.item for item in self._items])
         if bounded is not None and len(bounded) == 1:
             return self._mention(at, end, bounded, "described")
-        negated = self._low(start) == "without"
+        negated = self._low(start) == "without" or self._low(start + 1) in ("no", "without", "not")
         scores = [0.0] * len(self._items)
         last = start
         for n in range(start, end):
@@ -634,7 +691,9 @@ class _Finder:
         if self._low(at) != "the" or not self._tokens[at + 2 : at + 3]:
             return None
         word, what = self._low(at + 1), self._tokens[at + 2]
-        less = (base := _base(word)) is not None and _scales()[base][0][0] == "min"
+        less = word in ("least", "fewest") or _direction(_base(word)) == "min"
+        if not less and word not in ("most", "best") and _base(word) is None:
+            return None
         values = [(_beside(item, what.terms), item.ref) for item in self._ranks]
         there = sorted(((value, ref) for value, ref in values if value is not None), reverse=not less)
         if len(there) < 2 or there[0][0] == there[1][0]:
@@ -650,7 +709,7 @@ class _Finder:
             )
             fit = [one.item.ref for one in self._items if amounts and amounts <= amounts_in(one.item)]
             if len(fit) == 1:
-                noun = self._low(end).isalpha() and not self._stops(end)
+                noun = self._low(end).isalpha() and not self._stops(end) and not is_weak(self._low(end))
                 return self._mention(at, end + noun, fit, "described")
         return None
 
@@ -666,21 +725,20 @@ class _Finder:
             pointed = self._low(at - 1) in word_list("determiners")
         if not self._tokens[first : first + 1] or not self._tokens[first].is_word:
             return None
+        if not self._tokens[first].terms and not self._in_name(first):
+            return None
         if not all(holds(self._terms, term) for term in _terms(self._tokens[first].text)):
             return None
         end, fit = first, list(self._all)
         for n in range(first, len(self._tokens)):
             token = self._tokens[n]
             terms = token.terms or _terms(token.text)
-            left = [
-                one
-                for one in fit
-                if terms
-                and all(holds(one.told if pointed else one.name, t) or t in one.strange for t in terms)
-            ]
+            left = [one for one in fit if terms and all(self._says(one, term, pointed) for term in terms)]
             if not token.is_word or not left or self._taken[n]:
                 break
             fit, end = left, n + 1
+        while end > first and is_weak(self._low(end - 1)) and not self._tokens[end - 1].text[0].isupper():
+            end -= 1
         run = self._tokens[first:end]
         if not run or not any(token.terms for token in run):
             return None
@@ -700,7 +758,15 @@ class _Finder:
         """Whether a small word begins a name that goes on: "The Remains of the Day"."""
         terms = _terms(self._tokens[at].text)
         behind = self._tokens[at + 1 : at + 2]
-        return bool(behind) and any(one.name[: len(terms)] == terms for one in self._all)
+        return bool(behind) and any(
+            one.name[: len(terms)] == terms
+            and one.name[len(terms) : len(terms) + 1] == behind[0].terms[:1] != ()
+            for one in self._all
+        )
+
+    @staticmethod
+    def _says(one: Known, term: str, pointed: bool) -> bool:
+        return holds(one.name, term) or (pointed and holds(one.told, term)) or term in one.strange
 
     def _means(self, one: Known, first: int, run: Sequence[Token], end: int, *, pointed: bool) -> bool:
         """Whether words that stand in what was said of an item mean it, or stand there by chance."""
@@ -709,8 +775,8 @@ class _Finder:
         digits = all(token.text.isdigit() for token in content)
         in_name = all(holds(one.name, term) for term in terms)
         whole = in_name and len(terms) == len(one.name)
-        if whole and (len(content) > 1 or pointed):
-            return True
+        if not content or (whole and (len(content) > 1 or pointed)):
+            return whole
         strange = any(not t.text.isdigit() and all(holds(one.strange, x) for x in t.terms) for t in content)
         if strange and (in_name or pointed or len(content) > 1):
             return True
@@ -721,19 +787,31 @@ class _Finder:
                 return self._is_subject(end)
             dated = run[0].low in _DATE_NAMES and self._low(first - 1) in word_list("dates_on")
             return pointed or not dated
-        if digits or not (self._stops(end) or self._opened_by_verb(first)):
+        if digits and in_name and len(run) == 1:
+            code = run[0].text
+            return (code[0] == "0" or (len(code) > 2 and pointed)) and self._stops(end)
+        if digits or not (self._stops(end) or self._is_predicate(first, end, run)):
             return False
         if whole or not pointed:
             return whole
         if in_name and (holds(one.heads, terms[-1]) or one.before_heads.issuperset(terms)):
-            return True
+            small = len(content) == 1 and content[0].text[0].islower() and one.proper.issuperset(terms)
+            return not (small and self._low(first - 1) == "the")  # "the club" is not the Surly Bridge Club
         return tuple(terms) in {kind[-len(terms) :] for kind in one.kinds if len(kind) - len(terms) < 2}
 
     def _is_subject(self, end: int) -> bool:
         """Whether a capital word that begins a sentence and is an ordinary one too, is a name there."""
         word = self._low(end)
+        if end >= len(self._tokens) or not word[0].isalpha():
+            return word in ",.?!"
         lists = ("determiners", "owners", "after_verbs")
-        return word in ",?!" or (word.isalpha() and not any(word in word_list(one) for one in lists))
+        return not self._tokens[end].text[0].isupper() and not any(word in word_list(one) for one in lists)
+
+    def _is_predicate(self, first: int, end: int, run: Sequence[Token]) -> bool:
+        """Whether the word behind a noun is likely its verb."""
+        word = self._low(end)
+        is_verb = word.endswith(("s", "ed")) and not word.endswith(("ss", "us", "is"))
+        return self._opened_by_verb(first) or (is_verb and not is_plural(run[-1].low))
 
     def _remaining(self, at: int) -> tuple[int, Mention] | None:
         """ "the other one": what is left of the list when the others are named in the same message."""
@@ -917,6 +995,10 @@ def _scales() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
         ways = [way.split() for way in words.split("|")]
         found[name] = [(way[0], tuple(way[1:])) for way in ways]
     return found
+
+
+def _direction(scale: str | None) -> str:
+    return _scales()[scale][0][0] if scale else ""
 
 
 @cache

@@ -7,7 +7,6 @@ a question which of many there are. What is told, what was, and questions about 
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 
 from panda.language.claims import Found, scan
 from panda.language.periods import is_past_form
@@ -38,12 +37,17 @@ _HAVING = _compile(r"(?<!wrong )(?<!help )(?<!deal )\bwith\b(?! <<definite>>\b)"
 _RELATIVE = _compile(r"(?<=\w )(?:that|which|who)(?:'s)?(?= (?!(?:<<subjects>>|<<definite>>|i|a|an)\b)\w)")
 _WHOLE = _compile(
     r"(?<![\w.])#(?: ?[%a-z€$£]+)? (?:at (?:most|least)|max(?:imum)?|tops)\b",
+    r"(?<![\w.])#(?: ?[%a-z€$£]+)? (?:or (?:less|more|cheaper|fewer|under)|and (?:up|over|above))\b",
     r"(?<![\w.])# ?(?:to|-|–) ?# ?[a-z€$£]+",
     r"(?<![\w'.])[a-z]{3,}[- ]free\b",
     r"(?<![\w.])[a-z]+ not (?:needed|required|wanted)\b",
+    r"\b\w+(?: is)? a must\b",
     r"\bbudget(?: of| is|:)? # ?[%a-z€$£]*",
     r"\bfor \d+ [a-z]+",
+    r"\b(?:ready )?in (?:#|an?) (?:minutes|hours?|days|weeks)\b",
     r"(?<![\w.])(?:[\w-]+ ){1,3}only\b",
+    r"\bfrom \d\d?(?:[.:]\d\d| ?[ap]m)(?: on(?:wards)?)?",
+    r"\bdown to -?\d+[ ]?[°\w]*",
 )
 """Limits that stand by themselves."""
 _LIMIT = _compile(r"\d", r"\b<<amounts>>s?\b")
@@ -60,6 +64,7 @@ _LOOKS = _compile(
     r".*?\b(?:<<subjects>>|i)(?:'d| am| are|'m|'re| would)? (?:really |only )?<<wishes>>\b"
     r"(?! (?:the|my|our)\b| to (?!<<looks>>\b))",
     r".*?\b(?:looking for|search(?:ing)? for|recommend|suggest|can spend)\b",
+    r".*?\bwould you (?:take|pick|choose|buy)\b",
     r".*?\b(?:(?:has|have|needs?|ought) to (?:be|fit|have)|must (?:not )?(?:be|have|fit|include|support))\b",
     r"what(?:'s| is| are) (?:the (?:best|most|[a-z]{3,}est)|a good|good)\b",
 )
@@ -76,6 +81,7 @@ _STATES = _compile(r"(?<![\w-])<<finite>>(?![\w-])", r"\w'(?:s|re|ve|m)\b")
 _SUBJECT = _compile(r"(?:<<subjects>>|i|<<definite>>)\b")
 _ORDERED = _compile(r"(?:please )?[a-z]+ (?:(?:me|us|the|some|all|only|exactly|out|up to) )*\Z")
 _ORDER_OBJECT = _compile(r"\w+ (?:to )?(?:the|my|our|his|her|it|them|him|me|us)\b")
+_WISH_TO_KNOW = _compile(r"\b(?:know|remember|tell|say|said|ask|hear)\b")
 _TALK = _compile(r"(?:and|or|but|so|too|also|<<talk>>)\b")
 _MOST = _compile(r"\b<<most>>")
 _LEAST = _compile(r"\b<<least>>")
@@ -120,13 +126,13 @@ def _seeks(sentence: str, *, goes_on: bool) -> bool:
     relative = _RELATIVE.search(sentence)
     head = sentence[: relative.start() if relative else None].split(",")[0]
     if _LOOKS.match(sentence):
-        return not _is_told(head)
+        return not _is_told(head) and not _WISH_TO_KNOW.search(head)
     if _MANY.match(sentence):
         return not _is_told(sentence)
     starts = re.match(rf"(?:(?:any|every)\w+ )?{_EXCLUDED.pattern}", sentence, re.IGNORECASE) is not None
     if _ASKS.match(sentence):
         one = re.match(r"which [\w-]+ (?!one)", sentence, re.IGNORECASE)
-        return bool(one) and not _is_told(sentence)
+        return bool(one) and not _is_told(sentence) and " than the " not in sentence
     if _is_told(head) or (_STATES.search(head) and not starts):
         return False
     return starts or not (_SUBJECT.match(sentence) or _ORDER_OBJECT.match(sentence))
@@ -135,7 +141,15 @@ def _seeks(sentence: str, *, goes_on: bool) -> bool:
 def _is_told(text: str) -> bool:
     """Whether a verb in the past says what was."""
     words = re.findall(r"[a-z']+", text.lower())
-    return any(is_past_form(word) and before not in _ATTRIBUTES for before, word in pairwise(["a", *words]))
+    return any(
+        word in ("was", "were", "did", "had", "been") or (is_past_form(word) and not _is_attribute(words, at))
+        for at, word in enumerate(words)
+    )
+
+
+def _is_attribute(words: list[str], at: int) -> bool:
+    """Whether a participle belongs to a noun: "a used cello", "not made of leather"."""
+    return at == 0 or words[at - 1] in _ATTRIBUTES
 
 
 def _clauses(sentence: str) -> list[tuple[int, int]]:
@@ -192,7 +206,7 @@ def _fragments(sentence: str, found: list[tuple[int, int]]) -> Iterable[tuple[in
             continue
         if _STATES.search(part) or _SUBJECT.match(part) or _ASKS.match(part) or _is_told(part):
             continue
-        if not _TALK.match(part):
+        if not _TALK.match(part) and not part.istitle():
             yield start, start + len(part)
 
 
@@ -238,9 +252,9 @@ def find_counts(message: str, known: Mapping[str, str | int | float]) -> list[Li
 
 def _counted(one: Found) -> str:
     amount = one.amount
-    if amount is None or amount.value is None or amount.value.denominator != 1 or not amount.counts:
+    if amount is None or amount.value is None or amount.value.denominator != 1 or amount.label:
         return ""
-    return amount.noun if not amount.label and amount.noun not in ("nights", "times") else ""
+    return amount.noun if amount.counts and amount.noun not in ("nights", "times") else ""
 
 
 def _is_ordered(before: str) -> bool:

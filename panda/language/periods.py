@@ -47,7 +47,8 @@ _words = partial(read_words, "period_words.txt")
 _PARTS_OF_DAY, _LAST, _COMING = (_words(one) for one in ("parts_of_day", "last", "coming"))
 _PARTS, _TO, _OPEN, _ADVERB = (_words(one) for one in ("parts", "to", "open", "adverb"))
 _OF_NOUN, _OWN, _KIND, _OBJECT = (_words(one) for one in ("of_noun", "own", "kind", "object"))
-_PRESENT = _words("future") | _words("present")
+_FUTURE = _words("future")
+_PRESENT = _FUTURE | _words("present")
 _NAMES_TOO = _words("names_too")
 _HALF_A_YEAR = 183
 _PASTS = read_words("irregular_pasts.txt")
@@ -206,8 +207,12 @@ class _Grammar:
 
     def _within(self, when: _When, end: int) -> _At:
         """A time with the longer one that it lies in, "last year", if that follows."""
+        if when.year or (when.past and not when.relative):
+            return when, end
         at = end + (self._word(end) in ("of", "in", ",", "'s"))
         outer = self._year(at) or (self._last(at) if not when.past else None)
+        if outer is None and self._word(at) in _COMING:
+            outer = self._coming(at)
         if outer is None:
             return when, end
         whole, end = outer
@@ -268,7 +273,11 @@ class _Grammar:
 
     def _coming(self, at: int) -> _At | None:
         """ "next May", "every Monday": none, with what it is said of."""
-        read = self._point(at + 1) if self._word(at) in _COMING else None
+        if self._word(at) not in _COMING:
+            return None
+        read = self._point(at + 1)
+        if read is None and _single(self._word(at + 1)) in _UNITS:
+            return _never(), at + 2
         return (_never(), read[1]) if read else None
 
     def _last(self, at: int) -> _At | None:
@@ -282,10 +291,18 @@ class _Grammar:
         at_unit = count[1] if count else start + 1
         name = self._word(at_unit)
         unit = _UNITS.get(_single(name))
-        if self._word(at_unit + 1) == "of" and self._bare(at_unit + 2):  # "last week of June"
+        if (
+            unit == "hour"
+            or (unit and not count and name not in _UNITS)
+            or (
+                self._word(at_unit + 1) == "of" and self._bare(at_unit + 2)  # "last week of June"
+            )
+        ):
             unit = None
         if unit and which in _LAST and (count or which == "past" or (article and which == "last")):
             number = count[0] if count else 1
+            if unit == "weekend":
+                return None
             first = _shift(self._today, -number, unit)
             days = (first, self._today - timedelta(1)) if first else None
             return _When(lambda _: days, past=True, relative=True), at_unit + 1
@@ -383,13 +400,23 @@ class _Grammar:
             then += self._word(then) == "of"
             month = self._month(then)
             if month:
-                return (_yearly(month, day, 0, last), then + 1) if day <= last else None
+                return self._dated(month, day, last, then + 1)
         month = self._month(at)
         then = at + 1 + (self._word(at + 1) == "." and self._word(at) in _SHORT_MONTHS)
         if month and (one := self._ordinal(then + (self._word(then) == "the"))):
             day, end, _ = one
-            return _yearly(month, day, 0, day), end
+            last = day
+            if self._word(end) in _TO and (second := self._ordinal(end + 1)) and not self._month(second[1]):
+                last, end, _ = second
+            return self._dated(month, day, last, end)
         return None
+
+    def _dated(self, month: int, first: int, last: int, end: int) -> _At | None:
+        year = self._year(end + (self._word(end) == ","))
+        if not 1 <= first <= last <= 31:
+            return None
+        when = _yearly(month, first, 0, last)
+        return self._within(when, end) if year else (when, end)
 
     def _month(self, at: int) -> int | None:
         word = self._word(at)
@@ -404,7 +431,9 @@ class _Grammar:
             return None
         end = at + 1
         named = self._word(end) in ("st", "nd", "rd", "th") and self._glued(end)
-        return int(word), end + named, named
+        if named or (self._word(end) == "." and self._glued(end) and self._month(end + 1)):
+            end += 1
+        return int(word), end, named
 
     def _day_alone(self, at: int) -> _At | None:
         """ "the 14th"."""
@@ -497,10 +526,12 @@ class _Grammar:
         tense = "past" if when.past else self._tense(at, end)
         if tense == "past":
             return days
-        if before in _OF_NOUN:
-            return days
-        is_near = when.relative or (self._today - days[1]).days < _HALF_A_YEAR
-        return days if is_near and tense is None and not self._plans() else None
+        if before in _OF_NOUN or self._word(at) in _OF_NOUN:
+            return days if tense != "future" else None
+        if tense is not None or self._plans():
+            return None
+        sure = (before in _ADVERB and days[0] != days[1]) or when.relative
+        return days if sure or (self._today - days[1]).days < _HALF_A_YEAR else None
 
     def _is_time(self, when: _When, at: int, end: int, before: str) -> bool:
         """Whether what stands beside a word makes it a time."""
@@ -512,7 +543,7 @@ class _Grammar:
             return before in _words("short_beside")
         if before in ("a", "an"):
             return False
-        if not when.beside:
+        if not when.beside or self._word(at) in ("early", "late", "mid", "from", "between"):
             return True
         if self._word(at) == "the" or before in (_ADVERB | _PARTS | {"early", "late", "mid", "-"}):
             follows = self._tokens[end].written if end < len(self._tokens) else ""
@@ -538,17 +569,20 @@ class _Grammar:
         return any(word in names for names in (_DAYS, _SHORT_DAYS, _MONTHS, _SHORT_MONTHS, _SEASONS))
 
     def _find_tenses(self) -> dict[int, str]:
-        """Which tokens tell the tense: past or present."""
+        """Which tokens tell the tense: past, present or future."""
         found: dict[int, str] = {}
         did = -9
         for at, token in enumerate(self._tokens):
             word, before = token.text, self._word(at - 1)
             if word in ("did", "was", "were", "had"):
-                found[at], did = "past", at
+                found[at] = "past"
+                did = at if word == "did" else did
             elif is_past_form(word) and before not in ("be", "is", "are", "get", "gets"):
                 found[at] = "past"
+            elif word == "'s" and before not in _words("auxiliary_s"):
+                continue  # a possessive
             elif word in _PRESENT and at - did > 4 and before != "to":
-                found[at] = "present"
+                found[at] = "future" if word in _FUTURE else "present"
         return found
 
     def _tense(self, at: int, end: int) -> str | None:
@@ -568,7 +602,8 @@ class _Grammar:
         """Whether the message orders something other than to look: "book the hall"."""
         first = int(self._word(0) == "please")
         word = self._word(first)
-        return word not in FUNCTION_WORDS and self._word(first + 1) in _OBJECT
+        looks = word in _words("lookups") or word in FUNCTION_WORDS
+        return not looks and self._word(first + 1) in _OBJECT
 
     # tokens
 
@@ -588,6 +623,8 @@ class _Grammar:
         if word.isdecimal():
             return (int(word), at + 1) if len(word) <= 3 else None
         start = at + (word == "a")
+        if self._word(start) == "couple":
+            return 2, start + 1 + (self._word(start + 1) == "of")
         if self._word(start) in ("few", "several"):
             return 3, start + 1
         match = _NUMBER.match(self._text, self._tokens[at].start) if at < len(self._tokens) else None

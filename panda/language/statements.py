@@ -66,30 +66,48 @@ _MOST_WORDS = 6
 
 _OFTEN = r"(?: (?:now|currently|still|also|just|really|mostly|usually|absolutely))*"
 _ME = rf"(?:i|we)(?:'m|'re|'ve|'d| am| are| have)?{_OFTEN}"
+_ONE_OF = r"(?:an?|one|two|three|four|five|six|\d+)"
 _OWNED = (
-    r"(?:an?|one|two|three|four|five|six|\d+) (?:[\w-]+ )?(?:cat|dog|hamster|rabbit|pet|horse|kid|child|"
-    r"children|son|daughter|sister|brother|twin|bike|car|van|boat)s?"
+    r"(?:cat|dog|hamster|rabbit|pet|horse|kid|child|children|son|daughter|sister|brother|twin|bike|car|van|"
+    r"boat)s?"
 )
 _LISTED: tuple[tuple[str, str], ...] = (
     ("allergic_to", rf"{_ME} allergic to (?P<value>.+)"),
-    ("has", rf"{_ME}(?: have| got)? (?P<value>{_OWNED})"),
+    ("has", rf"{_ME}(?: have| got)? (?P<value>{_ONE_OF} (?:[\w-]+ )?{_OWNED})"),
+    ("owns", rf"{_ME} own (?P<value>.+)"),
+    ("likes", rf"{_ME} (?:like|love|enjoy) (?P<value>.+)"),
+    ("dislikes", rf"{_ME} (?:dislike|hate|can't stand|(?:don't|do not) like) (?P<value>.+)"),
     ("prefers", rf"{_ME} prefer (?P<value>.+)"),
+    ("uses", rf"{_ME} use (?P<value>.+)"),
 )
 """Relations that may have several values."""
-_GONE = r"(?:i'm|we're|i am|we are) (?:no longer|not) allergic to (?P<value>.+)"
+_GONE: tuple[tuple[str, str], ...] = (
+    ("allergic_to", r"(?:i'm|we're|i am|we are) (?:no longer|not) allergic to (?P<value>.+)"),
+    ("has", rf"(?:i|we) no longer have (?P<value>.+)|{_ME} sold (?:my|our|the) (?P<sold>.+)"),
+    ("owns", r"(?:i|we) no longer own (?P<value>.+)"),
+    (
+        "likes",
+        r"(?:i|we) (?:no longer (?:like|love|enjoy) (?P<value>.+)|don't like (?P<sold>.+) any ?more)",
+    ),
+    ("uses", r"(?:i|we) (?:no longer use (?P<value>.+)|(?:don't|do not) use (?P<sold>.+) any ?more)"),
+)
 _KEY = r"(?P<key>(?:[\w'-]+ ){0,3}?[\w-]+)"
 _SINGLE: tuple[tuple[str | None, str], ...] = (
     ("name", r"(?:call me|my name's|i am called|i'm called) (?P<value>.+)"),
-    ("location", rf"{_ME} (?:(?:live|living|based|located) in|moved to) (?P<value>.+)"),
+    ("born", r"i was born (?:in|on) (?P<value>.+)"),
+    ("location", rf"{_ME} (?:live|living|based|located) in (?P<value>.+)|{_ME} moved to (?P<moved>.+)"),
     (
         "diet",
         r"(?:i'm|i am|i've become|i became) (?:an? )?"
         r"(?P<value>vegetarian|vegan|pescatarian|lactose intolerant)",
     ),
+    ("job", r"i (?:now )?(?:work|am working) as (?:an? )?(?P<value>.+)"),
+    ("employer", r"i (?:now )?(?:work|am working) (?:at|for) (?P<value>.+)"),
     (None, rf"(?:my|our|the) {_KEY} (?:is|are) (?:now )?(?P<value>.+)"),
     (None, rf"(?:my|our|the) {_KEY} (?:has |have )?(?:just |now )?changed to (?P<value>.+)"),
     (None, rf"(?:(?:i|we)(?:'ve| have)? )?(?:set|changed?|updated?) (?:my|our|the) {_KEY} to (?P<value>.+)"),
     (None, rf"(?:my |our )?{_KEY}: (?P<value>.+)"),
+    (None, r"(?P<key>(?:favou?rite|preferred) (?:[\w'-]+ ){0,2}[\w-]+) (?:is|are) (?P<value>.+)"),
 )
 _OF_OTHERS = (
     rf"(?:the )?(?P<entity>[A-Z][\w.&-]*(?: [A-Z\d][\w.&-]*)*)'s? {_KEY} (?:is|are) (?:now )?(?P<value>.+)"
@@ -183,18 +201,21 @@ def _statement(sentence: str, plain: str, first: int, last: int, *, turned: bool
     part = plain[first:last].rstrip(" .!…")
 
     def said(match: re.Match[str]) -> str | None:
-        begin = first + match.start("value")
-        end = _ENDS.search(part, match.start("value")) if " are " not in part else None
+        name = next(n for n in ("value", "moved", "sold") if n in match.groupdict() and match[n] is not None)
+        begin = first + match.start(name)
+        end = _ENDS.search(part, match.start(name)) if " are " not in part else None
         value = sentence[begin : first + (end.start() if end else len(part))]
         value = _NOW.sub("", _NOW.sub("", value)).strip(" ,;:\"'“”")
         return value if value and len(value.split()) <= _MOST_WORDS else None
 
-    if (match := _match(_GONE, part)) and (value := said(match)):
-        return Statement(sentence, "allergic_to", value, action="removes")
+    for key, pattern in _GONE:
+        if (match := _match(pattern, part)) and (value := said(match)):
+            return Statement(sentence, key, _article_less(value), action="removes")
     for key, pattern in _LISTED:
         if match := _match(pattern, part):
             value = said(match)
-            if value is None or _MOMENT.search(part) or (_NO_VALUE.match(value) and key != "has"):
+            counted = key in ("has", "owns")
+            if value is None or _MOMENT.search(part) or (_NO_VALUE.match(value) and not counted):
                 return None
             values = re.split(r",\s*(?:and\s+)?|\s+(?:and|or)\s+", value) if key == "allergic_to" else [value]
             return Statement(sentence, key, tuple(values), action="adds")
@@ -245,6 +266,10 @@ def says_only(sentence: str, key: str) -> bool:
     (True, False)
     """
     return _JOINED.search(sentence) is None and [one.key for one in _keyed(sentence)] == [key]
+
+
+def _article_less(value: str) -> str:
+    return re.sub(r"^(?:an?|the|my|our|any)\s+", "", value, flags=re.IGNORECASE)
 
 
 _PASSING = NOT_COUNTED | read_words("conversation_words.txt", "passing")
