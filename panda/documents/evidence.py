@@ -314,7 +314,7 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
             return True
         unsure = not (claimed.counts and held.counts)
         return unsure and (claimed.head in held.behind or held.head in claimed.behind)
-    if claimed.head in held.heading:
+    if claimed.head in held.heading or claimed.behind & held.behind:
         return True
     names = held.label or (held.before and not held.before.endswith("s"))
     year = held.value is not None and held.value.denominator == 1 and held.value.numerator in _YEARS

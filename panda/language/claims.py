@@ -639,7 +639,7 @@ class _Scanner:
             head=stem(noun),
             noun=noun,
             counts=counts,
-            behind=frozenset(stem(word) for word in run),
+            behind=frozenset(stem(word) for word in run or self._place_behind(end)),
             label=label,
             labels=self._labels(start),
             before=before,
@@ -692,6 +692,12 @@ class _Scanner:
             words.append(word)
             at = match.end()
         return words, joined
+
+    def _place_behind(self, end: int) -> list[str]:
+        """The word that a number without one of its own is told of: "gallery" of "30 on the gallery"."""
+        words = re.compile(r"(?: [a-z]+){2,3}").match(self._text, end)
+        small = words[0].split() if words else []
+        return [next((word for word in small if word not in FUNCTION_WORDS), "")] if small else []
 
     def _end_of_run(self, end: int) -> int:
         at, count = end, 0

@@ -210,7 +210,7 @@ def bare_object(text: str, schema: Mapping[str, object]) -> str:
     if schema.get("type") != "object" or found == text:
         return text
     try:
-        return found if isinstance(load_json(found), dict) else text
+        return found if isinstance(load_json(found, strict=False), dict) else text
     except (ValueError, RecursionError):
         return text
 
@@ -229,7 +229,7 @@ def with_schema(
 def is_of(schema: Mapping[str, object], text: str) -> bool:
     """Whether a text is JSON of a schema."""
     try:
-        return worst_fault(strip_schema(schema), load_json(text)) is None
+        return worst_fault(strip_schema(schema), load_json(text, strict=False)) is None
     except (ValueError, RecursionError):
         return False
 
