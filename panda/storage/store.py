@@ -17,7 +17,6 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.index_sources import users_of
 from panda.storage.layout import METADATA_JSON, Layout
 from panda.storage.temporaries import held_temporary
 
@@ -45,6 +44,8 @@ def check_user(layout: Layout, user: str, *, where: str) -> None:
     """Raises NotFoundError, with the nearest names, for a user of whom the store has nothing."""
     if layout.user(user).is_dir():
         return
+    from panda.storage.index_sources import users_of  # heavy: help must not wait for it
+
     known = users_of(layout)
     near = get_close_matches(user, known, n=3, cutoff=0.5)
     some = f"users are {', '.join(known[:_NAMED_USERS])}{', …' if len(known) > _NAMED_USERS else ''}"
