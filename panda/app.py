@@ -14,6 +14,7 @@ from panda.memory.memory import take_in_edits
 from panda.memory.past import Moment, memory_digests, memory_mark
 from panda.memory.reader import NodeReader
 from panda.models.contract import Encoder
+from panda.models.contract import Layers as ExecutorLayers
 from panda.models.kept_encoder import KeptEncoder
 from panda.phases.context_gatherer import ContextGatherer
 from panda.phases.contract import Phase
@@ -32,7 +33,6 @@ from panda.pipeline import Pipeline
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Recordings
 from panda.recipes.checks import check_recipes_of_mode
-from panda.recipes.executor import Layers as ExecutorLayers
 from panda.recipes.executor import RecipeExecutor
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever

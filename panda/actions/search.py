@@ -6,8 +6,8 @@ from typing import Any
 
 from panda.documents.times import read_instant, time_text
 from panda.errors import ModelFileError, UntrustedError
+from panda.models.contract import Layers
 from panda.models.kept_encoder import KeptEncoder
-from panda.recipes.executor import Layers
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import Hit, search_index

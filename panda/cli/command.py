@@ -23,8 +23,8 @@ from panda.storage.temporaries import begin_writing, sweep_cache
 from panda.trust import guard_links, require_trust
 
 if TYPE_CHECKING:
+    from panda.models.contract import Layers
     from panda.recipes.book import RecipeBook
-    from panda.recipes.executor import Layers
     from panda.storage.turns import TurnStore
 
 _NAMED = ("--user", "PANDA_USER")

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from panda.choosing.ask import Ask, Memo
 from panda.choosing.decision import Choice, ChoiceInputs, ChoiceSpec
@@ -31,7 +31,7 @@ from panda.compression.documents import (
 )
 from panda.documents.times import Clock, render_time
 from panda.errors import BudgetExceededError, GateError, HaltError, ReplyError, TryAgainError
-from panda.models.contract import Encoder, GenerateParams, Message, Model, ScoreCase
+from panda.models.contract import Encoder, GenerateParams, Layers, Message, ScoreCase
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import CallWriter, Journal, whose_turn
@@ -52,14 +52,6 @@ _COMMON_CHARS = 3
 """Characters of a token in most replies."""
 _LEAST_CHARS = 1
 """Characters of a token at least."""
-
-
-class Layers(Protocol):
-    """Gives the model of a layer and frees what of it was loaded on demand; gives the encoder, if any."""
-
-    def model(self, layer: str) -> Model: ...
-    def release(self, layer: str) -> None: ...
-    def encoder(self) -> Encoder | None: ...
 
 
 class RecipeExecutor:

@@ -13,10 +13,10 @@ from panda.documents.problems import Verdict
 from panda.documents.records import decode, encode
 from panda.documents.times import Clock, render_time
 from panda.errors import ModelFileError, NotFoundError, PandaError, UsageError
+from panda.models.contract import Layers
 from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
-from panda.recipes.executor import Layers
 from panda.recipes.versions import version_in_force
 from panda.replays.selection import TurnPlace
 from panda.storage import layout as files

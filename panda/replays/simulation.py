@@ -17,8 +17,8 @@ from typing import Any, Literal
 from panda.app import App, build_with
 from panda.errors import HaltError, UsageError
 from panda.memory.past import set_memory_back
+from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
-from panda.recipes.executor import Layers
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
 from panda.storage.files import parse_json, read_text, render_json, write_atomic
