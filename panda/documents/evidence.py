@@ -227,6 +227,8 @@ def _holds(source: _Held, found: Found) -> bool:
         return False
     if any(_is_same(claimed, held, source) for held in _candidates(claimed, source)):
         return True
+    if claimed.value is not None and (claimed.unit == "cent" or claimed.currency == "¢"):
+        return any(held.currency for held in source.amounts.get(claimed.value / 100, ()))
     if _size(claimed) in source.sizes or (claimed.value == 1 and claimed.unit in source.rates):
         return True
     if claimed.about and any(_is_rounded(claimed, held, source) for held in _all_amounts(source)):
@@ -310,7 +312,7 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
     if held.currency or held.unit or held.ordinal:
         return False
     if held.head:
-        if claimed.head == held.head:
+        if claimed.head == held.head or _abbreviates(held.noun, claimed.noun):
             return True
         unsure = not (claimed.counts and held.counts)
         return unsure and (claimed.head in held.behind or held.head in claimed.behind)
@@ -320,6 +322,17 @@ def _counts_same(claimed: Amount, held: Amount, source: _Held) -> bool:
     year = held.value is not None and held.value.denominator == 1 and held.value.numerator in _YEARS
     counted_otherwise = claimed.head in source.heads
     return not (names or year or counted_otherwise)
+
+
+def _abbreviates(short: str, long: str) -> bool:
+    """Whether a word is another one without vowels, as "sts" of "stitches" and "pcs" of "pieces"."""
+    left = iter(long)
+    return (
+        short[:1] == long[:1]
+        and set(short).isdisjoint("aeiou")
+        and 1 < len(short) < 5
+        and all(c in left for c in short)
+    )
 
 
 def _is_rounded(claimed: Amount, held: Amount, source: _Held) -> bool:

@@ -47,6 +47,7 @@ _TIMES = re.compile(
     r"|[×*]|\bx\b|\ban? \w+",
     re.IGNORECASE,
 )
+_TO = re.compile(r"[^.!?;\n]{0,30}[ ](?:to|versus|vs\.?)[ ]")
 _CROSS = re.compile(r"[ ]?[x×*][ ]?")
 _AT = re.compile(r"(?:[ ][\w-]+){0,3}[ ](?:at|@|x|×)[ ]")
 _LENGTHS = frozenset("mm cm dm m km in ft yd mi".split())  # noqa: SIM905
@@ -164,6 +165,10 @@ def _results(
             if not (compared and _points_wrong(compared, claimed, first, second, text)):
                 high, low = sorted((first, second), key=_value, reverse=True)
                 yield f"{high.claim.text} − {low.claim.text}", _value(high) - _value(low), False
+    for first, second in pairwise(same):
+        if amount.unit != "%" and _TO.fullmatch(text, first.end, second.start):
+            high, low = sorted((first, second), key=_value, reverse=True)
+            yield f"{high.claim.text} − {low.claim.text}", _value(high) - _value(low), False
     if amount.unit == "%" and _PART_OF.search(sentence):
         yield from _percentages(operands, differs)
     else:
@@ -195,8 +200,8 @@ def _results(
     for first, second in pairwise(same):
         if _CROSS.fullmatch(text[first.end : second.start]) and amount.unit not in _LENGTHS:
             yield f"{first.claim.text} × {second.claim.text}", _value(first) * _value(second), False
-    measured = amount.currency or amount.unit or re.search(r"[×*=]|\btimes\b", sentence)
-    counts = [found for found in operands if found.amount and _is_count(found.amount, amount) and measured]
+    takes_times = amount.currency or amount.unit or re.search(r"[×*=]|\btimes\b", sentence)
+    counts = [found for found in operands if found.amount and _is_count(found.amount, amount) and takes_times]
     for count, base in _nearest(product(counts, same), claimed):
         if _TIMES.search(sentence):
             yield f"{count.claim.text} × {base.claim.text}", _value(count) * _value(base), False

@@ -363,6 +363,9 @@ class _Scanner:
             found = self._amount(start, end, Amount(seconds, _render(seconds), unit="s"))
             return replace(found, needs=token, gives=token)
         keys = {f"token:{word}"}
+        if times := re.fullmatch(r"x(\d{1,3})|(\d{1,3})x", word):  # "liner x2"
+            number = Fraction(times[1] or times[2])
+            return replace(self._amount(start, end, Amount(number, _render(number))), needs=frozenset(keys))
         if re.fullmatch(r"v\d+(?:\.\d+)+", word):
             keys.add(f"written:{word[1:]}")
         needs = frozenset(keys)

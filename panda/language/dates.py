@@ -36,7 +36,8 @@ _TO = r"(?:[ ]?[-–][ ]?|[ ](?:to|and|until|or)[ ])"
 
 DATE_FORMS = tuple(
     """
-    iso iso_month year_first slashed dotted day_first month_first month_year clock told_clock month weekday
+    iso iso_month digits_month year_first slashed dotted day_first month_first month_year clock told_clock
+    month weekday
     """.split()  # noqa: SIM905
 )
 """Names of the groups of DATES and TOLD_DATES, one a written form."""
@@ -44,6 +45,7 @@ DATES = rf"""
     (?P<iso>(?<!\d)\d{{4}}-\d\d-\d\d(?!\d)
       (?:[T ]\d\d:\d\d(?!\d)(?::\d\d(?:\.\d+)?)?(?:[ ]?(?:Z|UTC|GMT)\b|[+-]\d\d:?\d\d)?)?)
   | (?P<iso_month>(?<![\d-])\d{{4}}-(?:0[1-9]|1[0-2])(?![\d-]))
+  | (?P<digits_month>(?<![\d/.,-])(?:0[1-9]|1[0-2])/(?:19|20)\d\d(?![\d/-]|[.,]\d))
   | (?P<year_first>(?<!\d)\d{{4}}/\d\d?/\d\d?(?![\d/]))
   | (?P<slashed>(?<![\d/.,-])\d\d?(?P<mark>[/-])\d\d?(?P=mark)(?:\d{{4}}|(?<=/)\d\d)(?![\d/-]|[.,]\d))
   | (?P<dotted>(?<![\d.])\d\d?\.\d\d?\.\d{{4}}(?!\d|\.\d))
@@ -126,6 +128,8 @@ def read_date(match: re.Match[str]) -> list[ReadDate]:
     form = match.lastgroup
     if form == "iso":
         return [_read_iso(match[0])]
+    if form == "digits_month":
+        return [_month(match[0][3:], int(match[0][:2]))]
     if form == "iso_month":
         return [_month(match[0][:4], int(match[0][5:]))]
     if form in ("clock", "told_clock"):
@@ -296,9 +300,9 @@ def _read_clock(written: str) -> ReadDate:
     if half:
         return ReadDate(value, (f"time:{value}",), (f"time:{value}", as_told))
     open_half = 1 <= hour <= 12 and not small.startswith("0")
-    return ReadDate(
-        value, (f"time:{value}", as_told) if open_half else (f"time:{value}",), (f"time:{value}",)
-    )
+    parts = tuple(f"number:{int(part)}" for part in re.findall(r"\d+", small))  # "11:14" may be a score
+    need = (f"time:{value}", as_told) if open_half else (f"time:{value}",)
+    return ReadDate(value, need, (f"time:{value}", *parts))
 
 
 def _told_hour(written: str) -> list[int] | None:

@@ -1,6 +1,7 @@
 """
-The files of a project as code mode may touch them: nothing outside its directory, no symlink, and
-nothing changed that git, pip, make, direnv or panda obey.
+The files of a project as code mode may touch them.
+
+Nothing outside its directory, no symlink, and nothing changed that git, pip, make, direnv or panda obey.
 """
 
 import hashlib
