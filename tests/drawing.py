@@ -21,7 +21,7 @@ ROLES = {
     "evals": "labelled cases, fits",
     "phases": "the eight phases of a turn",
     "tools": "what plans may call",
-    "recipes": "model calls: budgets, prompts, schemas",
+    "recipes": "model calls and their budgets",
     "choosing": "choices: scorers and heads",
     "compression": "documents within budgets",
     "retrieval": "candidates from the index",

@@ -700,7 +700,7 @@ class _Scanner:
         """The word that a number without one of its own is told of: "gallery" of "30 on the gallery"."""
         words = re.compile(r"(?: [a-z]+){2,3}").match(self._text, end)
         small = words[0].split() if words else []
-        return [next((word for word in small if word not in FUNCTION_WORDS), "")] if small else []
+        return [word for word in small if word not in FUNCTION_WORDS][:1]
 
     def _end_of_run(self, end: int) -> int:
         at, count = end, 0

@@ -235,7 +235,7 @@ def freshness(node: Node, now: datetime) -> str:
     return f"{age}, stale: refresh before use" if is_stale(node, now) else age
 
 
-def label_of(node: Node, now: datetime) -> str:
+def node_caption(node: Node, now: datetime) -> str:
     """
     What stands beside the lines of a node wherever a model sees it: the words of its id, and its age.
 
@@ -474,7 +474,7 @@ def _item_issues(
     known = [line.text for node in cited for line in node.items]
     about = [query, *_names_of(cited)]
     names = ", ".join(item.node_ids)
-    shown = [label_of(node, now) for node in cited]
+    shown = [node_caption(node, now) for node in cited]
     missing = check_evidence(item.text, [*(node.text for node in cited), *shown], about=about)
     if missing:
         return [f"{', '.join(one.text for one in missing)} in {item.text!r:.60} is not in {names}"]

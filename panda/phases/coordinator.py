@@ -198,7 +198,7 @@ class _Loop:
             },
             variables={
                 "tools": describe_tools(self._available, self._context),
-                "today": f"{self._turn.context.front.created_at:%A, %Y-%m-%d}",
+                "today": self._turn.today,
             },
             arguments={name: TOOLS[name].argument_schema for name in waiting},
             extra={"toolresults.md": render_results(self.steps), "progress": "\n".join(told)},

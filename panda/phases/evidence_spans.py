@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any, Protocol
 
 from panda.choosing.decision import Option
@@ -14,7 +15,7 @@ from panda.language.items import parts_about_one_thing
 from panda.language.topics import claim_type
 from panda.language.words import split_words
 from panda.memory.budget import is_usable
-from panda.memory.gathered import CONSTRAINTS, label_of
+from panda.memory.gathered import CONSTRAINTS, GatheredItem, node_caption
 from panda.memory.node import Node, line_title
 from panda.models.contract import Encoder
 from panda.phases.pages import named_pages, read_anew
@@ -201,30 +202,35 @@ class NodeLoader(Protocol):
         ...
 
 
-def cited_text(reader: NodeLoader, turn: Turn, steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
+def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -> list[list[str]]:
     """
-    Everything that an item may claim when it cites a node: its title, address, lines and time, its age as §2
-    shows it, and what the tools of this turn told of it.
+    Everything that items may claim, for each item a text for each node that it cites: the node's title,
+    address, lines and time, its age as §2 shows it, and what the tools of this turn told of it.
 
     Args:
         reader: Loads nodes.
-        turn: The running turn, or a saved one.
-        steps: Its steps.
-        node_id: Of a node, of a step, or of the turn itself, which stands for the query.
+        turn: The running turn, or a saved one, which stands for its query.
     """
-    if node_id == f"turn:{turn.turn}":
-        return turn.query
-    told = step_texts(steps, node_id)
-    if node_id.startswith("step:"):
-        return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
-    try:
-        node = reader.load(node_id)
-    except MemoryNodeError:
-        return told
-    seen = last_seen(node.at) if node.at else ""
+    steps = turn.steps()
     gathered = turn.read(GATHERED_CONTEXT_JSON) if turn.folder.has(GATHERED_CONTEXT_JSON) else {}
-    shown = label_of(node, parse_time(gathered["gathered_at"])) if "gathered_at" in gathered else ""
-    return "\n".join((node.title, node.url or "", node.text, seen, shown, told))
+    at = parse_time(gathered["gathered_at"]) if "gathered_at" in gathered else None
+
+    @cache
+    def text_of(node_id: str) -> str:
+        if node_id == f"turn:{turn.turn}":
+            return turn.query
+        told = step_texts(steps, node_id)
+        if node_id.startswith("step:"):
+            return f"{node_id.replace(':', ' ')}\n{told}" if told else ""
+        try:
+            node = reader.load(node_id)
+        except MemoryNodeError:
+            return told
+        seen = last_seen(node.at) if node.at else ""
+        shown = node_caption(node, at) if at else ""
+        return "\n".join((node.title, node.url or "", node.text, seen, shown, told))
+
+    return [[text_of(node_id) for node_id in item.node_ids] for item in items]
 
 
 def cited_lines(reader: NodeLoader, node_ids: Sequence[str]) -> list[str]:

@@ -357,7 +357,7 @@ class QueryAnalyzer:
             },
             variables={
                 "names": ", ".join(find_names(turn.query)),
-                "today": f"{turn.context.front.created_at:%A, %Y-%m-%d}",
+                "today": turn.today,
             },
             extra={
                 "raw_query": turn.query,

@@ -27,7 +27,7 @@ from panda.phases.evidence_spans import (
     LEAST_SHARE,
     TOLD,
     ClosestLines,
-    cited_text,
+    cited_texts,
     gathered_spans,
     introduces,
     tool_spans,
@@ -151,13 +151,9 @@ class Synthesizer:
 
     def _proofs(self, turn: Turn, items: Sequence[GatheredItem]) -> list[Proof]:
         """How the numbers follow that no cited node holds, each once."""
-        steps = turn.steps()
+        cited = cited_texts(self._reader, turn, items)
         proofs = (
-            proof
-            for item in items
-            for proof in find_proofs(
-                item.text, [cited_text(self._reader, turn, steps, one) for one in item.node_ids]
-            )
+            one for item, texts in zip(items, cited, strict=True) for one in find_proofs(item.text, texts)
         )
         return list(dict.fromkeys(proofs))
 

@@ -114,6 +114,11 @@ class Turn:
         return self.folder.number
 
     @property
+    def today(self) -> str:
+        """The day on which it was asked, as a prompt says it."""
+        return f"{self.context.front.created_at:%A, %Y-%m-%d}"
+
+    @property
     def analysis(self) -> dict[str, Any]:
         """query_analysis.json."""
         return self.read(QUERY_ANALYSIS_JSON)

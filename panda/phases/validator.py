@@ -12,7 +12,7 @@ from panda.language.conversation import claims_done, without_greeting
 from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.reader import NodeReader
 from panda.phases.contract import Advance, Outcome, Retry, Stop
-from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_text
+from panda.phases.evidence_spans import ClosestLines, NodeLoader, cited_lines, cited_texts
 from panda.phases.goals import goal_verdicts
 from panda.phases.recall import recalled, recalled_turns
 from panda.phases.request import ask, writes
@@ -83,8 +83,7 @@ def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     """
     issues, rejected, steps = [], [], turn.steps()
     done = recalled_turns(turn) or turn.reading.statements or _anything_written(steps)
-    for item in items:
-        sources = [cited_text(reader, turn, steps, node_id) for node_id in item.node_ids]
+    for item, sources in zip(items, cited_texts(reader, turn, items), strict=True):
         found = "\n".join(text for text in sources if text)
         is_quoted = item.text in one_line(found)
         said = without_greeting(item.text)
