@@ -10,6 +10,7 @@ from tests.test_layers import FILES, imports_of, module_of, part_of
 TARGET = ROOT / "docs" / "structure.svg"
 ROLES = {
     "cli": "commands, output, exit codes",
+    "view": "pages over the store",
     "serving": "HTTP and MCP",
     "actions": "what commands and servers do",
     "replays": "saved turns run again, compared",

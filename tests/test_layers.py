@@ -12,6 +12,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 TIERS = (
     {"panda.__main__"},
     {"panda.cli"},
+    {"panda.view"},
     {"panda.serving"},
     {"panda.actions"},
     {"panda.forgetting", "panda.replays"},
@@ -61,9 +62,10 @@ ONLY_IMPORTERS = {
     "mcp": {"serving/mcp_server.py"},
     "mcp_types": {"serving/mcp_server.py"},
     "uvicorn": {"serving/listening.py"},
-    "starlette": {"serving/synthesis_api.py"},
+    "starlette": {"serving/synthesis_api.py", "view/application.py"},
+    "markdown_it": {"view/answer.py"},
 }
-"""Libraries that one module wraps; of sqlite3 each database has its own."""
+"""Libraries that one module wraps; of sqlite3 each database has its own, of starlette each application."""
 
 READERS_OF_THE_ENVIRONMENT = {
     "settings.py",

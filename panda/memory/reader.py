@@ -146,6 +146,7 @@ class NodeReader:
         clock: Gives the instant that confidences are computed for.
         moment: What counts of turns and memory; None for all, as it is.
         index: Knows which turns hold a research or visit; None looks into all of them.
+        among: Only these turns are looked into for research and visits; None for all.
     """
 
     def __init__(
@@ -155,7 +156,9 @@ class NodeReader:
         clock: Clock,
         moment: Moment | None = None,
         index: Index | None = None,
+        among: Collection[int] | None = None,
     ) -> None:
+        self._among = among
         self._layout = layout
         self._index = index
         self._moment = moment or Moment(layout, user)
@@ -281,7 +284,9 @@ class NodeReader:
         return load(node_id, name, self._all_turns())
 
     def _all_turns(self) -> _Turns:
-        return turn_directories(self._layout.turns(self._user))
+        if self._among is None:
+            return turn_directories(self._layout.turns(self._user))
+        return [(n, self._layout.turn(self._user, n).directory) for n in sorted(self._among)]
 
     def _turns_by(self, numbers: Callable[[IndexView], Iterable[int]]) -> _Turns | None:
         """The running turn and those that the index names; None if there is no index to ask."""
@@ -382,15 +387,25 @@ class PastNodes:
 
     Args:
         snapshot: What it recorded of what was there; None for a turn of before.
+        among: As for NodeReader.
     """
 
     def __init__(
-        self, layout: Layout, user: str, *, turn: int, at: datetime, snapshot: Snapshot | None
+        self,
+        layout: Layout,
+        user: str,
+        *,
+        turn: int,
+        at: datetime,
+        snapshot: Snapshot | None,
+        among: Collection[int] | None = None,
     ) -> None:
         now, past = Moment(layout, user), Moment(layout, user)
         now.pin(turn, snapshot, at, sets_back=False)
         past.pin(turn, snapshot, at)
-        self._now, self._past = (NodeReader(layout, user, lambda: at, one) for one in (now, past))
+        self._now, self._past = (
+            NodeReader(layout, user, lambda: at, one, among=among) for one in (now, past)
+        )
         self.at = at
 
     def load(self, node_id: str) -> Node:

@@ -1,6 +1,7 @@
 """What stands before every HTTP application: token, host name, body limit, time limit (ASGI)."""
 
 import asyncio
+import base64
 import hmac
 import ipaddress
 import json
@@ -101,9 +102,19 @@ class Guard:
         token: What a request must bring as `Authorization: Bearer`; None if none is needed.
         local: Whether only names of this machine are accepted as Host, so that no web page reaches the server
             through a name of its own (DNS rebinding).
+        browser: Whether the token may also come as the password that a browser asks its user for.
     """
 
-    def __init__(self, application: Application, limits: Limits, *, token: str | None, local: bool) -> None:
+    def __init__(
+        self,
+        application: Application,
+        limits: Limits,
+        *,
+        token: str | None,
+        local: bool,
+        browser: bool = False,
+    ) -> None:
+        self._browser = browser
         self._application = application
         self.limits = limits
         self._token = token
@@ -135,9 +146,12 @@ class Guard:
         if self._token is None or path in OPEN_PATHS:
             return None
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if self._browser and scheme.lower() == b"basic":
+            scheme, given = b"bearer", _password(given.strip())
         if scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token.encode()):
             return None
-        challenge = ((b"www-authenticate", b"Bearer"),)
+        asked = b'Basic realm="panda: PANDA_TOKEN is the password"' if self._browser else b"Bearer"
+        challenge = ((b"www-authenticate", asked),)
         message = "the token is wrong" if given else "a token is needed"
         fix = "send Authorization: Bearer with the server's PANDA_TOKEN"
         return Refusal(401, "UnauthorizedError", message, "Authorization", fix, challenge)
@@ -163,6 +177,14 @@ class Guard:
         except TimeoutError:
             late = f"the request took longer than {self.limits.receive_seconds:g} seconds to arrive"
             return Refusal(408, "TimeoutError", late, "body", "send it faster", ((b"connection", b"close"),))
+
+
+def _password(credentials: bytes) -> bytes:
+    """The password of a browser's user, whatever the name beside it; b"" if it cannot be read."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

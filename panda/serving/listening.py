@@ -117,6 +117,7 @@ def serve_http(
     token: str | None,
     limits: Limits,
     lifespan: bool = False,
+    browser: bool = False,
 ) -> Iterator[str]:
     """
     Serve an application until SIGINT or SIGTERM, which let requests at hand finish.
@@ -126,6 +127,7 @@ def serve_http(
         port: 0 for any free one.
         token: What clients must send; None for none.
         lifespan: Whether the application wants to be told of start and end.
+        browser: Whether the token may also come as a browser's password.
 
     Yields:
         The server's address as a URL, once it accepts connections. The rest happens on the next step.
@@ -139,7 +141,8 @@ def serve_http(
         address = found.getsockname()
         shown = f"[{address[0]}]" if found.family == socket.AF_INET6 else address[0]
         yield f"http://{shown}:{address[1]}"
-        guard = Guard(application, limits, token=token, local=is_loopback(address[0]))
+        local = is_loopback(address[0])
+        guard = Guard(application, limits, token=token, local=local, browser=browser)
         config = uvicorn.Config(
             guard,
             http=_Protocol,

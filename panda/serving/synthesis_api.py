@@ -1,4 +1,4 @@
-"""POST /v1/synthesis, GET /healthz and GET /openapi.json; the only importer of starlette."""
+"""POST /v1/synthesis, GET /healthz and GET /openapi.json over HTTP."""
 
 import asyncio
 from collections.abc import Callable, Mapping

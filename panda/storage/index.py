@@ -182,14 +182,22 @@ class Index:
 
     A file that is deleted, replaced or damaged at any moment is made again. Where it cannot be written, what
     reads has a private copy, brought in line with the store.
+
+    Args:
+        private: Whether it has such a copy in any case, and writes nothing into the store.
     """
 
     def __init__(
-        self, layout: Layout, *, wait_seconds: float = 30.0, on_wait: Callable[[str], None] | None = None
+        self,
+        layout: Layout,
+        *,
+        wait_seconds: float = 30.0,
+        on_wait: Callable[[str], None] | None = None,
+        private: bool = False,
     ) -> None:
         self._layout = layout
         self._wait_seconds = wait_seconds
-        self._database = IndexDatabase(layout, on_wait)
+        self._database = IndexDatabase(layout, on_wait, private=private)
         self._cached: dict[str, tuple[State, Statistics]] = {}
         """By user: lengths, times and neighbours of all rows, as of a state of the index."""
         self._guard = threading.RLock()

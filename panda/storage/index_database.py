@@ -38,7 +38,9 @@ class IndexDatabase:
     Where it cannot be written, this process has a copy for itself.
     """
 
-    def __init__(self, layout: Layout, on_wait: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, layout: Layout, on_wait: Callable[[str], None] | None = None, *, private: bool = False
+    ) -> None:
         self._layout = layout
         self._path = layout.turn_index
         self._on_wait = on_wait
@@ -47,8 +49,8 @@ class IndexDatabase:
         self._own_writes = 0
         self._is_writing = False
         self._identity: Identity = None
-        self.is_private = not _is_writable(layout)
-        """Whether this process has a copy for itself, since the file of the store cannot be written."""
+        self.is_private = private or not _is_writable(layout)
+        """Whether this process has a copy for itself: it is asked to, or cannot write the store's file."""
 
     def make_private(self) -> None:
         """From now on use a copy that nobody else sees."""

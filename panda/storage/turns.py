@@ -411,16 +411,18 @@ def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> li
 
 
 def _newest_first(store: TurnStore) -> Iterator[TurnRow]:
-    for number in reversed(store.numbers()):
-        try:
-            found = store.open(number).read_metadata()
-        except NotFoundError:
-            continue  # it has gone since the numbers were read, or is no directory: validate says so
-        except (FileFormatError, StoreError) as exc:
-            if store.has(number):
-                yield TurnRow(number, None, None, "unreadable", None, exc)
-        else:
-            yield TurnRow(number, found.created_at, found.session_id, found.status, found.query)
+    return filter(None, (read_row(store, number) for number in reversed(store.numbers())))
+
+
+def read_row(store: TurnStore, number: int) -> TurnRow | None:
+    """One turn by what its metadata.json says; None if it has gone, or is no directory: validate says so."""
+    try:
+        found = store.open(number).read_metadata()
+    except NotFoundError:
+        return None
+    except (FileFormatError, StoreError) as exc:
+        return TurnRow(number, None, None, "unreadable", None, exc) if store.has(number) else None
+    return TurnRow(number, found.created_at, found.session_id, found.status, found.query)
 
 
 _NAME_CHARS = 200

@@ -1,0 +1,83 @@
+"""An answer as HTML: its Markdown without links, images or HTML, its marks leading to its sources."""
+
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from panda.documents.text import one_line, visible
+from panda.view.evidence import MARK, Statement
+
+MOST_CHARS = 100_000
+"""A longer answer is cut for the page."""
+
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable("table")
+    .disable(["link", "image", "autolink", "reference"])
+)
+
+
+def render_markdown(text: str, statements: Sequence[Statement] = ()) -> Markup:
+    """
+    A text by a model or a user as HTML that holds nothing but its words and their structure.
+
+    Args:
+        text: Markdown. HTML in it stays text, and so do links and pictures.
+        statements: What it states; marks like [1] lead to the sources of the statement before them.
+
+    >>> render_markdown("<b>hi</b> [x](javascript:y)")
+    Markup('<p>&lt;b&gt;hi&lt;/b&gt; [x](javascript:y)</p>\\n')
+    """
+    shown = visible(text[:MOST_CHARS])
+    tokens = _PARSER.parse(shown)
+    lines = shown.split("\n")
+    used: set[str] = set()
+    for block in _inlines(tokens):
+        first, last = block.map or [0, len(lines)]
+        said = one_line("\n".join(lines[first:last]))
+        here = [one for one in statements if one.sources and _holds(said, one.text)]
+        for token in block.children or ():
+            if token.type == "text":
+                token.content, token.type = str(_linked(token.content, here, used)), "html_inline"
+    return Markup(_PARSER.renderer.render(tokens, _PARSER.options, {}))
+
+
+def _inlines(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The blocks of text, each with the lines that it comes from: a cell of a table has those of its row."""
+    lines = None
+    for token in tokens:
+        lines = token.map or lines
+        if token.type == "inline":
+            token.map = token.map or lines
+            yield token
+
+
+def _holds(said: str, statement: str) -> bool:
+    """Whether a block of the answer holds a statement, or a part of it where it goes over several."""
+    wanted = one_line(visible(statement))
+    plain = said.replace("\\", "")
+    return bool(wanted) and (wanted.replace("\\", "") in plain or _without_marks(plain) in wanted)
+
+
+def _without_marks(text: str) -> str:
+    return one_line(MARK.sub("", text)).lstrip("-*+ ").strip() or "\0"
+
+
+def _linked(text: str, statements: Sequence[Statement], used: set[str]) -> Markup:
+    parts: list[str] = []
+    at = 0
+    for mark in MARK.finditer(text):
+        number = int(mark[1])
+        anchors = [source.anchor for one in statements for source in one.sources if source.number == number]
+        anchor = next((one for one in anchors if one not in used), anchors[0] if anchors else None)
+        if anchor is None:
+            continue
+        used.add(anchor)
+        parts += [
+            escape(text[at : mark.start()]),
+            Markup('<a class="mark" href="#{}" aria-label="source {}">{}</a>').format(anchor, number, number),
+        ]
+        at = mark.end()
+    return Markup("").join([*parts, escape(text[at:])])

@@ -1,0 +1,81 @@
+"""The pages over HTTP, read-only: their routes, and the headers that fence them in."""
+
+import hashlib
+from collections.abc import Mapping
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from panda.errors import NotFoundError, PandaError
+from panda.view.pages import PAGES, Page
+from panda.view.shelf import Shelf
+from panda.view.site import ASSETS, POLICY, Served, Site, read_asset
+
+_HEADERS = {
+    "content-security-policy": f"{POLICY}; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_KEPT = "private, max-age=31536000, immutable"  # its address changes with what it holds
+
+
+class ViewApplication:
+    """The pages over a store as an HTTP application."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._site = Site(shelf, Served())
+
+    def application(self) -> Starlette:
+        """As ASGI."""
+        routes = [
+            Route("/assets/{name}", _asset, methods=["GET"]),
+            *(Route(f"/{page.address}", self._endpoint(page), methods=["GET"]) for page in PAGES),
+        ]
+        application = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: self._refuse_route, PandaError: self._refuse},
+        )
+        application.router.redirect_slashes = False
+        return application
+
+    def _endpoint(self, page: Page):  # type: ignore[no-untyped-def]  # a plain function: run in a thread
+        def answer(request: Request) -> Response:
+            html = self._site.render(page, request.path_params, dict(request.query_params))
+            return _html(request, html)
+
+        return answer
+
+    async def _refuse(self, request: Request, exc: Exception) -> Response:
+        assert isinstance(exc, PandaError)
+        status, html = self._site.render_error(request.url.path.strip("/"), exc)
+        return _html(request, html, status)
+
+    async def _refuse_route(self, request: Request, exc: Exception) -> Response:
+        """Of a path or a method that there is not."""
+        assert isinstance(exc, HTTPException)
+        if exc.status_code == 405:
+            return Response("read only\n", 405, {**_HEADERS, **(exc.headers or {})}, media_type="text/plain")
+        return await self._refuse(request, NotFoundError("there is no such page", where=request.url.path))
+
+
+def _html(request: Request, html: str, status: int = 200) -> Response:
+    """A page, or nothing if whoever asks has it already."""
+    body = html.encode("utf-8", errors="replace")
+    tag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
+    headers = {**_HEADERS, "cache-control": "private, no-cache", "etag": tag}
+    if status == 200 and tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(body, status, headers, media_type="text/html")
+
+
+def _asset(request: Request) -> Response:
+    name: str = request.path_params["name"]
+    if name not in ASSETS:
+        raise NotFoundError("there is no such page", where=request.url.path)
+    headers: Mapping[str, str] = {**_HEADERS, "cache-control": _KEPT}
+    return Response(read_asset(name), headers=headers, media_type=ASSETS[name])

@@ -1,0 +1,278 @@
+"""What an answer rests on: each of its statements with the words of its sources, in their surroundings."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from panda.documents.context import Section
+from panda.documents.text import one_line, strip_citations
+from panda.documents.times import without_last_seen
+from panda.errors import PandaError
+from panda.language.words import split_words
+from panda.memory.confidence import age_days
+from panda.memory.node import Node
+
+_AROUND = 2  # lines shown before and after the quoted one
+_LIKE = 0.4  # least share of a statement's words that the nearest line has
+_DAY_SECONDS = 86_400
+_LINE_CHARS = 1_200
+MARK = re.compile(r"\[(\d{1,3})\]")
+_LISTED = re.compile(r"^\s*(?:[-*]\s+)?\[(\d{1,3})\]:?\s+([^\s,]+)[,\s]*(.*)$")
+_HEADING = re.compile(r"^\s*sources:?\s*$", re.IGNORECASE)
+_WHERE_LINE = re.compile(r"^\((.*)\)$")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a source; before, quoted and after together are its text."""
+
+    before: str
+    quoted: str  # the words that the answer rests on; "" in a line that only surrounds them
+    after: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of one statement."""
+
+    anchor: str  # fragment of the page where it stands
+    number: int  # its mark in the answer
+    node_id: str  # as "visit:visit_abc123"
+    title: str  # short name of the source; "" if it cannot be read
+    place: str  # file that it comes from, below the user's directory
+    turn: int | None  # the turn that says it or in whose directory it lies
+    at: datetime | None  # when it was said or seen
+    age_seconds: float | None  # how old that was when the turn ran
+    confidence: float | None  # how far it was to be believed then
+    is_exact: bool  # whether the quoted words are those of the answer
+    is_near: bool  # whether a line is quoted at all; False: what is shown is the beginning
+    lines: tuple[Line, ...]  # the quoted line with those around it
+    above: int  # how many lines of the source stand before those
+    below: int  # how many stand behind them
+    problem: str | None = None  # why the source cannot be shown
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence or item of the answer with its sources."""
+
+    text: str
+    sources: tuple[Source, ...]  # () where it rests on the query alone
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of the answer's list of sources."""
+
+    number: int | None  # its mark; None for a line that tells how something was computed
+    node_id: str
+    text: str  # the rest of the line
+
+
+Load = Callable[[str], Node]
+
+
+def split_answer(text: str) -> tuple[str, tuple[Listed, ...]]:
+    """
+    An answer without its list of sources, and that list.
+
+    >>> split_answer("It costs $697. [1]\\n\\nSources:\\n- [1] turn:811, turns/turn_000811/context.md")[1]
+    (Listed(number=1, node_id='turn:811', text='turns/turn_000811/context.md'),)
+    """
+    lines = text.rstrip().split("\n")
+    at = next((n for n in reversed(range(len(lines))) if _HEADING.match(lines[n])), None)
+    if at is None or not any(_LISTED.match(line) for line in lines[at + 1 :]):
+        return text.rstrip(), ()
+    return "\n".join(lines[:at]).rstrip(), tuple(_listed(line) for line in lines[at + 1 :] if line.strip())
+
+
+def _listed(line: str) -> Listed:
+    found = _LISTED.match(line)
+    if found is None:
+        return Listed(None, "", line.strip().removeprefix("- "))
+    place = found[3].strip()
+    return Listed(int(found[1]), found[2], _WHERE_LINE.sub(r"\1", place))
+
+
+def find_statements(
+    section: Section | None, answer: str, listed: Sequence[Listed]
+) -> list[tuple[str, list[str]]]:
+    """
+    What an answer states, each with the nodes that it cites.
+
+    Args:
+        section: §5; of turns that another program held it has no items.
+        answer: The answer without its list of sources.
+        listed: That list.
+    """
+    items = section.meta.get("items") if section else None
+    if isinstance(items, list):
+        return [(str(one.get("text", "")), _texts(one.get("node_ids"))) for one in _mappings(items)]
+    ids = {one.number: one.node_id for one in listed if one.number is not None}
+    found = []
+    for line in answer.split("\n"):
+        marks = [ids[number] for mark in MARK.findall(line) if (number := int(mark)) in ids]
+        if marks:
+            found.append((strip_citations(line).strip(), list(dict.fromkeys(marks))))
+    return found
+
+
+def cited_nodes(section: Section | None, listed: Sequence[Listed]) -> dict[str, str]:
+    """The nodes that an answer cites, in the order of their marks, with the file of each."""
+    meta: Mapping[str, Any] = section.meta if section else {}
+    ids, places = _texts(meta.get("node_ids")), _texts(meta.get("provenance"))
+    if ids and len(ids) == len(places):
+        return dict(zip(ids, places, strict=True))
+    return {one.node_id: one.text for one in listed if one.number is not None}
+
+
+def find_evidence(
+    statements: Sequence[tuple[str, Sequence[str]]], nodes: Mapping[str, str], load: Load, at: datetime
+) -> tuple[Statement, ...]:
+    """
+    Each statement with its sources, the quoted words among their neighbours.
+
+    Args:
+        nodes: The nodes that the answer cites, in the order of their marks, with their files.
+        load: Gives a node; raises PandaError where that cannot be read.
+        at: When the turn ran: ages and confidences are those of then.
+    """
+    marks = {node_id: number for number, node_id in enumerate(nodes, 1)}
+    loaded: dict[str, Node | PandaError] = {}
+    found = []
+    for number, (text, node_ids) in enumerate(statements, 1):
+        sources: list[Source] = []
+        for node_id in node_ids:
+            if node_id not in loaded:
+                loaded[node_id] = _load(load, node_id)
+            mark = marks.get(node_id, 0)
+            anchor = f"e{number}-{len(sources) + 1}"
+            sources.append(_source(anchor, mark, node_id, nodes.get(node_id, ""), text, loaded[node_id], at))
+        found.append(Statement(text, tuple(sources)))
+    return tuple(found)
+
+
+def _load(load: Load, node_id: str) -> Node | PandaError:
+    try:
+        return load(node_id)
+    except PandaError as exc:
+        return exc
+
+
+def _source(
+    anchor: str, mark: int, node_id: str, place: str, text: str, node: Node | PandaError, at: datetime
+) -> Source:
+    if isinstance(node, PandaError):
+        return Source(
+            anchor=anchor,
+            number=mark,
+            node_id=node_id,
+            title="",
+            place=place,
+            turn=turn_at(place),
+            at=None,
+            age_seconds=None,
+            confidence=None,
+            is_exact=False,
+            is_near=False,
+            lines=(),
+            above=0,
+            below=0,
+            problem=node.message.removeprefix(f"{node_id}: "),
+        )
+    lines = [item.text for item in node.items]
+    where, is_exact = find_line(text, lines)
+    item = node.items[where] if where is not None else None
+    when = (item.at if item else None) or node.at
+    first = max(0, (where or 0) - _AROUND)
+    last = min(len(lines), (where or 0) + _AROUND + 1)
+    return Source(
+        anchor=anchor,
+        number=mark,
+        node_id=node_id,
+        title=node.title,
+        place=node.provenance,
+        turn=node.source_turn or turn_at(node.provenance),
+        at=when,
+        age_seconds=age_days(when, at) * _DAY_SECONDS if when else None,
+        confidence=item.confidence if item else None,
+        is_exact=is_exact,
+        is_near=where is not None,
+        lines=tuple(_line(lines[n], text if n == where else None, is_exact) for n in range(first, last)),
+        above=first,
+        below=len(lines) - last,
+    )
+
+
+def turn_at(place: str) -> int | None:
+    """
+    The turn in whose directory a file lies.
+
+    >>> turn_at("turns/turn_000811/research.json"), turn_at("preferences.md")
+    (811, None)
+    """
+    found = re.match(r"turns/turn_(\d{6,15})/", place)
+    return int(found[1]) if found else None
+
+
+def find_line(text: str, lines: Sequence[str]) -> tuple[int | None, bool]:
+    """
+    The line that a statement is made from.
+
+    Returns:
+        Its place, and whether it holds the statement word for word; (None, False) if none is near.
+
+    >>> find_line("It costs $697 (last seen 2026-01-04)", ["a tent", "It costs $697"])
+    (1, True)
+    >>> find_line("The price of the laptop is $697", ["a tent", "laptop: price $697"])
+    (1, False)
+    """
+    wanted = one_line(without_last_seen(text))
+    for at, line in enumerate(lines):
+        if wanted and wanted in one_line(line):
+            return at, True
+    held = [(len(line), at) for at, line in enumerate(lines) if line.strip() and one_line(line) in wanted]
+    if held and max(held)[0] * 2 > len(wanted):
+        return max(held)[1], True
+    words = _weights(wanted)
+    near = [
+        (sum(words[word] for word in words.keys() & _weights(line)), -at) for at, line in enumerate(lines)
+    ]
+    best, where = max(near, default=(0, 0))
+    return (-where, False) if words and best >= _LIKE * sum(words.values()) else (None, False)
+
+
+def _weights(text: str) -> dict[str, int]:
+    """The words of a text, numbers and names weighing more."""
+    return {word.lower(): 1 if word.isalpha() and word.islower() else 3 for word in split_words(text)}
+
+
+def _line(line: str, quoted: str | None, is_exact: bool) -> Line:
+    """A line with what is quoted of it set apart; one that is too long is cut, and says so."""
+    text = one_line(line)
+    if quoted is None:
+        cut = text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]} […]"
+        return Line(cut, "", "")
+    wanted = one_line(without_last_seen(quoted))
+    at = text.find(wanted) if is_exact else -1
+    if at < 0:
+        return Line("", text[: 4 * _LINE_CHARS], "")
+    return Line(_tail(text[:at]), wanted, _head(text[at + len(wanted) :]))
+
+
+def _tail(text: str) -> str:
+    return text if len(text) <= _LINE_CHARS else f"[…] {text[-_LINE_CHARS:]}"
+
+
+def _head(text: str) -> str:
+    return text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]} […]"
+
+
+def _mappings(values: Sequence[object]) -> Iterator[Mapping[str, Any]]:
+    return (one for one in values if isinstance(one, Mapping))
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []

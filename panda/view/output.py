@@ -1,0 +1,63 @@
+"""The pages written as files, which open from a disk without a server."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from panda.errors import UsageError
+from panda.storage.files import make_directory, store_errors, write_atomic
+from panda.view.pages import PAGES
+from panda.view.shelf import Shelf
+from panda.view.site import ASSETS, Site, Written, file_name, read_asset
+
+
+def check_target(directory: Path, shelf: Shelf) -> None:
+    """
+    Raises unless pages may be written into a directory.
+
+    Raises:
+        UsageError: It holds something already, is no directory, or lies in the store.
+    """
+    real = directory.resolve()
+    if real.is_relative_to(shelf.layout.root.resolve()):
+        raise UsageError("pages are not written into the store", where=str(directory), fix="give another DIR")
+    with store_errors(directory, "list"):
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise UsageError(
+                f"{directory} is not an empty directory", where="--out", fix="give a new or an empty one"
+            )
+
+
+def list_pages(shelf: Shelf) -> list[tuple[int, dict[str, str]]]:
+    """Every page that is written: its place in PAGES and its parameters."""
+    return [(at, dict(one)) for at, page in enumerate(PAGES) for one in page.written(shelf)]
+
+
+def write_site(directory: Path, shelf: Shelf, watch: Callable[[], None] = lambda: None) -> list[str]:
+    """
+    Write all pages of a shelf.
+
+    Args:
+        directory: An empty one, as check_target says.
+        watch: Called after each page.
+
+    Returns:
+        The paths of the written files below it, in the order in which they were written.
+    """
+    listed = list_pages(shelf)
+    site = Site(shelf, Written(frozenset(PAGES[at].path(parameters) for at, parameters in listed)))
+    written = []
+    for name in ASSETS:
+        written.append(f"assets/{name}")
+        _write(directory / written[-1], read_asset(name))
+    for at, parameters in listed:
+        page = PAGES[at]
+        html = site.render(page, parameters, {})
+        written.append(file_name(page.path(parameters)))
+        _write(directory / written[-1], html.encode("utf-8", errors="replace"))
+        watch()
+    return written
+
+
+def _write(path: Path, data: bytes) -> None:
+    make_directory(path.parent)
+    write_atomic(path, data)

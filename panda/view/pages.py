@@ -1,0 +1,61 @@
+"""
+Every page: its address, its template, and the function that makes what it shows.
+
+A page is added by a line in PAGES, a template in templates/ that extends frame.html.j2, and a function that
+gives a plain value; if people should find it from everywhere, by a line in NAVIGATION.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from panda.view.shelf import Load, Shelf
+from panda.view.turn import load_turn
+from panda.view.turn_file import load_turn_file
+from panda.view.turn_list import load_turn_list, older_lists
+
+Parameters = Mapping[str, str]
+
+
+def _once(shelf: Shelf) -> Iterable[Parameters]:
+    return [{}]
+
+
+def _users(shelf: Shelf) -> Iterable[Parameters]:
+    return [{"user": user} for user in shelf.users()]
+
+
+def _turns(shelf: Shelf) -> Iterable[Parameters]:
+    return [{"user": user, "turn": str(number)} for user in shelf.users() for number in shelf.numbers(user)]
+
+
+def _nowhere(shelf: Shelf) -> Iterable[Parameters]:
+    return []
+
+
+@dataclass(frozen=True)
+class Page:
+    """One kind of page."""
+
+    address: str
+    """Its path; parts in braces are parameters, `{name:path}` takes the rest. "" is the first page."""
+    template: str  # file in templates/; it gets what was loaded as `page`
+    load: Load  # makes what it shows; raises NotFoundError where there is no such page
+    written: Callable[[Shelf], Iterable[Parameters]]
+    """Parameters of each page of the kind that is written where the site is written as files."""
+
+    def path(self, parameters: Parameters) -> str:
+        """The address with its parameters filled in."""
+        return self.address.replace(":path}", "}").format(**parameters)
+
+
+PAGES: tuple[Page, ...] = (
+    Page("", "turn_list.html.j2", load_turn_list, _once),
+    Page("turns/{user}", "turn_list.html.j2", load_turn_list, _users),
+    Page("turns/{user}/before/{before}", "turn_list.html.j2", load_turn_list, older_lists),
+    Page("turns/{user}/{turn}", "turn.html.j2", load_turn, _turns),
+    Page("turns/{user}/{turn}/files/{name:path}", "turn_file.html.j2", load_turn_file, _nowhere),
+)
+"""In the order in which they are tried."""
+
+NAVIGATION: tuple[tuple[str, str], ...] = (("Turns", "turns/{user}"),)
+"""Name and address of what every page leads to; {user} is whose pages are looked at."""

@@ -1,0 +1,105 @@
+"""What pages are made from: a store as it is now, read and never written."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from panda.documents.times import Clock
+from panda.errors import NotFoundError, UsageError
+from panda.storage.index import Index
+from panda.storage.index_sources import turn_numbers, turns_stamp, users_of
+from panda.storage.layout import Layout, is_id
+from panda.storage.turns import TurnFolder, TurnStore
+
+Numbers = Sequence[int]
+
+
+class Shelf:
+    """
+    A store for reading.
+
+    Args:
+        user: Whose turns are shown first.
+        clock: The present.
+        selected: Only these turns are shown, by user; None for all that there are.
+    """
+
+    def __init__(
+        self, layout: Layout, user: str, clock: Clock, selected: Mapping[str, Numbers] | None = None
+    ) -> None:
+        self.layout = layout
+        self.user = user
+        self.clock = clock
+        self.index = Index(layout, private=True)
+        """Its own copy of the index, so that nothing is written into the store."""
+        self._selected = selected
+        self._known: dict[str, tuple[str, Numbers]] = {}
+        self._lock = Lock()
+
+    def users(self) -> list[str]:
+        """Everybody whose turns are shown, and the first one even without any."""
+        return sorted({self.user, *(self._selected if self._selected is not None else users_of(self.layout))})
+
+    def turns(self, user: str) -> TurnStore:
+        """The turns of a user. Raises NotFoundError: the store has nothing of them."""
+        if not is_id(user) or (user != self.user and not self.layout.user(user).is_dir()):
+            raise NotFoundError(f"the store has no user {user[:80]}", where=str(self.layout.users))
+        return TurnStore(self.layout, user, self.clock)
+
+    def turn(self, user: str, number: str) -> TurnFolder:
+        """A turn by its number as it stands in an address. Raises NotFoundError: there is none."""
+        store = self.turns(user)
+        if not (number.isascii() and number.isdigit() and len(number) < 16):
+            raise NotFoundError(f"{number[:80]!r} is no turn number", where=str(self.layout.turns(user)))
+        return store.open(int(number))
+
+    def numbers(self, user: str) -> Numbers:
+        """The turns that are shown of a user, ascending; the directory is listed again once it changed."""
+        if self._selected is not None:
+            return self._selected.get(user, ())
+        stamp = turns_stamp(self.layout, user)
+        with self._lock:
+            known, numbers = self._known.get(user, ("", ()))
+            if known != stamp:
+                numbers = sorted(turn_numbers(self.layout, user))
+                self._known[user] = stamp, numbers
+            return numbers
+
+    def sessions(self, user: str) -> list[str]:
+        """Ids of a user's sessions, sorted; [] if there are none yet."""
+        with suppress(OSError), os.scandir(self.layout.user(user) / "sessions") as entries:
+            return sorted(entry.name for entry in entries if is_id(entry.name))
+        return []
+
+    def shown_path(self, path: Path) -> str:
+        """A path below the store as pages name it: relative to the store's root."""
+        return path.relative_to(self.layout.root).as_posix()
+
+
+class Query:
+    """
+    What an address asks for: its parameters and what stands behind the question mark.
+
+    Args:
+        parameters: Parts of the address in braces, by name.
+        fields: Fields of the query string; of one given twice the last.
+    """
+
+    def __init__(self, parameters: Mapping[str, str], fields: Mapping[str, str]) -> None:
+        self.parameters = parameters
+        self.fields = {name: value.strip() for name, value in fields.items() if value.strip()}
+
+    def number(self, name: str) -> int | None:
+        """A parameter or field that is a whole number; None without it. Raises UsageError: it is none."""
+        text = self.parameters.get(name) or self.fields.get(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise UsageError(f"{text[:80]!r} is no whole number", where=name)
+        return int(text)
+
+
+Load = Callable[[Shelf, Query], object]
+"""Makes what a page shows: a plain value, from files alone."""

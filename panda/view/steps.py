@@ -1,0 +1,47 @@
+"""What the tools of a turn gave, as nodes that an answer can cite: step:1, step:2 and so on."""
+
+from typing import Any
+
+from panda.errors import MemoryNodeError
+from panda.memory.node import Item, Node
+from panda.memory.reader import PastNodes
+from panda.storage.layout import step_name
+from panda.view.turn_reader import TurnReader
+
+_STEP = "step:"
+
+
+class StepNodes:
+    """
+    The nodes that a turn could cite: the results of its own tools, and what was known when it began.
+
+    Args:
+        reader: Reads the files of the turn.
+        past: All other nodes.
+    """
+
+    def __init__(self, reader: TurnReader, past: PastNodes) -> None:
+        self._reader = reader
+        self._past = past
+
+    def load(self, node_id: str) -> Node:
+        """A node. Raises MemoryNodeError: there is none of that id, or it is damaged."""
+        number = node_id.removeprefix(_STEP)
+        is_step = number != node_id and number.isascii() and number.isdigit() and len(number) < 6
+        return self._step(node_id, step_name(int(number))) if is_step else self._past.load(node_id)
+
+    def _step(self, node_id: str, name: str) -> Node:
+        value = self._reader.json(name)
+        if value is None:
+            message = self._reader.problems.get(name, "there is no such file")
+            raise MemoryNodeError(f"{node_id}: {name}: {message}", where=name)
+        title = f"{value['tool']}: {value['status']}"
+        return Node(node_id, "research_cache", title, name, self._past.at, _items(value))
+
+
+def _items(step: dict[str, Any]) -> tuple[Item, ...]:
+    """The claims of a step, then the lines of its text that no claim says."""
+    claims = [(one["text"], one["confidence"]) for one in step["claims"]]
+    known = {text for text, _ in claims}
+    lines = [(line, None) for line in step["text"].splitlines() if line.strip() and line not in known]
+    return tuple(Item(text, "default", sure or 0.0, None) for text, sure in [*claims, *lines])

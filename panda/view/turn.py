@@ -1,0 +1,276 @@
+"""The page of a turn: question, answer and what that rests on, then how the turn came to it."""
+
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup
+from msgspec import UNSET
+
+from panda.documents.context import PHASES, SECTIONS, Section, render_section
+from panda.memory.reader import PastNodes
+from panda.storage.formats import (
+    Candidate,
+    Document,
+    GatheredContext,
+    Metadata,
+    Metrics,
+    Plan,
+    RetrievalPlan,
+    Totals,
+    TurnRelevance,
+)
+from panda.storage.layout import (
+    CALLS_JSONL,
+    GATHERED_CONTEXT_JSON,
+    METRICS_JSON,
+    PLAN_JSON,
+    RESPONSE_MD,
+    RETRIEVAL_PLAN_JSON,
+    STAGED_MEMORY_JSON,
+)
+from panda.view.answer import render_markdown
+from panda.view.calls import Calls, read_calls
+from panda.view.evidence import (
+    Listed,
+    Statement,
+    cited_nodes,
+    find_evidence,
+    find_statements,
+    split_answer,
+    turn_at,
+)
+from panda.view.shelf import Query, Shelf
+from panda.view.steps import StepNodes
+from panda.view.turn_reader import MOST_BYTES, TurnReader
+
+_MOST_FILES = 500
+_MOST_CANDIDATES = 200
+
+
+@dataclass(frozen=True)
+class PhaseBar:
+    """One phase of the timeline."""
+
+    number: int
+    name: str
+    layer: str  # "" where no model was asked
+    calls: int
+    prompt_tokens: int | None
+    reused_tokens: int | None
+    output_tokens: int | None
+    seconds: float | None
+    start: float  # where its bar begins, in percent of the turn's time
+    width: float  # how long it is
+    times: int  # how often the phase was passed
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """One candidate of the retrieval."""
+
+    node_id: str
+    score: float | None  # how far the model and the index find it to matter
+    index: float | None  # score of the index alone
+    chosen: bool
+    by: str  # model, index, always_include, …
+    share: float  # its score in percent of the highest
+    turn: int | None  # the turn that it is
+    reason: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing that the turn noted for memory."""
+
+    text: str
+    node_id: str  # as "memory:budget"
+    replaces: str  # the value that held before; "" if there was none
+    state: str  # noted: told by the user; staged or written: what tools would remember, and what they did
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of the turn."""
+
+    name: str
+    bytes: int
+    problem: str | None  # what is wrong with it, if it was read for this page
+
+
+@dataclass(frozen=True)
+class TurnPage:
+    """What the page of a turn shows. What a file lacks is None or empty."""
+
+    user: str
+    number: int
+    older: int | None  # the turn before it
+    newer: int | None  # the turn after it
+    directory: str  # where its files are
+    metadata: Metadata | None  # None if that file is damaged
+    status: str  # as in metadata.json; "unreadable" without
+    at: datetime | None  # when it was claimed
+    question: str
+    answer: Markup | None
+    listed: tuple[Listed, ...]  # the list of sources below the answer
+    first_anchor: Mapping[str, str]  # where a cited node is first shown, by its id
+    statements: tuple[Statement, ...]
+    phases: tuple[PhaseBar, ...]
+    totals: Totals | None  # of all phases
+    candidates: tuple[CandidateRow, ...]
+    candidates_left: int
+    plan: Plan | None  # plan.json
+    gathered: GatheredContext | None  # gathered_context.json
+    cut: tuple[Document, ...]  # documents that were shortened
+    notes: tuple[Note, ...]  # what the turn noted for memory
+    sections: tuple[tuple[int, str, str], ...]  # number, title and text of each section of context.md
+    calls: Calls
+    files: tuple[File, ...]
+    files_left: int
+    problems: Mapping[str, str]  # what is wrong with damaged files, by name
+
+
+def load_turn(shelf: Shelf, query: Query) -> TurnPage:
+    """The page of a turn. Raises NotFoundError: there is no such turn."""
+    user = query.parameters["user"]
+    folder = shelf.turn(user, query.parameters["turn"])
+    reader = TurnReader(folder)
+    metadata = reader.metadata()
+    front, sections = reader.context()
+    at = metadata.created_at if metadata else front.created_at if front else None
+    response = reader.text(RESPONSE_MD)
+    answer, listed = split_answer(response or (sections[5].text if 5 in sections else ""))
+    statements = _evidence(shelf, user, reader, at, sections.get(5), answer, listed)
+    gathered = reader.record(GatheredContext, GATHERED_CONTEXT_JSON)
+    phases, totals = _timeline(reader.record(Metrics, METRICS_JSON), metadata)
+    candidates = _candidates(reader.record(RetrievalPlan, RETRIEVAL_PLAN_JSON))
+    numbers = shelf.numbers(user)
+    place = bisect.bisect_left(numbers, folder.number)
+    files = tuple(reader.files())
+    calls = read_calls(reader.lines(CALLS_JSONL, MOST_BYTES))
+    return TurnPage(
+        user=user,
+        number=folder.number,
+        older=numbers[place - 1] if place > 0 else None,
+        newer=next((one for one in numbers[place : place + 2] if one > folder.number), None),
+        directory=str(folder.paths.directory),
+        metadata=metadata,
+        status=metadata.status if metadata else "unreadable",
+        at=at,
+        question=metadata.query if metadata else sections[0].text if 0 in sections else "",
+        answer=render_markdown(answer, statements) if answer else None,
+        listed=listed,
+        first_anchor=_first_anchors(statements),
+        statements=statements,
+        phases=phases,
+        totals=totals,
+        candidates=tuple(candidates[:_MOST_CANDIDATES]),
+        candidates_left=max(0, len(candidates) - _MOST_CANDIDATES),
+        plan=reader.record(Plan, PLAN_JSON),
+        gathered=gathered,
+        cut=tuple(one for one in gathered.documents if one.cut) if gathered else (),
+        notes=_notes(reader.json(STAGED_MEMORY_JSON)),
+        sections=tuple((n, SECTIONS[n].title, render_section(one)) for n, one in sections.items()),
+        calls=calls,
+        files=tuple(File(name, size, reader.problems.get(name)) for name, size in files[:_MOST_FILES]),
+        files_left=max(0, len(files) - _MOST_FILES),
+        problems=reader.problems,
+    )
+
+
+def _evidence(
+    shelf: Shelf,
+    user: str,
+    reader: TurnReader,
+    at: datetime | None,
+    section: Section | None,
+    answer: str,
+    listed: Sequence[Listed],
+) -> tuple[Statement, ...]:
+    nodes = cited_nodes(section, listed)
+    stated = find_statements(section, answer, listed)
+    moment = at or shelf.clock()
+    number = reader.folder.number
+    among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
+    past = PastNodes(
+        shelf.layout, user, turn=number, at=moment, snapshot=reader.snapshot(), among=frozenset(among)
+    )
+    return find_evidence(stated, nodes, StepNodes(reader, past).load, moment)
+
+
+def _first_anchors(statements: Sequence[Statement]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for statement in statements:
+        for source in statement.sources:
+            found.setdefault(source.node_id, source.anchor)
+    return found
+
+
+def _notes(staged: Mapping[str, Any] | None) -> tuple[Note, ...]:
+    """What a staged_memory.json holds, what the user told first."""
+    if staged is None:
+        return ()
+    told = [
+        Note(one["text"], one["node_id"], str(one["replaces"] or ""), "noted")
+        for one in staged.get("noted", ())
+    ]
+    state = "written" if staged["applied"] else "staged"
+    known = {note.text for note in told}
+    kept = [Note(one["text"], one["relation"], "", state) for one in staged["staged"]]
+    return (*told, *(note for note in kept if note.text not in known))
+
+
+def _timeline(
+    metrics: Metrics | None, metadata: Metadata | None
+) -> tuple[tuple[PhaseBar, ...], Totals | None]:
+    """The phases in order with their bars, one behind the other, and their totals."""
+    rows = metrics.phases if metrics else ()
+    route = metadata.route if metadata else ()
+    whole = sum(row.seconds or 0.0 for row in rows) or 1.0
+    bars, start = [], 0.0
+    for row in rows:
+        width = 100 * (row.seconds or 0.0) / whole
+        bars.append(
+            PhaseBar(
+                number=row.phase,
+                name=PHASES[row.phase],
+                layer=row.layer or "",
+                calls=row.calls,
+                prompt_tokens=row.prompt_tokens,
+                reused_tokens=row.reused_tokens,
+                output_tokens=row.output_tokens,
+                seconds=row.seconds,
+                start=start,
+                width=width,
+                times=route.count(row.phase),
+            )
+        )
+        start += width
+    return tuple(bars), metrics.totals if metrics else None
+
+
+def _candidates(plan: RetrievalPlan | None) -> list[CandidateRow]:
+    """The candidates, chosen ones and high scores first."""
+    if plan is None:
+        return []
+    most = max((row.score or 0.0 for row in plan.candidates), default=0.0) or 1.0
+    found = [_candidate(row, plan.turn_relevance, most) for row in plan.candidates]
+    return sorted(found, key=lambda row: (not row.chosen, -(row.score or 0.0)))
+
+
+def _candidate(row: Candidate, reasons: Mapping[str, TurnRelevance], most: float) -> CandidateRow:
+    kind, _, name = row.node_id.partition(":")
+    turn = int(name) if kind == "turn" and name.isascii() and name.isdigit() and len(name) < 16 else None
+    reason = reasons.get(name) if turn is not None else None
+    return CandidateRow(
+        node_id=row.node_id,
+        score=row.score,
+        index=None if row.index is UNSET else row.index,
+        chosen=row.chosen,
+        by=row.by,
+        share=100 * max(0.0, row.score or 0.0) / most,
+        turn=turn,
+        reason=(reason.reason or "") if reason else "",
+    )

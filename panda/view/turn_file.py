@@ -1,0 +1,45 @@
+"""One file of a turn, as text."""
+
+from dataclasses import dataclass
+
+from panda.documents.text import unescape_path
+from panda.errors import NotFoundError
+from panda.storage.files import look_beneath, read_beneath
+from panda.view.shelf import Query, Shelf
+
+_MOST_BYTES = 1_048_576
+
+
+@dataclass(frozen=True)
+class TurnFile:
+    """What the page of a file shows."""
+
+    user: str
+    number: int  # the turn
+    name: str  # path below the turn's directory
+    path: str  # where it is
+    bytes: int
+    text: str  # its beginning, at most one megabyte
+    is_binary: bool  # whether it is no text
+
+
+def load_turn_file(shelf: Shelf, query: Query) -> TurnFile:
+    """The page of a file. Raises NotFoundError: the turn has no such file."""
+    user, name = query.parameters["user"], query.parameters["name"]
+    folder = shelf.turn(user, query.parameters["turn"])
+    directory = folder.paths.directory
+    parts = unescape_path(name).split("/")
+    is_path = "\0" not in unescape_path(name) and not {"", ".", ".."}.intersection(parts)
+    status = look_beneath(directory, parts) if is_path else None
+    data = read_beneath(directory, parts, most_bytes=_MOST_BYTES) if status else None
+    if status is None or data is None:
+        raise NotFoundError(f"turn {folder.number} has no file {name[:200]}", where=str(directory))
+    return TurnFile(
+        user=user,
+        number=folder.number,
+        name=name,
+        path=str(directory / name),
+        bytes=status.st_size,
+        text=data.decode("utf-8", "replace"),
+        is_binary=b"\0" in data,
+    )

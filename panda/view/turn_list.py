@@ -1,0 +1,194 @@
+"""The list of turns: the newest first, those that match what is asked, or what a search finds."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import get_args
+
+import numpy as np
+
+from panda.documents.text import shorten
+from panda.documents.times import read_instant
+from panda.errors import UsageError
+from panda.retrieval.ranking import Bounds
+from panda.retrieval.search import search_index
+from panda.storage.formats import Status
+from panda.storage.index_tables import NO_TIME, IndexView, Integers, session_hash
+from panda.storage.layout import check_id
+from panda.storage.turns import TurnRow, read_row
+from panda.view.shelf import Query, Shelf
+
+PAGE_ROWS = 50
+_MOST_OPENED = 3_000
+"""So many turns are opened for one page at most; it then says how far it has looked."""
+_QUERY_CHARS = 240
+STATUSES: tuple[str, ...] = get_args(Status)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What the turns must be like; None takes all."""
+
+    search: str | None  # words to look for
+    session: str | None  # session id
+    status: str | None  # as in metadata.json
+    since: datetime | None  # claimed at this instant or later
+    until: datetime | None  # claimed before this instant
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes every turn."""
+        return self == Filter(None, None, None, None, None)
+
+    def takes(self, row: TurnRow) -> bool:
+        """Whether a turn is taken, as far as its metadata.json tells; an unreadable one unless asked."""
+        if row.problem is not None:
+            return self.is_open
+        return (
+            self.session in (None, row.session)
+            and self.status in (None, row.status)
+            and (self.since is None or (row.at is not None and row.at >= self.since))
+            and (self.until is None or (row.at is not None and row.at < self.until))
+        )
+
+
+@dataclass(frozen=True)
+class ListedTurn:
+    """One line of the list."""
+
+    number: int
+    at: datetime | None  # when it was claimed
+    session: str | None
+    status: str  # as in metadata.json; "unreadable" if that file cannot be used
+    query: str  # one line, cut where it is long
+    problem: str | None  # why it is unreadable
+
+
+@dataclass(frozen=True)
+class TurnList:
+    """One page of the list."""
+
+    user: str  # whose turns
+    users: list[str]  # everybody whose turns can be looked at
+    sessions: list[str]  # what the filter offers
+    statuses: tuple[str, ...]
+    fields: Mapping[str, str]  # the filter as it was typed
+    is_filtered: bool  # whether anything was asked
+    rows: tuple[ListedTurn, ...]  # newest first; of a search the best first
+    total: int  # number of turns that there are
+    before: int | None  # the page begins below this turn; None for the first one
+    older: int | None  # what stands below begins before this turn; None if nothing does
+    looked_to: int | None  # where the search of the files was broken off; None if all were looked at
+    is_behind: bool = False  # whether a search may lack the newest turns
+
+
+def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
+    """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
+    user = query.parameters.get("user") or query.fields.get("user") or shelf.user
+    store, wanted, before = shelf.turns(user), _read_filter(query), query.number("before")
+    numbers = shelf.numbers(user)
+    rows: list[TurnRow] = []
+    looked_to, older, is_behind = None, None, False
+    if wanted.search:
+        found, is_behind = _search(shelf, user, wanted.search, wanted)
+        rows = [row for number in found if (row := read_row(store, number)) and wanted.takes(row)]
+        rows = rows[:PAGE_ROWS]
+    else:
+        candidates = _candidates(shelf, user, numbers, wanted, before)
+        for opened, number in enumerate(candidates, 1):
+            if len(rows) == PAGE_ROWS:
+                older = rows[-1].number
+                break
+            if opened > _MOST_OPENED:
+                older = looked_to = number + 1
+                break
+            row = read_row(store, number)
+            if row is not None and wanted.takes(row):
+                rows.append(row)
+    return TurnList(
+        user=user,
+        users=shelf.users(),
+        sessions=shelf.sessions(user),
+        statuses=STATUSES,
+        fields={name: value for name, value in query.fields.items() if name != "user"},
+        is_filtered=not wanted.is_open,
+        rows=tuple(map(_listed, rows)),
+        total=len(numbers),
+        before=before,
+        older=older,
+        looked_to=looked_to,
+        is_behind=is_behind,
+    )
+
+
+def older_lists(shelf: Shelf) -> Iterator[Mapping[str, str]]:
+    """The parameters of every page of the list but the first."""
+    for user in shelf.users():
+        newest_first = shelf.numbers(user)[::-1]
+        for last in newest_first[PAGE_ROWS - 1 : -1 : PAGE_ROWS]:
+            yield {"user": user, "before": str(last)}
+
+
+def _read_filter(query: Query) -> Filter:
+    fields = query.fields
+    session, status = fields.get("session"), fields.get("status")
+    if session is not None:
+        check_id(session, what="session", where="session")
+    if status is not None and status not in STATUSES:
+        fix = f"use one of: {', '.join(STATUSES)}"
+        raise UsageError(f"there is no status {status[:80]!r}", where="status", fix=fix)
+    until = read_instant(fields.get("until"), "until")
+    is_day = until is not None and len(fields["until"]) <= len("2026-01-04")
+    return Filter(
+        search=fields.get("q"),
+        session=session,
+        status=status,
+        since=read_instant(fields.get("since"), "since"),
+        until=until + timedelta(days=1) if until is not None and is_day else until,
+    )
+
+
+def _candidates(
+    shelf: Shelf, user: str, numbers: Iterable[int], wanted: Filter, before: int | None
+) -> Iterator[int]:
+    """Numbers that may be taken, newest first; by the index, what was saved in other sessions is left out."""
+    here = np.array(numbers, np.int64)
+    if before is not None:
+        here = here[here < before]
+    if wanted.session is not None or wanted.since is not None or wanted.until is not None:
+        shelf.index.freshen(user)
+        out = shelf.index.read(user, lambda view: _left_out(view, wanted))
+        here = np.setdiff1d(here, out, assume_unique=True)
+    return map(int, here[::-1])
+
+
+def _left_out(view: IndexView, wanted: Filter) -> Integers:
+    """Saved turns that a filter by session and time does not take."""
+    all_ = view.statistics
+    is_turn = all_.sessions != 0
+    takes = np.ones(len(all_.rows), np.bool_)
+    if wanted.session is not None:
+        takes &= all_.sessions == session_hash(wanted.session)
+    if wanted.since is not None:
+        takes &= (all_.times >= int(wanted.since.timestamp())) | (all_.times == NO_TIME)
+    if wanted.until is not None:
+        takes &= all_.times < wanted.until.timestamp()
+    out: Integers = all_.rows[is_turn & ~takes]
+    return out
+
+
+def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[int], bool]:
+    """Saved turns that share words with a query, best first, and whether some may be missing."""
+    bounds = Bounds(session=wanted.session, since=wanted.since, turns_only=True)
+    hits, report = search_index(
+        shelf.index, user, words, now=shelf.clock(), limit=PAGE_ROWS * 4, bounds=bounds
+    )
+    shown = set(shelf.numbers(user))
+    found = [hit.ranked.entry.number for hit in hits]
+    return [number for number in found if number is not None and number in shown], bool(report.behind)
+
+
+def _listed(row: TurnRow) -> ListedTurn:
+    problem = row.problem.message if row.problem else None
+    query = shorten(row.query or "", _QUERY_CHARS)
+    return ListedTurn(row.number, row.at, row.session, row.status, query, problem)

@@ -1,0 +1,152 @@
+"""The files of one turn, read as far as they can be: what is damaged is noted, the rest is given."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from panda.documents.context import ContextScan, FrontMatter, Section
+from panda.documents.records import decode
+from panda.documents.text import escape_path
+from panda.errors import FileFormatError, PandaError, StoreError
+from panda.storage.files import parse_json, read_text
+from panda.storage.formats import Metadata, Snapshot, json_problems
+from panda.storage.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON, below
+from panda.storage.turns import TurnFolder
+
+_T = TypeVar("_T")
+
+MOST_BYTES = 8_388_608
+"""Larger files are not read for a page."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a .jsonl file, as far as they were read."""
+
+    values: tuple[tuple[int, dict[str, Any]], ...]  # number of each sound line, and its value
+    bad: tuple[tuple[int, str], ...]  # number of each damaged line, and what is wrong with it
+    unread_bytes: int  # how much of the file was not read; 0 if all was
+
+
+class TurnReader:
+    """
+    Reads files of a turn.
+
+    Args:
+        folder: The turn.
+    """
+
+    def __init__(self, folder: TurnFolder) -> None:
+        self.folder = folder
+        self.problems: dict[str, str] = {}
+        """What is wrong with each damaged file that was asked for, by its name."""
+
+    def text(self, name: str) -> str | None:
+        """A text file; None if there is none, or it cannot be read."""
+        path = below(self.folder.paths.directory, name)
+        try:
+            if not path.is_file():
+                return None
+            if path.stat().st_size > MOST_BYTES:
+                self.problems[name] = f"too large to be shown: {path.stat().st_size:,} bytes"
+                return None
+            return read_text(path)
+        except PandaError as exc:
+            self.problems[name] = exc.message
+        except OSError as exc:
+            self.problems[name] = exc.strerror or "it cannot be read"
+        return None
+
+    def json(self, name: str) -> dict[str, Any] | None:
+        """A JSON file that fits its schema; None if there is none, or it is damaged."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            value = parse_json(text, where=name)
+        except PandaError as exc:
+            self.problems[name] = exc.message
+            return None
+        problems = json_problems(name, value, path=name)
+        if problems or not isinstance(value, dict):
+            self.problems[name] = problems[0].told if problems else "not a JSON object"
+            return None
+        return value
+
+    def record(self, cls: type[_T], name: str) -> _T | None:
+        """A JSON file as its record; None as json gives it."""
+        value = self.json(name)
+        try:
+            return None if value is None else decode(cls, value, where=name)
+        except PandaError as exc:
+            self.problems[name] = exc.message
+            return None
+
+    def metadata(self) -> Metadata | None:
+        """metadata.json; None as json gives it."""
+        return self.record(Metadata, METADATA_JSON)
+
+    def snapshot(self) -> Snapshot | None:
+        """What was there when the turn began; None as json gives it."""
+        return self.record(Snapshot, SNAPSHOT_JSON)
+
+    def context(self, name: str = CONTEXT_MD) -> tuple[FrontMatter | None, dict[int, Section]]:
+        """Front matter and sections of a context.md, as far as they are sound."""
+        text = self.text(name)
+        if text is None:
+            return None, {}
+        scan = ContextScan(text, name)
+        if scan.problems:
+            self.problems[name] = min(scan.problems, key=lambda one: one.line or 0).told
+        return scan.front, {section.number: section for section in scan.sections}
+
+    def lines(self, name: str, most_bytes: int) -> Lines:
+        """The lines of a .jsonl file, up to so many bytes; none if there is no such file."""
+        path = below(self.folder.paths.directory, name)
+        values: list[tuple[int, dict[str, Any]]] = []
+        bad: list[tuple[int, str]] = []
+        unread = 0
+        try:
+            if not path.is_file():
+                return Lines((), (), 0)
+            with path.open("rb") as file:
+                data = file.read(most_bytes)
+                unread = path.stat().st_size - len(data)
+        except OSError as exc:
+            self.problems[name] = exc.strerror or "it cannot be read"
+            return Lines((), (), 0)
+        whole = data.rpartition(b"\n")[0] if unread > 0 else data.removesuffix(b"\n")
+        for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
+            value = _line(name, number, line)
+            if isinstance(value, str):
+                bad.append((number, value))
+            else:
+                values.append((number, value))
+        return Lines(tuple(values), tuple(bad), max(unread + len(data) - len(whole), 0) if unread > 0 else 0)
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Path and size of every file of the turn, in order of their paths; links are not followed."""
+        top = self.folder.paths.directory
+        for directory, folders, names in os.walk(top):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(directory, name)
+                with suppress(OSError):
+                    yield escape_path(path.relative_to(top).as_posix()), path.lstat().st_size
+
+
+def _line(name: str, number: int, line: bytes) -> dict[str, Any] | str:
+    """The value of a line, or what is wrong with it."""
+    try:
+        value = parse_json(line.decode("utf-8"), where=name, line=number)
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except (FileFormatError, StoreError) as exc:
+        return exc.message
+    problems = json_problems(name, value, path=name, line=number)
+    if problems or not isinstance(value, dict):
+        return problems[0].told if problems else "not a JSON object"
+    return value
