@@ -172,8 +172,8 @@ def _print_stream(stream: Stream) -> None:
 
 def _answer(body: str | Markdown | Document | Table, *, color: bool) -> str | bytes:
     terminal = sys.stdout.isatty()
-    if isinstance(body, Document) and not terminal:
-        return body.content
+    if isinstance(body, Document) and (body.raw or not terminal):
+        return body.piped
     if terminal and (isinstance(body, Markdown) or (isinstance(body, Document) and body.markdown)):
         from panda.cli.render import markdown_text
 

@@ -1,7 +1,9 @@
 """What a command gets and gives back; from a plain function to a Typer command with the options all have."""
 
 import inspect
+import shlex
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -13,6 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from panda.cli.completion import complete_users
+from panda.cli.pace import Pace
 from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
 from panda.errors import PandaError, UsageError
@@ -38,7 +41,8 @@ class Reporter:
     stream: TextIO
     quiet: bool  # errors only
     verbosity: int  # how often -v was given
-    color: bool  # whether colours may be used
+    color: bool  # whether a terminal may be sent escape sequences
+    clock: Callable[[], float] = time.monotonic  # seconds, for how fast work goes on
 
     def warn(self, text: str) -> None:
         """Tell of something that did not stop the command."""
@@ -70,13 +74,19 @@ class Reporter:
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[], None]]:
-        """Show a progress bar on a terminal while the block runs; gives what to call after each thing."""
-        if self.quiet or not self.stream.isatty():
+        """
+        Show how far the block is while it runs, how fast and how much time is left: as a bar on a terminal,
+        elsewhere as a line now and then. Gives what to call after each thing.
+        """
+        if self.quiet:
             yield lambda: None
+            return
+        if not (self.color and self.stream.isatty()):  # a bar moves the cursor
+            yield Pace(label, total, self._line, self.clock).advance
             return
         from panda.cli.render import progress_bar
 
-        with progress_bar(label, total, stream=self.stream, color=self.color) as advance:
+        with progress_bar(label, total, stream=self.stream) as advance:
             yield advance
 
     def _line(self, text: str) -> None:
@@ -98,15 +108,27 @@ class Markdown:
 
 @dataclass(frozen=True)
 class Document:
-    """A file or a part of one: rendered on a terminal, and byte for byte as it is when piped."""
+    """
+    A file or a part of one: rendered on a terminal; byte for byte as it is when piped, but for control
+    characters, which are written out, since what is piped often ends on a terminal.
+    """
 
-    content: bytes  # as it goes into a pipe
+    content: bytes  # as on disk
     markdown: bool = True  # whether it is Markdown; anything else is shown as it stands
+    raw: bool = False  # whether the bytes were asked for, control characters and all
 
     @property
     def text(self) -> str:
         """The content as text; bytes that are not UTF-8 are replaced."""
         return self.content.decode("utf-8", errors="replace")
+
+    @property
+    def piped(self) -> bytes:
+        """What goes into a pipe; bytes that are not UTF-8 are written out too."""
+        if self.raw:
+            return self.content
+        lines = self.content.decode("utf-8", errors="backslashreplace").split("\r\n")
+        return "\r\n".join(map(visible, lines)).encode()
 
 
 @dataclass(frozen=True)
@@ -274,10 +296,29 @@ def flag(help_: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help_, **more)
 
 
+def out_file(help_: str, *names: str) -> Any:
+    """An option that names a file to write, in a folder that is there: none is made unasked."""
+    return option(help_, "FILE", *names, callback=_check_folder)
+
+
+def _check_folder(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    if path is None:
+        return None
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory", where=_shown(parameter), fix="name a file in it")
+    if not path.parent.is_dir():
+        fix = f"make it first: mkdir -p {shlex.quote(str(path.parent))}"
+        raise UsageError(f"there is no directory {path.parent}", where=_shown(parameter), fix=fix)
+    return path
+
+
 def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: Any) -> Any:
     """An argument: its help, what stands for it, what a shell offers for it."""
     return typer.Argument(help=help_, metavar=metavar, autocompletion=complete, **more)
 
+
+Raw = Annotated[bool, flag("Give the bytes as they are, control characters too.", "--raw")]
+"""The option of commands whose answer is a Document."""
 
 _ROOT = option("The store.  [env: PANDA_ROOT; default: ./panda-system-docs]", "DIR", show_default=False)
 _USER = option(
@@ -320,7 +361,11 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     def run(ctx: typer.Context, **arguments: Any) -> Result:
         check_options(function, ctx)
         options = {name: arguments.pop(name) for name in _OPTIONS}
-        return function(_invocation(words, ctx.obj, options, arguments), **arguments)
+        invocation = _invocation(words, ctx.obj, options, arguments)
+        result = function(invocation, **arguments)
+        if isinstance(result.body, Document) and not options["json"]:
+            _tell_altered(result.body, invocation.reporter)
+        return result
 
     own = [p for p in inspect.signature(function).parameters.values() if p.name != "invocation"]
     shared = [
@@ -336,6 +381,12 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     command = typer.main.get_command(app)
     assert isinstance(command, TyperCommand)
     return command
+
+
+def _tell_altered(document: Document, reporter: Reporter) -> None:
+    """Warn where what is shown differs from the bytes in more than its looks."""
+    if document.piped != document.content:
+        reporter.warn("control characters are written out here; --raw gives the bytes as they are")
 
 
 def _invocation(

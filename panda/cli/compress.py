@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import Document, Invocation, Reporter, Result, argument, flag, option
+from panda.cli.command import Document, Invocation, Raw, Reporter, Result, argument, flag, option, out_file
 from panda.cli.text import clipped, read_argument
 from panda.compression.budgets import count_tokens
 from panda.compression.compress import Compression, CompressionCache
@@ -44,8 +44,9 @@ def compress(
     keep: Annotated[
         list[str] | None, option("Drop nothing in which this regular expression occurs.", "PATTERN")
     ] = None,
-    out: Annotated[Path | None, option("Write there, not to stdout.", "OUT", "--out", "-o")] = None,
+    out: Annotated[Path | None, out_file("Write there, not to stdout.", "--out", "-o")] = None,
     explain_it: Annotated[bool, flag("Say on stderr what was left out.", "--explain")] = False,
+    raw: Raw = False,
 ) -> Result:
     """
     Bring a document down to a number of tokens. Nothing is invented; […] marks what was left out.
@@ -62,7 +63,9 @@ def compress(
         _explain(invocation.reporter, made)
     if out is not None:
         write_atomic(out, made.text)
-    body = "" if out is not None else Document(made.text.encode("utf-8"), markdown=kind != "page_doc")
+    body = (
+        "" if out is not None else Document(made.text.encode("utf-8"), markdown=kind != "page_doc", raw=raw)
+    )
     return Result(_data(made, out), body)
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from panda.cli.command import Invocation, Result, Table, argument, option
+from panda.cli.command import Invocation, Result, Table, argument, option, out_file
 from panda.errors import UsageError
 from panda.settings import Settings
 
@@ -26,7 +26,7 @@ def eval_recipes(
     invocation: Invocation,
     recipes: _Recipes = None,
     cases: _Cases = None,
-    write: Annotated[Path | None, option("Write the numbers and every answer here.", "FILE")] = None,
+    write: Annotated[Path | None, out_file("Write the numbers and every answer here.")] = None,
     split: Annotated[str, option("test, fit or all.", "SPLIT")] = "test",
 ) -> Result:
     """

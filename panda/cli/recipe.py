@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
-from panda.cli.command import Document, Invocation, Result, Table, argument, flag, option
+from panda.cli.command import Document, Invocation, Raw, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.errors import UsageError
 from panda.models.models_file import ModelSpec, load_models_file
@@ -63,7 +63,7 @@ def list_recipes(invocation: Invocation) -> Result:
     return Result({"recipes": data}, Table(_COLUMNS, rows))
 
 
-def show(invocation: Invocation, name: _Name) -> Result:
+def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     """
     Show a recipe's file as it is; with --json the values that were read from it, defaults included.
 
@@ -76,7 +76,7 @@ def show(invocation: Invocation, name: _Name) -> Result:
     assert path is not None
     recipe = _read(invocation, book, name)
     values = {**asdict(recipe), "path": str(path)} if recipe else None
-    return Result(values, Document(read_own_text(path).encode("utf-8"), markdown=False))
+    return Result(values, Document(read_own_text(path).encode("utf-8"), markdown=False, raw=raw))
 
 
 def render(
@@ -85,6 +85,7 @@ def render(
     turn: Annotated[
         int | None, option("Take the documents from this saved turn.", "N", complete=complete_turns, min=1)
     ] = None,
+    raw: Raw = False,
 ) -> Result:
     """
     Show the messages that a recipe sends to a model that writes, without calling one.
@@ -106,7 +107,7 @@ def render(
     if model is not None:
         invocation.reporter.step(_asked_how(model, dialect))
     shown = [f"===== {message.role} =====\n\n{message.content}\n" for message in preview.messages]
-    document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False)
+    document = Document("\n".join(shown).encode("utf-8", errors="replace"), markdown=False, raw=raw)
     named = {"model": model.name if model else None, "structured": dialect}
     return Result({**_preview_data(recipe, preview, turn), **named}, document)
 

@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from panda.cli.pace import rate_text
 from panda.cli.text import cell_text
 from panda.documents.text import visible
 
@@ -46,22 +47,21 @@ def table_text(
 
 
 @contextmanager
-def progress_bar(label: str, total: int, *, stream: TextIO, color: bool) -> Iterator[Callable[[], None]]:
+def progress_bar(label: str, total: int, *, stream: TextIO) -> Iterator[Callable[[], None]]:
     """A progress bar on a terminal while the block runs, gone afterwards; gives what to call after each."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    console = Console(file=stream, force_terminal=True, no_color=not color)
+    console = Console(file=stream, force_terminal=True)
     with Progress(*columns, _Rate(), TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(visible(label), total=total)
         yield lambda: progress.advance(task)
 
 
 class _Rate(ProgressColumn):
-    """How many things are done in a second; in a minute where that is less than one."""
+    """How many things are done in a second or minute."""
 
     def render(self, task: Task) -> Text:
         """The rate so far; nothing before the first thing is done."""
-        speed = task.speed or 0
-        return Text(f"{speed:.1f}/s" if speed >= 1 else f"{60 * speed:.1f}/min" if speed else "")
+        return Text(rate_text(task.speed or 0))
 
 
 def _rendered(content: RenderableType, *, stream: TextIO, color: bool) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option, requires
+from panda.cli.command import Invocation, Result, Table, argument, flag, option, out_file, requires
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.text import clipped
 from panda.documents.problems import Verdict
@@ -139,8 +139,8 @@ def diff(
     allow_missing: Annotated[
         bool, flag("Let turns pass that only one run holds or has ended.", "--allow-missing")
     ] = False,
-    junit: Annotated[Path | None, option("Write JUnit XML here; makes missing folders.", "FILE")] = None,
-    html: Annotated[Path | None, option("Write one self-contained page; the same.", "FILE")] = None,
+    junit: Annotated[Path | None, out_file("Write JUnit XML here.")] = None,
+    html: Annotated[Path | None, out_file("Write one self-contained page here.")] = None,
 ) -> Result:
     """
     Compare two runs: decisions flipped, answers changed, tokens and seconds; exit 3 past what is allowed.

@@ -10,6 +10,7 @@ from panda.cli.command import Invocation, Result, argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.text import problem_text, read_lines
 from panda.documents.problems import Problem, Verdict, verdict_of
+from panda.documents.progress import no_progress
 from panda.errors import CheckError
 from panda.settings import Settings
 from panda.storage.layout import Layout, asset
@@ -61,11 +62,12 @@ def import_file(
     layout = invocation.store_for_writing()
     invocation.reporter.detail(f"reading {'stdin' if file == '-' else file}")
     source = read_lines(invocation.stdin) if file == "-" else Path(file)
-    report = import_turns(source, layout, invocation.settings.clock)
+    progress = invocation.reporter.progress
+    report = import_turns(source, layout, invocation.settings.clock, progress=progress)
     invocation.reporter.step(f"{report.created} saved, {report.unchanged} there already")
     index_imported(layout, report)
     fill_imported(invocation, sorted({turn.user for turn in report.turns if turn.created}))
-    write_imported(layout, {(turn.user, turn.session) for turn in report.turns if turn.created})
+    write_imported(layout, {(turn.user, turn.session) for turn in report.turns if turn.created}, progress)
     turns = [{"user": turn.user, "turn": turn.turn, "created": turn.created} for turn in report.turns]
     return Result({"created": report.created, "unchanged": report.unchanged, "turns": turns})
 
@@ -96,7 +98,7 @@ def validate(
     places = [_place(path, Layout(settings.root), settings.user) for path in paths or ()]
     problems = _trust_problems(settings, places)
     if is_trusted(settings, "root"):
-        problems += _store_problems(Layout(settings.root) if paths else invocation.store(), settings, places)
+        problems += _store_problems(invocation, places)
     of_recipes = _recipe_problems(settings, places)
     problems += of_recipes
     told = [one for one in problems if one.verdict is Verdict.SOUND]
@@ -143,13 +145,19 @@ def _trust_problems(settings: Settings, places: Sequence[Path]) -> list[Problem]
     ]
 
 
-def _store_problems(layout: Layout, settings: Settings, places: Sequence[Path]) -> list[Problem]:
+def _store_problems(invocation: Invocation, places: Sequence[Path]) -> list[Problem]:
     """Those of the store's files below the paths; all if there are none."""
     from panda.memory.validation import JUDGED, check_memory, judge_gathered
     from panda.storage.check import check_store
+    from panda.storage.index_sources import count_turns
 
-    problems = check_store(layout, places)
-    for check in (judge_gathered(layout.root, places), check_memory(layout.root, places, settings.clock())):
+    settings, progress = invocation.settings, invocation.reporter.progress
+    layout = Layout(settings.root) if places else invocation.store()
+    counted = no_progress if places else progress  # of a part it is not known how much it is
+    with counted("checking", count_turns(layout)) as advance:
+        problems = check_store(layout, places, advance)
+    judged = judge_gathered(layout.root, places, progress)
+    for check in (judged, check_memory(layout.root, places, settings.clock())):
         told = {(problem.path, problem.line) for problem in problems if problem.key != JUDGED}
         problems += [one for one in check if one.key == JUDGED or (one.path, one.line) not in told]
     return problems

@@ -4,7 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-from panda.cli.command import Document, Invocation, Markdown, Result, Table, argument, excludes, flag, option
+from panda.cli.command import (
+    Document,
+    Invocation,
+    Markdown,
+    Raw,
+    Result,
+    Table,
+    argument,
+    excludes,
+    flag,
+    option,
+)
 from panda.cli.completion import (
     complete_sessions,
     complete_turns,
@@ -170,7 +181,7 @@ def _gathered_result(done: "Outcome") -> Result:
     if done.error is not None or data["status"] == "clarify":
         return _halted_or_asked(done)
     if data["section"] is not None:
-        return Result(data, Document((data["section"] + "\n").encode("utf-8")))
+        return Result(data, Markdown(data["section"] + "\n"))
     rows = [
         (one["node_id"], "yes" if one["chosen"] else "", one["by"], one["score"], one.get("index"))
         for one in (data["plan"] or {}).get("candidates", ())
@@ -216,9 +227,10 @@ def show(
         int | None, option("Only this section of context.md.", "N", min=0, max=len(SECTIONS) - 1)
     ] = None,
     file: Annotated[str, option("Another file of the turn, e.g. response.md.", "NAME")] = CONTEXT_MD,
+    raw: Raw = False,
 ) -> Result:
     """
-    Show a turn: rendered on a terminal, exactly as it is on disk when piped.
+    Show a turn: rendered on a terminal, as it is on disk when piped, with control characters written out.
 
     Example: panda show 813 --section 2 --user demo
     """
@@ -229,7 +241,7 @@ def show(
         content = read_turn_file(folder, file)
     else:
         content = read_section(folder, section).encode("utf-8")
-    document = Document(content, markdown=file.endswith(".md"))
+    document = Document(content, markdown=file.endswith(".md"), raw=raw)
     return Result({"turn": turn, "section": section, "file": file, "text": document.text}, document)
 
 

@@ -14,6 +14,7 @@ from panda.documents.context import parse_context
 from panda.documents.markdown import is_only_wikilinks, split_passages
 from panda.documents.memory_file import MemoryList, parse_memory_file
 from panda.documents.problems import Problem, Verdict
+from panda.documents.progress import Progress, no_progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, without_last_seen
 from panda.documents.yaml_text import split_entries, split_front_matter
@@ -210,13 +211,14 @@ def _odd_keys(state: Projection, kind: Kind) -> Iterator[Problem]:
             yield Problem(where, message, line=front.yaml_line + one.line, fix="remove the others")
 
 
-def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
+def judge_gathered(root: Path, paths: Sequence[Path], progress: Progress = no_progress) -> list[Problem]:
     """
     What is wrong with §2 of the turns below some places (S0 §4, §6; design §4 "Validation").
 
     Args:
         root: The store, looked at as a whole if there are no paths.
         paths: A root, a user's directory, turn directories, directories of these, or files.
+        progress: Shows how many turns are judged.
 
     Returns:
         A problem a finding, at the turn's context.md; not judged is what rests on a source that has changed
@@ -224,7 +226,12 @@ def judge_gathered(root: Path, paths: Sequence[Path]) -> list[Problem]:
     """
     places = [path.absolute() for path in paths] or [root]
     found = dict.fromkeys(turn for place in places for turn in _turns(place))
-    return [problem for turn in found for problem in judge_turn(turn)]
+    problems = []
+    with progress("judging", len(found)) as advance:
+        for turn in found:
+            problems += judge_turn(turn)
+            advance()
+    return problems
 
 
 def _turns(place: Path) -> Iterator[Path]:

@@ -1,12 +1,13 @@
 """session.json: what a session carries, written as a whole with every turn that ends, closed and verified."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from panda.documents.carry import EMPTY
 from panda.documents.problems import Problem
+from panda.documents.progress import Progress, no_progress
 from panda.documents.records import decode, encode
 from panda.errors import FileFormatError, NotFoundError, PandaError, StoreError, UsageError
 from panda.session.fold import carry_over
@@ -106,18 +107,25 @@ def commit_turn(layout: Layout, user: str, before: Session | None, number: int) 
     return after
 
 
-def write_imported(layout: Layout, sessions: Collection[tuple[str, str]]) -> None:
+def write_imported(
+    layout: Layout, sessions: Collection[tuple[str, str]], progress: Progress = no_progress
+) -> None:
     """Write the files of sessions that an import has added turns to, each made of all its turns."""
-    for user in sorted({user for user, _ in sessions}):
-        numbers = saved_turns(layout, user)
-        for name in sorted(name for owner, name in sessions if owner == user):
-            with (
-                held_lock(layout.session_lock(user, name), holder="panda import", wait_seconds=_WAIT_SECONDS),
-                suppress(FileFormatError),
-            ):  # without a file the next turn meets the damage, and tells it
-                found = fold_turns(layout, user, name, numbers.get(name, []))
-                if found is not None:
-                    write_session(layout, found)
+    with progress("sessions", len(sessions)) as advance:
+        for user in sorted({user for user, _ in sessions}):
+            numbers = saved_turns(layout, user)
+            for name in sorted(name for owner, name in sessions if owner == user):
+                _write_folded(layout, user, name, numbers.get(name, []))
+                advance()
+
+
+def _write_folded(layout: Layout, user: str, session: str, numbers: Sequence[int]) -> None:
+    """Make a session's file of its turns; without one the next turn meets what is damaged, and tells it."""
+    lock = layout.session_lock(user, session)
+    with held_lock(lock, holder="panda import", wait_seconds=_WAIT_SECONDS), suppress(FileFormatError):
+        found = fold_turns(layout, user, session, numbers)
+        if found is not None:
+            write_session(layout, found)
 
 
 def write_session(layout: Layout, session: Session) -> None:

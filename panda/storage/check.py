@@ -1,6 +1,6 @@
 """What `panda validate` checks of a store; recipes, prompts and models are checked elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
@@ -308,13 +308,16 @@ def visit_ids(directory: Path) -> dict[Path, str]:
     return {path: manifest["visit_id"] for path, manifest in sorted(found.items()) if manifest is not None}
 
 
-def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
+def check_store(
+    layout: Layout, paths: Sequence[Path] = (), watch: Callable[[], None] = lambda: None
+) -> list[Problem]:
     """
     Everything that is wrong with a store, or with parts of it.
 
     Args:
         paths: What to check: a root, a user's directory, a turn directory, any directory of these, or a file.
             Empty: the whole store.
+        watch: Called after each turn of a user who is checked as a whole.
 
     Returns:
         Problems, those of one file together; [] if all is well.
@@ -327,49 +330,50 @@ def check_store(layout: Layout, paths: Sequence[Path] = ()) -> list[Problem]:
             raise NotFoundError(f"no such file or directory: {path}", where=str(path), fix="check the path")
     with store_errors(paths[0] if paths else layout.root, "check"):
         if not paths:
-            return _check_root(layout.root)
-        return list(dict.fromkeys(problem for path in paths for problem in _check_path(path.absolute())))
+            return _check_root(layout.root, watch)
+        found = (problem for path in paths for problem in _check_path(path.absolute(), watch))
+        return list(dict.fromkeys(found))
 
 
-def _check_path(path: Path) -> list[Problem]:
+def _check_path(path: Path, watch: Callable[[], None]) -> list[Problem]:
     if path.is_file():
         return check_file(path)
     if turn_number(path.name) is not None:
         return check_turn(path) + _check_visit_ids([path])
     if (path / "users").is_dir():
-        return _check_root(path)
+        return _check_root(path, watch)
     if path.parent.name == "users":
-        return _check_user(path)
+        return _check_user(path, watch)
     if path.name == "users":
-        return [problem for user in _directories(path) for problem in _check_user(user)]
+        return [problem for user in _directories(path) for problem in _check_user(user, watch)]
     if path.name == "turns":
-        return _check_turns(path)
-    return _check_loose(path)
+        return _check_turns(path, watch)
+    return _check_loose(path, watch)
 
 
 def _directories(path: Path) -> list[Path]:
     return sorted(one for one in path.iterdir() if one.is_dir() and not is_temporary(one) and may_pass(one))
 
 
-def _check_loose(path: Path) -> list[Problem]:
+def _check_loose(path: Path, watch: Callable[[], None]) -> list[Problem]:
     """Some other directory: all that it holds, each by itself."""
     problems: list[Problem] = []
     for one in sorted(path.iterdir()):
         if is_temporary(one):
             problems += [leftover(one)] if is_abandoned(one) else []
         elif one.is_file() or turn_number(one.name) is not None:
-            problems += _check_path(one)
+            problems += _check_path(one, watch)
         elif one.is_dir() and not one.is_symlink():
-            problems += _check_loose(one)
+            problems += _check_loose(one, watch)
     return problems
 
 
-def _check_root(root: Path) -> list[Problem]:
+def _check_root(root: Path, watch: Callable[[], None]) -> list[Problem]:
     layout = Layout(root)
     problems: list[Problem] = []
     if (root / "users").is_dir():
         for user in _directories(root / "users"):
-            problems += _check_user(user)
+            problems += _check_user(user, watch)
     for directory in (root, root / "users", layout.interventions, layout.executions_log.parent):
         problems += _leftovers(directory)
     for path in sorted(layout.interventions.glob("*.json")):
@@ -387,7 +391,7 @@ def _leftovers(directory: Path) -> list[Problem]:
     return [leftover(path) for path in sorted(directory.iterdir()) if is_abandoned(path)]
 
 
-def _check_user(directory: Path) -> list[Problem]:
+def _check_user(directory: Path, watch: Callable[[], None]) -> list[Problem]:
     problems = _leftovers(directory)
     for name in (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL):
         if (directory / name).is_file():
@@ -406,7 +410,7 @@ def _check_user(directory: Path) -> list[Problem]:
             problems += check_file(path)
     problems += _check_counter(directory)
     if (directory / "turns").is_dir():
-        problems += _check_turns(directory / "turns")
+        problems += _check_turns(directory / "turns", watch)
     return problems
 
 
@@ -432,7 +436,7 @@ def _no_clock() -> NoReturn:
     raise AssertionError("a check needs no clock")
 
 
-def _check_turns(directory: Path) -> list[Problem]:
+def _check_turns(directory: Path, watch: Callable[[], None]) -> list[Problem]:
     problems = _leftovers(directory)
     turns: list[Path] = []
     for path in sorted(directory.iterdir()):
@@ -449,6 +453,7 @@ def _check_turns(directory: Path) -> list[Problem]:
     for path in turns:
         found = check_turn(path)
         problems += found if path.is_dir() else []  # a turn that has gone meanwhile has no problems
+        watch()
     return problems + _check_visit_ids(turns)
 
 

@@ -154,8 +154,8 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     """
     Replaces a file in one step: after a crash it holds the former content or the given one, nothing else.
 
-    It keeps its permissions. A link stays a link: the file that it leads to is replaced. Ctrl-C and SIGTERM
-    wait until it is written.
+    It keeps its permissions. A link stays a link: the file that it leads to is replaced. A device or a pipe
+    is written into. Ctrl-C and SIGTERM wait until it is written.
 
     Args:
         path: The file; missing parent directories are created.
@@ -167,6 +167,9 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     content = data.encode() if isinstance(data, str) else data
     with signals_after():
         with store_errors(path, "write"):
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                path.write_bytes(content)
+                return
             path = path.resolve() if path.is_symlink() else path
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         for left in reversed(range(_TRIES)):

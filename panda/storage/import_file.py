@@ -9,6 +9,7 @@ from pathlib import Path
 
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
 from panda.documents.json_text import may_hold_halves
+from panda.documents.progress import Progress, no_progress
 from panda.documents.times import Clock, parse_time
 from panda.errors import FileFormatError, ImportFileError, StoreError
 from panda.storage.files import (
@@ -144,7 +145,12 @@ class _Step:
 
 
 def import_turns(
-    source: Path | Iterable[str], layout: Layout, clock: Clock, *, name: str = "<stdin>"
+    source: Path | Iterable[str],
+    layout: Layout,
+    clock: Clock,
+    *,
+    name: str = "<stdin>",
+    progress: Progress = no_progress,
 ) -> ImportReport:
     """
     Write the turns of an import file as saved turns of status imported.
@@ -155,6 +161,7 @@ def import_turns(
     Args:
         layout: The store; missing users are created.
         name: Name for errors, if *source* is lines.
+        progress: Shows how many turns are written.
 
     Returns:
         What became of each line.
@@ -177,7 +184,7 @@ def import_turns(
             steps = _plan(lines, stores)
             for user, store in stores.items():
                 store.raise_counter(max(step.number for step in steps if step.line.user == user))
-            _write([step for step in steps if step.create], layout, clock())
+            _write([step for step in steps if step.create], layout, clock(), progress)
     return ImportReport(
         tuple(ImportedTurn(step.line.user, step.number, step.line.session, step.create) for step in steps)
     )
@@ -295,7 +302,7 @@ def _summary_json(line: ImportLine) -> dict[str, object]:
     }
 
 
-def _write(steps: list[_Step], layout: Layout, now: datetime) -> None:
+def _write(steps: list[_Step], layout: Layout, now: datetime, progress: Progress) -> None:
     """Builds all directories in one temporary directory a user, then renames them all to their places."""
     with ExitStack() as stack:
         building: dict[str, Path] = {}
@@ -305,8 +312,10 @@ def _write(steps: list[_Step], layout: Layout, now: datetime) -> None:
                 building[user] = stack.enter_context(held_temporary(place, directory=True))
         places = [layout.turn(step.line.user, step.number).directory for step in steps]
         built = [building[step.line.user] / place.name for step, place in zip(steps, places, strict=True)]
-        for directory, step in zip(built, steps, strict=True):
-            _build(directory, step, now)
+        with progress("importing", len(steps)) as advance:
+            for directory, step in zip(built, steps, strict=True):
+                _build(directory, step, now)
+                advance()
         for directory, place in zip(built, places, strict=True):
             with store_errors(place, "create"):
                 directory.rename(place)

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from panda.cli.boundary import Terminated, run
-from panda.cli.command import Document, Invocation, Markdown, Result, Table
+from panda.cli.command import Document, Invocation, Markdown, Raw, Result, Table
 from panda.cli.main import Entry, LazyGroup, fill_group
 from panda.errors import HaltError, PandaError
 
@@ -100,9 +100,9 @@ def table(invocation: Invocation) -> Result:
     return Result({}, Table(("n", "text"), [(1, "a\x1b[31m\tb"), (20, None)]))
 
 
-def document(invocation: Invocation) -> Result:
+def document(invocation: Invocation, raw: Raw = False) -> Result:
     """Show a document."""
-    return Result({}, Document(b"# Title\r\n\x1b[31m\xff\n"))
+    return Result({}, Document(b"# Title\r\n\x1b[31m\xff\n", raw=raw))
 
 
 def work(invocation: Invocation) -> Result:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from panda.cli.boundary import run
 from tests.cli.programs import make_program, run_words
 
 
@@ -182,9 +183,13 @@ def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_document_in_a_pipe(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """A piped document comes out byte for byte."""
-    from panda.cli.boundary import run
-
-    assert run(make_program(), ["document"], {"HOME": "/nowhere"}) == 0
-    assert capfdbinary.readouterr().out == b"# Title\r\n\x1b[31m\xff\n"
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [(["document"], b"# Title\r\n\\x1b[31m\\xff\n"), (["document", "--raw"], b"# Title\r\n\x1b[31m\xff\n")],
+)
+def test_document_in_a_pipe(words: list[str], out: bytes, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """A piped document has its control characters written out, which is told; --raw gives the bytes."""
+    assert run(make_program(), words, {"HOME": "/nowhere"}) == 0
+    ended = capfdbinary.readouterr()
+    assert ended.out == out
+    assert (b"--raw gives the bytes" in ended.err) == (words == ["document"])

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -135,10 +136,28 @@ def test_table_on_terminal(root: Path) -> None:
     assert shown.split()[:5] == ["turn", "time", "session", "status", "query"]
 
 
-def test_piped_file_is_exact(root: Path) -> None:
-    """Piped, `show` gives the bytes of the file."""
-    done = panda("show", "7", "--root", str(root), "--user", "ann")
-    assert done.stdout == (root / "users/ann/turns/turn_000007/context.md").read_bytes()
+def test_piped_file_is_safe_or_exact(root: Path) -> None:
+    """Piped, `show` gives the file with its control characters written out, and with --raw its bytes."""
+    content = (root / "users/ann/turns/turn_000007/context.md").read_bytes()
+    words = ["show", "7", "--root", str(root), "--user", "ann"]
+    done = panda(*words)
+    assert done.stdout == content.replace(b"\x1b", b"\\x1b").replace("\u202e".encode(), b"\\u202e") != content
+    assert done.stderr.startswith(b"warning: control characters are written out here")
+    assert panda(*words, "--raw").stdout == content
+    answer = panda(*words, "--file", "response.md")
+    assert (answer.stdout, answer.stderr) == (b"**no**", b"")
+
+
+def test_a_bar_on_a_terminal(root: Path) -> None:
+    """On a terminal long work shows how far it is, how fast, and how much time is left."""
+    turn = {"user": "ann", "session": "s", "at": "2026-01-04T14:30:00Z", "response": "yes"}
+    lines = [json.dumps({**turn, "turn": n, "query": f"Is it {n}?"}) for n in range(10, 310)]
+    import_turns(lines, Layout(root), lambda: datetime(2026, 1, 5, tzinfo=UTC))
+    shown = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], ENVIRON)
+    assert re.search(r"checking .*━.*301/301.* \d+\.\d/s .*0:00:00", shown)
+    assert "judging" in shown
+    dumb = panda_on_terminal(["validate", "--root", str(root), "--user", "ann"], {**ENVIRON, "TERM": "dumb"})
+    assert dumb == "no problems found\r\n"
 
 
 def test_reader_that_has_gone(root: Path) -> None:

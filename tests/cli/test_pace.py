@@ -1,0 +1,44 @@
+"""Lines that tell how far long work is where no bar can be shown."""
+
+import io
+
+from panda.cli.command import Reporter
+from panda.cli.pace import Pace
+
+
+def told(seconds_each: float, total: int) -> list[str]:
+    """The lines about so many things that take so long each."""
+    now, lines = [0.0], list[str]()
+    pace = Pace("replaying", total, lines.append, lambda: now[0])
+    for _ in range(total):
+        now[0] += seconds_each
+        pace.advance()
+    return lines
+
+
+def test_long_work_tells_rate_and_time_left() -> None:
+    """The first line comes after a few seconds, then one every half minute, and one at the end."""
+    lines = told(0.5, 200)
+    assert lines == [
+        "replaying: 6 of 200, 2.0/s, 0:01:37 left",
+        "replaying: 66 of 200, 2.0/s, 0:01:07 left",
+        "replaying: 126 of 200, 2.0/s, 0:00:37 left",
+        "replaying: 186 of 200, 2.0/s, 0:00:07 left",
+        "replaying: 200 of 200, 2.0/s, 0:01:40 in all",
+    ]
+
+
+def test_short_work_tells_nothing() -> None:
+    """What is done within a few seconds needs no line."""
+    assert told(0.01, 200) == []
+
+
+def test_the_reporter_of_a_pipe_tells_the_pace() -> None:
+    """Progress to what is no terminal is told as lines, and not at all if only errors are wanted."""
+    for quiet, lines in ((False, "things: 1 of 1, 6.0/min, 0:00:10 in all\n"), (True, "")):
+        times = iter((0.0, 10.0))
+        stream = io.StringIO()
+        reporter = Reporter(stream, quiet=quiet, verbosity=0, color=True, clock=times.__next__)
+        with reporter.progress("things", 1) as advance:
+            advance()
+        assert stream.getvalue() == lines
