@@ -20,6 +20,7 @@ ROLES = {
     "settings": "options, environment, panda.toml",
     "pipeline": "runs the phases in order",
     "evals": "labelled cases, fits",
+    "history": "conversations, exported, imported",
     "phases": "the eight phases of a turn",
     "tools": "what plans may call",
     "recipes": "model calls and their budgets",

@@ -22,7 +22,7 @@ TIERS = (
         "panda.settings",
         "panda.pipeline",
     },  # settings is read from above alone: see below
-    {"panda.phases", "panda.evals"},
+    {"panda.phases", "panda.evals", "panda.history"},
     {
         "panda.recipes",
         "panda.choosing",

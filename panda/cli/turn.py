@@ -26,7 +26,7 @@ from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
 from panda.documents.times import time_text
 from panda.errors import NotApprovedError, UsageError
-from panda.storage.layout import CONTEXT_MD
+from panda.storage.layout import CONTEXT_MD, Layout
 from panda.storage.turns import (
     TurnRow,
     list_rows,
@@ -47,6 +47,9 @@ _QUERY_CHARS = 60
 
 
 @excludes("resume", "query", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
+@excludes("resume_all", "query", "mode", "seed", "image", "dry_run", fix=_RESUMED)
+@excludes("resume_all", "resume")
+@excludes("discard", "query", "resume", "resume_all", "session", "mode", "seed", "image", "dry_run")
 def turn(
     invocation: Invocation,
     query: Annotated[str | None, argument("The query; - reads it from standard input.", "QUERY|-")] = None,
@@ -56,6 +59,13 @@ def turn(
     resume: Annotated[
         int | None,
         option("Go on with a turn that stopped.", "TURN", complete=complete_unfinished_turns, min=1),
+    ] = None,
+    resume_all: Annotated[
+        bool, flag("Go on with all that stopped, of --session if it is given.", "--resume-all")
+    ] = False,
+    discard: Annotated[
+        int | None,
+        option("Take a turn that stopped out for good.", "TURN", complete=complete_unfinished_turns, min=1),
     ] = None,
     image: Annotated[
         Path | None, option("An image that the layer EYES describes: PNG or JPEG.", "FILE")
@@ -68,20 +78,21 @@ def turn(
     Answer a query from the store.
 
     Example: panda turn "How much does the Lenovo LOQ 15 cost?" --user demo
+
+    --resume-all ends with 3 if any turn did not end well, and with 75 if a model server was away each time.
     """
     from panda.actions.turn import ask
-    from panda.actions.turn import resume as resume_turn
     from panda.app import build
 
-    _check_usage(query, resume, mode)
+    _check_usage(query, resume or discard or resume_all, mode)
+    if query is None:
+        return _take_up(invocation, resume, session, discard)
     picture = load_picture(image) if image is not None else None
     only_plan = dry_run and mode == "chat"
     store = invocation.store(new_user=True) if only_plan else invocation.store_for_writing()
     app = build(invocation.settings, store, invocation.environ, invocation.layers)
     tell = invocation.reporter.step
-    if resume is not None:
-        return turn_result(resume_turn(app, resume, tell), tell)
-    text = read_query(query or "", invocation.stdin)
+    text = read_query(query, invocation.stdin)
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
     return turn_result(ask(app, text, mode, tell, dry_run=dry_run, picture=picture), tell)
@@ -93,12 +104,50 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
 
 
-def _check_usage(query: str | None, resume: int | None, mode: str) -> None:
+def _take_up(invocation: Invocation, resume: int | None, session: str | None, discard: int | None) -> Result:
+    """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
+    from panda.actions.turn import resume as resume_turn
+    from panda.app import build
+
+    store, tell = invocation.store_for_writing(), invocation.reporter.step
+    if discard is not None:
+        return _discard(invocation, store, discard)
+    app = build(invocation.settings, store, invocation.environ, invocation.layers)
+    return turn_result(resume_turn(app, resume, tell), tell) if resume else _resume_all(app, session, tell)
+
+
+def _discard(invocation: Invocation, store: Layout, number: int) -> Result:
+    from panda.actions.unfinished import discard_turn
+
+    done = discard_turn(store, invocation.settings, number, invocation.reporter.step)
+    invocation.reporter.step(f"turn {number} is taken out; it was {done.status}")
+    return Result({"user": invocation.settings.user, **vars(done), "interventions": list(done.interventions)})
+
+
+def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) -> Result:
+    from panda.actions.unfinished import error_of, resume_all
+
+    done = resume_all(app, session, tell)
+    if not done:
+        tell("no turn has stopped before its end")
+    rows = [
+        (one.turn, one.session, one.before, one.status, one.exit_code, one.error and one.error.message)
+        for one in done
+    ]
+    table = Table(("turn", "session", "was", "status", "exit code", "what is wrong"), rows)
+    data = {"user": app.settings.user, "turns": [one.to_json() for one in done]}
+    return Result(data, table, error=error_of(done))
+
+
+def _check_usage(query: str | None, taken_up: int | bool, mode: str) -> None:
+    """Raises UsageError unless there is a query, or else what is done with a turn that is there."""
     if mode not in _MODES:
         raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=f"use {' or '.join(_MODES)}")
-    if (query is None) == (resume is None):
+    if (query is None) == (not taken_up):
         raise UsageError(
-            "give a query or --resume TURN, one of the two", where="QUERY|-", fix='as in panda turn "What …?"'
+            "give a query, --resume TURN, --resume-all or --discard TURN, one of them",
+            where="QUERY|-",
+            fix='as in panda turn "What …?"',
         )
 
 

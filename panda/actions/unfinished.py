@@ -1,0 +1,207 @@
+"""Turns that stopped before their end: one taken out of the store for good, or all of them taken up again."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from panda.actions.turn import Tell, resume, tell_waiting
+from panda.app import App
+from panda.errors import (
+    CheckError,
+    FileFormatError,
+    LockHeldError,
+    ModelAwayError,
+    NotApprovedError,
+    PandaError,
+    TryAgainError,
+    UsageError,
+)
+from panda.memory.log import MemoryLog
+from panda.session.file import load_session
+from panda.settings import Settings
+from panda.storage.files import held_lock, store_errors, sync_directory
+from panda.storage.formats import Metadata
+from panda.storage.index import Index
+from panda.storage.interventions import Intervention, list_interventions, resolve_intervention
+from panda.storage.layout import Layout
+from panda.storage.temporaries import held_temporary
+from panda.storage.turns import TurnFolder, TurnStore
+
+_ASKED_BACK = 21
+
+
+@dataclass(frozen=True)
+class DiscardedTurn:
+    """What was taken out."""
+
+    turn: int  # its number, which is never given again
+    status: str  # how it stood
+    session: str  # the session that it was begun in
+    interventions: tuple[str, ...]  # ids of those that were open
+
+
+def discard_turn(layout: Layout, settings: Settings, number: int, tell: Tell) -> DiscardedTurn:
+    """
+    Take a turn that has not ended out of the store.
+
+    Its open interventions are resolved, then its directory goes by one rename: killed before that, the turn
+    is there as it was; killed after it, the next command that writes sweeps what is left.
+
+    Raises:
+        NotFoundError: There is no such turn.
+        UsageError: It has ended, belongs to its session already, or has told the memory something.
+        LockHeldError: It runs, or another turn of its session does for too long.
+        FileFormatError: Its metadata.json is damaged.
+    """
+    user = settings.user
+    store = TurnStore(layout, user, settings.clock)
+    folder = store.open(number)
+    _check_unfinished(layout, folder, folder.read_metadata())
+    with _held_session(layout, settings, folder, tell), store.numbering("panda turn --discard"):
+        metadata = store.open(number).read_metadata()  # it may have gone on while this waited
+        _check_unfinished(layout, folder, metadata)
+        store.raise_counter(store.highest())
+        open_ones = [one.id for one in _open_interventions(layout, user, number)]
+        for id_ in open_ones:
+            note = f"turn {number} was discarded"
+            resolve_intervention(layout, settings.clock, id_, note, wait_seconds=settings.wait_seconds)
+        place = folder.paths.directory
+        with store_errors(place, "remove"), held_temporary(place, directory=True) as leaving:
+            place.rename(leaving)
+            sync_directory(place.parent)
+    index = Index(layout)
+    index.record(user, [number])
+    index.close()
+    return DiscardedTurn(number, metadata.status, metadata.session_id, tuple(open_ones))
+
+
+def _check_unfinished(layout: Layout, folder: TurnFolder, metadata: Metadata) -> None:
+    """Raises UsageError for a turn that something else rests on."""
+    number, user = folder.number, metadata.user_id
+    where = str(folder.paths.directory)
+    if metadata.next is None:
+        message = f"turn {number} has ended with status {metadata.status}"
+        fix = f"panda forget {number} takes out all that was said in it"
+        raise UsageError(message, where=where, fix=fix)
+    ending = f"panda turn --resume {number} ends it"
+    session = load_session(layout, user, metadata.session_id, sealed=False)
+    if session is not None and any(one.turn == number for one in session.turns):
+        raise UsageError(
+            f"turn {number} belongs to session {metadata.session_id} already", where=where, fix=ending
+        )
+    log = MemoryLog(layout, user)
+    log.refresh()
+    if any(one.source_turn == number for one in log.assertions):
+        fix = f"{ending}, then panda forget {number} takes it out with what was told"
+        raise UsageError(f"what turn {number} told is remembered already", where=where, fix=fix)
+
+
+@contextmanager
+def _held_session(layout: Layout, settings: Settings, folder: TurnFolder, tell: Tell) -> Iterator[None]:
+    """The lock of a turn's session; one that is held where the turn says it runs is not waited for."""
+    metadata = folder.read_metadata()
+    is_running = metadata.status == "running"
+    lock = held_lock(
+        layout.session_lock(settings.user, metadata.session_id),
+        holder=f"panda turn --discard (pid {os.getpid()})",
+        wait_seconds=0.0 if is_running else settings.wait_seconds,
+        on_wait=partial(tell_waiting, tell),
+    )
+    try:
+        lock.__enter__()
+    except LockHeldError as exc:
+        if not is_running:
+            raise
+        message = f"turn {folder.number} cannot be discarded while its session runs: {exc.message}"
+        raise LockHeldError(message, where=exc.where, fix="wait until that has ended, or end it") from exc
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def _open_interventions(layout: Layout, user: str, number: int) -> Iterator[Intervention]:
+    for one in list_interventions(layout):
+        if isinstance(one, Intervention) and one.is_open and (one.user, one.turn) == (user, number):
+            yield one
+
+
+@dataclass(frozen=True)
+class ResumedTurn:
+    """What came of one turn."""
+
+    turn: int  # its number
+    session: str | None  # its session; None if its metadata does not read
+    before: str  # how it stood
+    status: str  # how it stands now
+    exit_code: int  # the one that panda turn --resume would have ended with
+    error: PandaError | None = None  # why it did not end well
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        value = {("was" if key == "before" else key): part for key, part in vars(self).items()}
+        return {**value, "error": self.error and self.error.to_json()}
+
+
+def resume_all(app: App, session: str | None, tell: Tell) -> list[ResumedTurn]:
+    """
+    Take up every turn of the user that has not ended, in order of their numbers; what stops one does not
+    stop the others.
+
+    Args:
+        session: Only turns of this session; None for all.
+
+    Returns:
+        One for each turn that had not ended.
+    """
+    return [_resumed(app, *one, tell) for one in list(_unfinished(app.store, session))]
+
+
+def _unfinished(store: TurnStore, session: str | None) -> Iterator[tuple[int, Metadata | PandaError]]:
+    """Turns that have not ended; of all sessions, also those of which it is not known."""
+    for number in store.numbers():
+        try:
+            metadata = store.open(number).read_metadata()
+        except FileFormatError as exc:
+            if session is None:
+                yield number, exc
+            continue
+        if metadata.next is not None and session in (None, metadata.session_id):
+            yield number, metadata
+
+
+def _resumed(app: App, number: int, before: Metadata | PandaError, tell: Tell) -> ResumedTurn:
+    if isinstance(before, PandaError):
+        return ResumedTurn(number, None, "unreadable", "unreadable", before.exit_code, before)
+    data: Mapping[str, Any] = {}
+    try:
+        done = resume(app, number, tell)
+        error, data = done.error, done.data or {}
+    except PandaError as exc:
+        error = exc
+        tell(f"turn {number}: {exc.message}")
+    status = data.get("status")
+    if status is None:
+        status = before.status
+        with suppress(PandaError):
+            status = app.store.open(number).read_metadata().status
+    if error is None and status == "failed":
+        error = NotApprovedError(f"the answer of turn {number} was not approved: {data['reason']}")
+    code = error.exit_code if error else _ASKED_BACK if status == "clarify" else 0
+    return ResumedTurn(number, before.session_id, before.status, status, code, error)
+
+
+def error_of(resumed: list[ResumedTurn]) -> PandaError | None:
+    """What the command ends with: 75 if a server was away each time, 3 if anything else did not end well."""
+    bad = [one for one in resumed if one.exit_code]
+    if not bad:
+        return None
+    where = ", ".join(f"turn {one.turn}" for one in bad[:20]) + (", …" if len(bad) > 20 else "")
+    message = f"{len(bad)} of {len(resumed)} turns did not end well"
+    if len(bad) == len(resumed) and all(isinstance(one.error, ModelAwayError) for one in bad):
+        fix = "start the server, or name another one in models.yaml; then the same command goes on"
+        return TryAgainError(f"{message}: no model server answered", where=where, fix=fix)
+    return CheckError(message, where=where, fix="see the rows; panda turn --discard N takes one out")
