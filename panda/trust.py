@@ -261,10 +261,11 @@ def _model_effects(settings: Settings, spec: "ModelSpec", start: Path) -> Iterat
 
     if spec.backend == "openai":
         secret = f" with the secret in ${spec.api_key_env}" if spec.api_key_env else ""
-        yield "location", spec.location, f"contacts {spec.location}{secret}"
-        for key, names in (("extra_body", spec.extra_body), ("headers", spec.headers)):
-            if names:
-                yield key, key, f"sends the {key} {', '.join(names)} to {spec.location}"
+        for url in spec.servers:
+            yield "location", url, f"contacts {url}{secret}"
+            for key, names in (("extra_body", spec.extra_body), ("headers", spec.headers)):
+                if names:
+                    yield key, key, f"sends the {key} {', '.join(names)} to {url}"
         return
     for key, value in (("location", spec.location), ("projector", spec.projector)):
         if value is not None and not value.startswith(BUILTIN_PREFIX):
@@ -308,8 +309,8 @@ OUTWARD: Mapping[str, Callable[[Settings, str], list[tuple[str, str]]]] = {
 }
 """Settings that can reach out of a project, each to the keys and effects of its value."""
 
-OUTWARD_MODEL_KEYS = ("location", "projector", "api_key_env", "extra_body", "headers")
-"""Keys of a model that can reach out of a project: see _model_effects."""
+OUTWARD_MODEL_KEYS = ("location", "further_servers", "projector", "api_key_env", "extra_body", "headers")
+"""Fields of a model that can reach out of a project: see _model_effects."""
 
 
 def _is_inside(settings: Settings, real: str) -> bool:

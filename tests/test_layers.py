@@ -57,7 +57,6 @@ ONLY_IMPORTERS = {
     "trafilatura": {"web/extraction.py"},
     "lxml": {"web/markup.py"},
     "httpcore": {"web/connection.py"},
-    "tenacity": {"models/openai.py"},
     "charset_normalizer": {"web/client.py"},
     "mcp": {"serving/mcp_server.py"},
     "mcp_types": {"serving/mcp_server.py"},

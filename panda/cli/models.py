@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 
 from panda.cli.command import Invocation, Result, Table
-from panda.errors import CheckError
-from panda.models.layers import Layers, ModelState, Trial, check_models, survey_models
+from panda.errors import CheckError, PandaError
+from panda.models.layers import Layers
 from panda.models.models_file import ModelsFile
+from panda.models.survey import ModelState, ServerState, Trial, check_models, survey_models
 from panda.trust import load_models
 
 _COLUMNS = (
@@ -54,7 +55,9 @@ def check(invocation: Invocation) -> Result:
     errors = [state.error for state in states if state.error]
     error = None
     if errors:
+        is_partly = any(server.trial for state in states if state.error for server in state.servers)
         message = f"{len(errors)} of {len(states)} models cannot be used"
+        message += ", or not on all of their servers" if is_partly else ""
         error = CheckError(message, where=str(models_file.path), fix=errors[0].fix)
     return Result(_data(models_file, states), _table(states), error=error)
 
@@ -73,8 +76,10 @@ def _trial_cells(trial: Trial | None) -> tuple[object, ...]:
 
 
 def _table(states: Sequence[ModelState]) -> Table:
-    rows = [
-        (
+    """One row a model, or one for each of its servers."""
+    rows = []
+    for state in states:
+        own = (
             state.spec.name,
             " ".join(state.layers),
             state.spec.backend,
@@ -82,12 +87,17 @@ def _table(states: Sequence[ModelState]) -> Table:
             "yes" if state.spec.writes else "no",
             "yes" if state.spec.scores else "no",
             "yes" if state.spec.embeds else "no",
-            *_trial_cells(state.trial),
-            f"{state.error.message} ({state.error.where})" if state.error else state.spec.location,
         )
-        for state in states
-    ]
+        for server in state.servers or [ServerState(state.spec.location, state.error, state.trial)]:
+            error = server.error
+            place = f"{error.message} ({error.where})" if error else server.url
+            rows.append((*own, *_trial_cells(server.trial), place))
     return Table(_COLUMNS, rows)
+
+
+def _tried(trial: Trial | None, error: PandaError | None) -> dict[str, object]:
+    tried = asdict(trial) if trial else dict.fromkeys(_TRIED)
+    return {**tried, "error": error.message if error else None}
 
 
 def _data(models_file: ModelsFile, states: Sequence[ModelState]) -> dict[str, object]:
@@ -99,15 +109,18 @@ def _data(models_file: ModelsFile, states: Sequence[ModelState]) -> dict[str, ob
             {
                 "name": state.spec.name,
                 "backend": state.spec.backend,
-                "location": state.spec.location,
+                "location": list(state.spec.servers) if len(state.servers) > 1 else state.spec.location,
+                "width": state.spec.width,
                 "n_ctx": state.info.n_ctx if state.info else state.spec.n_ctx,
                 "writes": state.spec.writes,
                 "scores": state.spec.scores,
                 "embeds": state.spec.embeds,
                 "digest": state.info.digest if state.info else None,
                 "layers": list(state.layers),
-                **(asdict(state.trial) if state.trial else dict.fromkeys(_TRIED)),
-                "error": state.error.message if state.error else None,
+                **_tried(state.trial, state.error),
+                "servers": [
+                    {"location": server.url, **_tried(server.trial, server.error)} for server in state.servers
+                ],
             }
             for state in states
         ],

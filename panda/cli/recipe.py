@@ -128,12 +128,13 @@ def _model_of(invocation: Invocation, recipe: Recipe) -> ModelSpec | None:
 
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
-    """How a server is asked for JSON, as far as it is known; None for other models."""
+    """How a server is asked for JSON, of several the first of which it is known; None for other models."""
     if model is None or model.backend != "openai":
         return None
-    from panda.models.openai import known_dialect  # httpx takes half a second to import
+    from panda.models.openai import known_dialects  # httpx takes half a second to import
 
-    return known_dialect(model, invocation.settings.cache_dir)
+    dialects = known_dialects(model, invocation.settings.cache_dir)
+    return next((dialect for dialect in dialects.values() if dialect is not None), None)
 
 
 def _asked_how(model: ModelSpec, dialect: str | None) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from panda.documents.yaml_text import YamlTextError, parse_yaml
 from panda.errors import ModelFileError, StoreError
@@ -16,7 +17,10 @@ LAYERS = ("REFLEX", "NERVES", "MIND", "VOICE", "EYES")
 DIALECTS = ("json_schema", "json_object", "prompt")
 """How a reply under a schema is asked for: as response_format of one kind or the other, or in words alone."""
 _COMMON_KEYS = ("backend", "location", "n_ctx", "writes", "scores", "thinking_tokens")
-_DIALECT_KEYS = ("timeout_seconds", "structured", "max_tokens_key", "extra_body", "headers")
+_DIALECT_KEYS = (
+    *("timeout_seconds", "attempt_seconds", "parallel"),
+    *("structured", "max_tokens_key", "extra_body", "headers"),
+)
 _KEYS = {
     "llama_cpp": (*_COMMON_KEYS, "requantize", "projector", "embeds"),
     "openai": (*_COMMON_KEYS, "model", "api_key_env", *_DIALECT_KEYS),
@@ -24,6 +28,7 @@ _KEYS = {
 _QUANTISATIONS = ("q8_0",)
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
+_SCHEMES = ("http://", "https://")
 _HEADER = re.compile(r"[\w!#$%&'*+.^`|~-]+: [!-~](?:[ -~]*[!-~])?", re.ASCII)
 
 
@@ -33,7 +38,7 @@ class ModelSpec:
 
     name: str  # its key
     backend: str  # "llama_cpp" or "openai"
-    location: str  # builtin:NAME, path of a GGUF, or base URL of a server
+    location: str  # builtin:NAME, path of a GGUF, or base URL of a server, of several the first
     n_ctx: int  # context window in model tokens
     writes: bool = False  # whether it is trusted with free text
     scores: bool = False  # whether it gives log-probabilities of options
@@ -47,12 +52,26 @@ class ModelSpec:
     """llama_cpp: whether it is an encoder, which turns texts into vectors and does nothing else."""
     thinking_tokens: int = 0
     """Room of n_ctx for reasoning, beside that of the reply; 0 for a model that does not think."""
+    further_servers: tuple[str, ...] = ()  # openai: base URLs behind the first, if `location` is a list
+    parallel: int = 1  # openai: requests that one server serves at the same time
     timeout_seconds: float | None = None  # openai: wall clock of one call; None leaves it to the recipe
+    attempt_seconds: float | None = None
+    """openai: wall clock of one server's attempt at a call; None gives it all that the call has left."""
     structured: str | None = None  # openai: one of DIALECTS; None finds out which of them the server knows
     max_tokens_key: str = "max_tokens"  # openai: what the server calls the most tokens to write
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """openai: further keys of each request, over ours; null leaves a key out."""
     headers: Mapping[str, str] = field(default_factory=dict)  # openai: further headers of each request
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """Base URLs of the servers it runs on, in the order of the file; empty if it runs in this process."""
+        return (self.location, *self.further_servers) if self.backend == "openai" else ()
+
+    @property
+    def width(self) -> int | None:
+        """How many requests its servers serve at the same time; None if it runs in this process."""
+        return len(self.servers) * self.parallel or None
 
 
 _PACKAGED_ENCODER = ModelSpec("minilm-l6", "llama_cpp", "builtin:minilm-l6", 256, embeds=True)
@@ -67,6 +86,16 @@ class ModelsFile:
     layers: Mapping[str, str | None]  # model name of each of LAYERS; None if the layer is unset
     encoder: str | None = None  # name of the model that turns texts into vectors; None if there is none
     text: str = field(default="", repr=False)  # the file as it was read
+
+    @property
+    def width(self) -> int | None:
+        """
+        How many turns can be made at the same time without one waiting for another's request: the least
+        width of the models on servers. None if no layer's model is on one. EYES, which a turn asks once at
+        most, does not count.
+        """
+        names = {name for layer, name in self.layers.items() if name is not None and layer != "EYES"}
+        return min((width for name in names if (width := self.models[name].width) is not None), default=None)
 
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
@@ -133,10 +162,7 @@ def _parse_spec(path: Path, name: str, value: object) -> ModelSpec:
     backend = entry.one_of("backend", tuple(_KEYS), "backend")
     is_server = backend == "openai"
     entry.check_keys(_KEYS[backend])
-    location = entry.text("location")
-    if is_server != location.startswith(("http://", "https://")):
-        wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
-        raise entry.error("location", f"{location!r} is no location for {backend}", f"give {wanted}")
+    location, *further_servers = _locations(entry, is_server)
     n_ctx = raw.get("n_ctx")
     if not isinstance(n_ctx, int) or isinstance(n_ctx, bool) or n_ctx < 1:
         raise entry.error("n_ctx", f"n_ctx is {n_ctx!r}", "give the window in model tokens, such as 8192")
@@ -153,6 +179,7 @@ def _parse_spec(path: Path, name: str, value: object) -> ModelSpec:
         name=name,
         backend=backend,
         location=location,
+        further_servers=tuple(further_servers),
         n_ctx=n_ctx,
         writes=entry.flag("writes", False),
         scores=scores and not embeds,
@@ -164,6 +191,42 @@ def _parse_spec(path: Path, name: str, value: object) -> ModelSpec:
         thinking_tokens=_thinking(entry, n_ctx),
         **_dialect(entry),
     )
+
+
+def _locations(entry: "_Entry", is_server: bool) -> list[str]:
+    """The text of `location`, or for a server one or more URLs of a list, no two of the same server."""
+    value = entry.values.get("location")
+    if not isinstance(value, list):
+        value = [entry.text("location")]
+    elif not is_server:
+        fix = "give one builtin:NAME or path of a GGUF file, or set backend: openai for servers"
+        raise entry.error("location", f"location is a list of {len(value)}, which only servers have", fix)
+    elif not value:
+        raise entry.error("location", "location is an empty list", "give the URL of at least one server")
+    wanted = "an http:// or https:// URL" if is_server else "builtin:NAME or the path of a GGUF file"
+    places: dict[object, str] = {}
+    for text in value:
+        place = _server_place(text) if is_server else text
+        if place is None or (not is_server and text.startswith(_SCHEMES)):
+            message = f"{text!r:.200} is no location for {entry.values['backend']}"
+            raise entry.error("location", message, f"give {wanted}")
+        if place in places:
+            message = f"{text} and {places[place]} are the same server"
+            raise entry.error("location", message, "name each server once; parallel says how much one takes")
+        places[place] = text
+    return list(places.values())
+
+
+def _server_place(url: object) -> object:
+    """What tells a server from others, the same for all ways to write its URL; None if it is no URL."""
+    if not isinstance(url, str) or not url.startswith(_SCHEMES) or not url.isprintable() or " " in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except ValueError:  # a port that is no number, a bracket without its other
+        return None
+    return (parts.scheme, parts.hostname, port, parts.path.rstrip("/")) if parts.hostname else None
 
 
 def _thinking(entry: "_Entry", n_ctx: int) -> int:
@@ -181,10 +244,14 @@ def _thinking(entry: "_Entry", n_ctx: int) -> int:
 def _dialect(entry: "_Entry") -> dict[str, Any]:
     """What of a server's dialect is given."""
     given = {key: entry.values[key] for key in _DIALECT_KEYS if key in entry.values}
-    seconds = given.get("timeout_seconds", 1)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
-        message = f"timeout_seconds is {seconds!r:.60}"
-        raise entry.error("timeout_seconds", message, "give seconds, such as 300")
+    for key in ("timeout_seconds", "attempt_seconds"):
+        seconds = given.get(key, 1)
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf:
+            raise entry.error(key, f"{key} is {seconds!r:.60}", "give seconds, such as 300")
+    parallel = given.get("parallel", 1)
+    if not isinstance(parallel, int) or isinstance(parallel, bool) or parallel < 1:
+        fix = "give how many requests one server serves at the same time, such as 8"
+        raise entry.error("parallel", f"parallel is {parallel!r:.60}", fix)
     if "structured" in given:
         entry.one_of("structured", DIALECTS, "dialect")
     if "max_tokens_key" in given:

@@ -1,33 +1,18 @@
-"""The model contract on a server that speaks the OpenAI chat completions protocol, in its dialect."""
+"""The model contract on servers that speak the OpenAI chat completions protocol, each in its dialect."""
 
 import base64
 import hashlib
 import json
 import time
-import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, cast
-from urllib.parse import urlsplit
+from typing import Any, NoReturn
 
 import httpx
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_exponential,
-    wait_random,
-)
 
 from panda.documents.json_text import load_json
-from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, PandaError, ReplyError
+from panda.errors import HaltError, ModelFileError, PandaError, ReplyError
 from panda.models.cl100k import count_cl100k
 from panda.models.contract import (
     Completion,
@@ -38,7 +23,9 @@ from panda.models.contract import (
     ScoreParams,
     Usage,
 )
+from panda.models.fleet import Fleet
 from panda.models.llama.gguf import write_cache_file
+from panda.models.model_server import PASSING, AttemptError, ModelServer, TimeLimit
 from panda.models.models_file import DIALECTS, ModelSpec
 from panda.models.replies import (
     allows_strict,
@@ -50,162 +37,9 @@ from panda.models.replies import (
     with_schema,
 )
 
-PASSING = frozenset({429, 500, 502, 503, 504})
-"""Statuses that may be another one a moment later."""
-_ATTEMPTS = 5
-_BACK_OFF = wait_exponential(multiplier=0.5, max=8) + wait_random(max=0.5)
-_CONNECT_SECONDS = 5.0
-_MOST_REPLY_BYTES = 16 * 2**20
-_MOST_WORDS = 300
 _MOST_CHARS = 500
 """Longest `maxLength` that is sent; longer ones are told in words and looked at in the reply. The server of
 llama-cpp-python crashes at one of 1,200, and llama.cpp's own refuses thousands."""
-_RETRY_AFTER = "retry-after"
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-class ModelServer:
-    """A server on which one model runs: a kept-alive connection, time and size bounded."""
-
-    def __init__(
-        self, name: str, url: str, *, headers: Mapping[str, str], sleep: Callable[[float], None]
-    ) -> None:
-        self._name = name
-        self.url = url.rstrip("/")
-        self._headers = dict(headers)
-        self._sleep = sleep
-        self._client: httpx.Client | None = None
-
-    def post(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        timeout_seconds: float,
-        end: float | None = None,
-        passing: Collection[int] = PASSING,
-    ) -> httpx.Response:
-        """
-        The answer to a request, sent again after a pause while it is one that passes or no connection holds.
-
-        Args:
-            timeout_seconds: Wall clock for all attempts and pauses together.
-            end: Monotonic time when it is over, if it began before.
-            passing: Statuses that are asked again.
-
-        Raises:
-            ModelTimeoutError: It took too long.
-            ModelAwayError: There is no connection.
-            HaltError: The answer is too long.
-        """
-        now = time.monotonic()
-        end = now + timeout_seconds if end is None else end
-        is_passing = retry_if_result(lambda answer: answer.status_code in passing)
-        retrying = Retrying(
-            sleep=self._sleep,
-            wait=_pause,
-            stop=stop_after_attempt(_ATTEMPTS) | stop_before_delay(end - now),
-            retry=is_passing | retry_if_exception_type((httpx.NetworkError, httpx.RemoteProtocolError)),
-            retry_error_callback=lambda state: cast(Future[Any], state.outcome).result(),
-        )
-        try:
-            answer: httpx.Response = retrying(self._send, "POST", path, body, end)
-        except (httpx.ReadTimeout, httpx.WriteTimeout) as exc:
-            raise ModelTimeoutError(
-                f"the model {self._name} took longer than {timeout_seconds:g} seconds",
-                where=self.url,
-                fix=f"set models.{self._name}.timeout_seconds in models.yaml, or use a faster model",
-                expected=f"a reply within {timeout_seconds:g} seconds",
-                received="nothing complete",
-            ) from exc
-        except httpx.TransportError as exc:
-            raise self.away(str(exc) or type(exc).__name__) from exc
-        return answer
-
-    def check_alive(self, *, within_seconds: float) -> None:
-        """
-        Ask for the list of models: whatever the answer is, somebody is there.
-
-        Raises:
-            ModelAwayError: Nothing came back in time.
-        """
-        try:
-            self._send("GET", "/models", None, time.monotonic() + within_seconds)
-        except httpx.TimeoutException as exc:
-            raise self.away(f"nothing within {within_seconds:g} seconds") from exc
-        except httpx.TransportError as exc:
-            raise self.away(str(exc) or type(exc).__name__) from exc
-
-    def away(self, reason: str) -> ModelAwayError:
-        """The error for a server that cannot be used now."""
-        return ModelAwayError(
-            f"the model server of {self._name} does not answer: {reason}",
-            where=self.url,
-            fix="start the server, or correct location in models.yaml; then run the command again",
-        )
-
-    def close(self) -> None:
-        """Give the connection up; the next request makes another one."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
-
-    def _send(self, method: str, path: str, body: Mapping[str, Any] | None, end: float) -> httpx.Response:
-        """One attempt, until the monotonic time *end*."""
-        if self._client is None:
-            is_local = urlsplit(self.url).hostname in _LOOPBACK  # no proxy to this machine
-            self._client = httpx.Client(headers=self._headers, trust_env=not is_local)
-            weakref.finalize(self, self._client.close)  # a command ends without closing its models
-        left = max(0.001, end - time.monotonic())
-        timeout = httpx.Timeout(left, connect=min(_CONNECT_SECONDS, left))
-        data = bytearray()
-        try:
-            with self._client.stream(method, self.url + path, json=body, timeout=timeout) as response:
-                for chunk in response.iter_bytes():
-                    data += chunk
-                    if time.monotonic() > end:
-                        raise httpx.ReadTimeout("")
-                    if len(data) > _MOST_REPLY_BYTES:
-                        message = f"the reply of {self._name} is longer than {_MOST_REPLY_BYTES:,} bytes"
-                        fix = "check that the URL is that of a model server"
-                        raise HaltError(message, where=self.url, fix=fix)
-        except httpx.InvalidURL as exc:
-            message = f"the URL is not valid: {exc}"
-            raise ModelFileError(message, where=self.url, fix="correct models.yaml") from exc
-        asked = {name: text for name, text in response.headers.items() if name == _RETRY_AFTER}
-        return httpx.Response(response.status_code, headers=asked, content=bytes(data))
-
-
-def _pause(state: RetryCallState) -> float:
-    """Seconds until the next attempt: what the server asks for, else longer each time."""
-    outcome = state.outcome
-    asked = _asked_pause(outcome.result()) if outcome and not outcome.failed else 0.0
-    return float(asked or _BACK_OFF(state))
-
-
-def _asked_pause(answer: httpx.Response) -> float:
-    """Seconds of `Retry-After`, which may be a number or a date; 0 if there is none."""
-    text = answer.headers.get(_RETRY_AFTER, "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        until = parsedate_to_datetime(text)
-    except ValueError:
-        return 0.0
-    return max(0.0, (until.replace(tzinfo=until.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _words(answer: httpx.Response) -> str:
-    """The server's own words, in one line: the message of a JSON error, else the body."""
-    try:
-        value = load_json(answer.content)
-    except (ValueError, RecursionError):
-        value = answer.content.decode("utf-8", "replace")
-    while isinstance(value, Mapping):
-        value = next((value[key] for key in ("error", "message", "detail") if key in value), str(value))
-    return " ".join(str(value).split())[:_MOST_WORDS]
-
-
 _PATH = "/chat/completions"
 _MESSAGE_TOKENS = 4
 _MORE_TOKENS = 4096
@@ -214,14 +48,25 @@ _REFUSING = frozenset({400, 415, 422, 500, 501})
 """Statuses of servers that do not know a response_format."""
 
 
+@dataclass(frozen=True)
+class _Call:
+    """One completion that is asked for, of whichever server."""
+
+    messages: Sequence[Message]  # as the recipe has them
+    params: GenerateParams
+    room_tokens: int  # most model tokens to write, thoughts included; less where the window holds less
+    limit: TimeLimit  # all that the call may take
+
+
 class OpenAiModel:
     """
-    A model behind an OpenAI-compatible URL. It writes; it cannot score options.
+    A model behind one or more OpenAI-compatible URLs. It writes; it cannot score options.
 
     Args:
         api_key: Sent as bearer token; None sends none.
         cache_dir: Where the dialect that was found out is remembered; None forgets it with the process.
         sleep: Waits for so many seconds.
+        clock: Gives monotonic seconds.
     """
 
     def __init__(
@@ -231,23 +76,33 @@ class OpenAiModel:
         api_key: str | None = None,
         cache_dir: Path | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spec = spec
-        self._key = api_key
-        bearer = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
-        self._server = ModelServer(spec.name, spec.location, headers={**bearer, **spec.headers}, sleep=sleep)
+        headers = {**({} if api_key is None else {"Authorization": f"Bearer {api_key}"}), **spec.headers}
+        servers = [
+            ModelServer(
+                *(spec.name, url),
+                headers=headers,
+                secret=api_key,
+                attempt_seconds=spec.attempt_seconds,
+                clock=clock,
+            )
+            for url in spec.servers
+        ]
+        self._fleet = Fleet(spec.name, servers, sleep=sleep, clock=clock)
         self._info = ModelInfo(
             spec.name,
-            _digest(spec),
+            _digest(spec, spec.servers),
             spec.n_ctx,
             spec.writes,
             scores=False,
-            extra={"backend": "openai", "location": spec.location, "model": spec.model},
+            extra={"backend": "openai", "location": spec.servers, "model": spec.model},
             sees=True,
             thinking_tokens=spec.thinking_tokens,
         )
-        self._note = _note(spec, cache_dir) if cache_dir else None
-        self._dialect = known_dialect(spec, cache_dir)
+        self._cache_dir = cache_dir
+        self._dialects = known_dialects(spec, cache_dir)
 
     @property
     def info(self) -> ModelInfo:
@@ -262,54 +117,62 @@ class OpenAiModel:
         return "".join(f"<|{m.role}|>\n{m.content}\n" for m in messages) + "<|assistant|>\n"
 
     @property
-    def dialect(self) -> str | None:
-        """How replies under a schema are asked for, as set or found out; None if neither."""
-        return self._dialect
+    def dialects(self) -> Mapping[str, str | None]:
+        """How replies under a schema are asked of each server, as set or found out; None if neither."""
+        return dict(self._dialects)
 
     def check_alive(self, *, within_seconds: float) -> None:
-        """Raise ModelAwayError if the server does not answer at once; then find the dialect out anew."""
-        self._server.check_alive(within_seconds=within_seconds)
-        self._dialect = self._spec.structured
+        """Raise ModelAwayError if a server does not answer at once; then find the dialects out anew."""
+        self._fleet.check_alive(within_seconds=within_seconds)
+        self._dialects = known_dialects(self._spec, None)
 
     def gives_logprobs(self, messages: Sequence[Message], *, timeout_seconds: float) -> bool:
         """Whether the server tells how probable the tokens of a reply are."""
         body = {**self._body(messages, None, None), "logprobs": True, self._spec.max_tokens_key: 1}
-        answer = self._server.post(_PATH, body, timeout_seconds=timeout_seconds)
+        limit = self._fleet.limit(timeout_seconds)
+        answer = self._fleet.ask(lambda server: server.post(_PATH, body, limit), limit)
         try:
             return answer.status_code == 200 and bool(load_json(answer.content)["choices"][0]["logprobs"])
         except (ValueError, KeyError, IndexError, TypeError):
             return False
 
     def close(self) -> None:
-        """Give the connection up."""
-        self._server.close()
+        """Give the connections up."""
+        self._fleet.close()
 
     def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
         """
-        Write one completion on the server, under a schema in the dialect set or remembered, else in the
-        first that works.
+        Write one completion on one of the servers, under a schema in the dialect set or remembered for that
+        server, else in the first that works; with more room if thinking has taken that of the reply.
 
         Raises:
             ModelTimeoutError: It took longer than the model or params.timeout_seconds allow.
-            ModelAwayError: No connection, or the server says it is overloaded or broken, several times.
+            ModelAwayError: No connection, or the server says it is overloaded or broken, several times; of
+                several servers all.
             ModelFileError: It refuses the key, or does not know the model.
             RecipeSchemaError: params.schema does not compile to a grammar.
             ReplyError: The model thinks and writes nothing, with more room too.
             HaltError: The prompt does not fit, or the reply is not one.
         """
-        end = time.monotonic() + (self._spec.timeout_seconds or params.timeout_seconds)
-        found: Completion | httpx.Response | None
-        if params.schema is None:
-            found = self._write(messages, params, None, end)
-        else:
+        if params.schema is not None:
             compile_schema(params.schema)
-            found = self._write(messages, params, self._dialect, end) if self._dialect else None
-            is_refused = isinstance(found, httpx.Response) and found.status_code in _REFUSING
-            if found is None or (is_refused and self._spec.structured is None):
-                found = self._find_dialect(messages, params, end)
-        if isinstance(found, httpx.Response):
-            raise self._refused(found)
-        return found
+        limit = self._fleet.limit(self._spec.timeout_seconds or params.timeout_seconds)
+        room = params.max_tokens + self._spec.thinking_tokens
+        call = _Call(messages, params, room, limit)
+        completion = self._ask(call)
+        longest = self._count_prompt(with_schema(messages, params.schema or {}, "prompt"))
+        if _is_cut_by_thinking(completion, params) and longest + room < self._info.n_ctx:
+            first = completion
+            completion = self._ask(replace(call, room_tokens=room + max(room, _MORE_TOKENS)))
+            completion = replace(
+                completion,
+                usage=first.usage + completion.usage,
+                reasoning="\n\n".join(filter(None, [first.reasoning, completion.reasoning])),
+                seconds=first.seconds + completion.seconds,
+            )
+        if not completion.text:
+            raise self._wrote_nothing(completion)
+        return completion
 
     def score(self, prefix: str, cases: Sequence[ScoreCase], params: ScoreParams) -> NoReturn:
         """Always refused: the protocol gives no log-probabilities of given text."""
@@ -323,52 +186,60 @@ class OpenAiModel:
         """Always refused, as score is."""
         self.score(prefix, (), params)
 
-    def _find_dialect(
-        self, messages: Sequence[Message], params: GenerateParams, end: float
-    ) -> Completion | httpx.Response:
+    def _ask(self, call: _Call) -> Completion:
+        """One completion by one of the servers."""
+        return self._fleet.ask(lambda server: self._write(server, call), call.limit)
+
+    def _write(self, server: ModelServer, call: _Call) -> Completion:
+        """One completion by a server, in its dialect."""
+        dialect = self._dialects[server.url] if call.params.schema is not None else None
+        written: Completion | httpx.Response | None = None
+        if call.params.schema is None or dialect is not None:
+            written = self._write_in(server, call, dialect)
+        is_refused = isinstance(written, httpx.Response) and written.status_code in _REFUSING
+        if written is None or (is_refused and dialect is not None and self._spec.structured is None):
+            written = self._find_dialect(server, call)
+        if isinstance(written, httpx.Response):
+            raise self._refused(server, written)
+        return written
+
+    def _find_dialect(self, server: ModelServer, call: _Call) -> Completion | httpx.Response:
         """What comes of the first dialect that gives a reply of the schema; that one is remembered."""
         tried: list[Completion | httpx.Response] = []
         for dialect in DIALECTS:
-            found = self._write(messages, params, dialect, end)
-            tried.append(found)
-            if isinstance(found, httpx.Response):
-                if found.status_code not in _REFUSING:
+            written = self._write_in(server, call, dialect)
+            tried.append(written)
+            if isinstance(written, httpx.Response):
+                if written.status_code not in _REFUSING:
                     break
-            elif found.finish_reason == "length":
-                break
-            elif is_of({**(params.schema or {}), "required": []}, found.text):  # for the caller to judge
-                self._dialect = dialect
-                if self._note is not None:
-                    write_cache_file(self._note, json.dumps({"structured": dialect}).encode())
-                return found
-        return next((found for found in tried if isinstance(found, Completion)), tried[0])
+            elif written.finish_reason == "length" or _is_cut_by_thinking(written, call.params):
+                return written  # tells nothing of the dialect
+            elif is_of(
+                {**(call.params.schema or {}), "required": []}, written.text
+            ):  # for the caller to judge
+                self._dialects[server.url] = dialect
+                if self._cache_dir is not None:
+                    note = _note(self._spec, server.url, self._cache_dir)
+                    write_cache_file(note, json.dumps({"structured": dialect}).encode())
+                return written
+        return next((written for written in tried if isinstance(written, Completion)), tried[0])
 
-    def _write(
-        self, messages: Sequence[Message], params: GenerateParams, dialect: str | None, end: float
-    ) -> Completion | httpx.Response:
-        """One completion, with more room if thinking has taken that of the reply; or the refusal."""
+    def _write_in(self, server: ModelServer, call: _Call, dialect: str | None) -> Completion | httpx.Response:
+        """One completion by a server in a dialect; or its refusal."""
         started = time.monotonic()
-        messages = with_schema(messages, params.schema or {}, dialect)
-        body = self._body(messages, params, dialect)
-        room = params.max_tokens + self._spec.thinking_tokens
-        prompt = sum(self.count_model_tokens(m.content) + _MESSAGE_TOKENS for m in messages)
-        self._info.check_room(prompt, room, "about ")
-        most = self._info.n_ctx - prompt
-        answer = self._post(body, room, dialect, params, end)
+        messages = with_schema(call.messages, call.params.schema or {}, dialect)
+        prompt = self._count_prompt(messages)
+        self._info.check_room(prompt, call.params.max_tokens + self._spec.thinking_tokens, "about ")
+        room = min(call.room_tokens, self._info.n_ctx - prompt)
+        body = {**self._body(messages, call.params, dialect), self._spec.max_tokens_key: room}
+        answer = self._post(server, body, dialect, call.limit)
         if answer.status_code != 200:
             return answer
-        completion = self._parse(answer, params)
-        more = min(most, room + max(room, _MORE_TOKENS))
-        if more > room and _is_cut_by_thinking(completion, params):
-            answer = self._post(body, more, dialect, params, end)
-            if answer.status_code != 200:
-                return answer
-            first, completion = completion, self._parse(answer, params)
-            thoughts = "\n\n".join(filter(None, [first.reasoning, completion.reasoning]))
-            completion = replace(completion, usage=first.usage + completion.usage, reasoning=thoughts)
-        if not completion.text:
-            raise self._wrote_nothing(completion)
-        return replace(completion, seconds=time.monotonic() - started)
+        return replace(self._parse(server, answer, call.params), seconds=time.monotonic() - started)
+
+    def _count_prompt(self, messages: Sequence[Message]) -> int:
+        """About how many model tokens messages are."""
+        return sum(self.count_model_tokens(m.content) + _MESSAGE_TOKENS for m in messages)
 
     def _body(
         self, messages: Sequence[Message], params: GenerateParams | None, dialect: str | None
@@ -391,18 +262,17 @@ class OpenAiModel:
         }
 
     def _post(
-        self, body: Mapping[str, Any], room: int, dialect: str | None, params: GenerateParams, end: float
+        self, server: ModelServer, body: Mapping[str, Any], dialect: str | None, limit: TimeLimit
     ) -> httpx.Response:
-        """The server's answer. A 500 may say that it does not know a dialect that has not worked before."""
-        passing = PASSING if dialect in (None, self._dialect) else PASSING - {500}
-        body = {**body, self._spec.max_tokens_key: room}
-        seconds = self._spec.timeout_seconds or params.timeout_seconds
-        answer = self._server.post(_PATH, body, timeout_seconds=seconds, end=end, passing=passing)
-        if answer.status_code == 500 and 500 not in passing:
-            answer = self._server.post(_PATH, body, timeout_seconds=seconds, end=end, passing=passing)
+        """A server's answer. A 500 may say that it does not know a dialect that has not worked before."""
+        if dialect in (None, self._dialects[server.url]):
+            return server.post(_PATH, body, limit)
+        answer = server.post(_PATH, body, limit, passing=PASSING - {500})
+        if answer.status_code == 500:
+            answer = server.post(_PATH, body, limit, passing=PASSING - {500})
         return answer
 
-    def _parse(self, answer: httpx.Response, params: GenerateParams) -> Completion:
+    def _parse(self, server: ModelServer, answer: httpx.Response, params: GenerateParams) -> Completion:
         try:
             reply = load_json(answer.content)
             choice = reply["choices"][0]
@@ -410,9 +280,12 @@ class OpenAiModel:
             text, refusal = message.get("content") or "", message.get("refusal")
             thoughts = message.get("reasoning_content") or message.get("reasoning") or ""
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as exc:
-            raise self._no_reply("the server's answer is not a chat completion", _words(answer)) from exc
+            words = server.words_of(answer)
+            raise self._no_reply(server, "the server's answer is not a chat completion", words) from exc
         if refusal or reason not in ("stop", "length") or not isinstance(text, str):
-            raise self._no_reply(f"the server ended the reply with {reason!r}", str(refusal or reason))
+            raise self._no_reply(
+                server, f"the server ended the reply with {reason!r}", str(refusal or reason)
+            )
         inner, text = split_reasoning(text, is_open=self._spec.thinking_tokens > 0)
         if params.schema is not None:
             text = bare_object(text, params.schema)
@@ -430,35 +303,33 @@ class OpenAiModel:
             reasoning=str(thoughts) or inner,
         )
 
-    def _refused(self, answer: httpx.Response) -> PandaError:
-        said = f"HTTP {answer.status_code}: {_words(answer)}"
-        if self._key:
-            said = said.replace(self._key, "[key]")
-        where = f"models.{self._info.name}"
+    def _refused(self, server: ModelServer, answer: httpx.Response) -> PandaError | AttemptError:
         if answer.status_code == 429 or answer.status_code >= 500:
-            pause = _asked_pause(answer)
-            return self._server.away(said + (f" (it asks to wait {pause:,.0f} seconds)" if pause else ""))
+            return server.failed(answer, is_final=True)
+        said = server.words_of(answer)
+        who = f"the model server {server.url}" if self._spec.further_servers else "the model server"
+        where = f"models.{self._info.name}"
         if answer.status_code in (401, 403):
             return ModelFileError(
-                f"the model server refuses the key ({said})",
+                f"{who} refuses the key ({said})",
                 where=f"{where}.api_key_env",
                 fix="name the environment variable that holds a valid key",
             )
         if answer.status_code in (404, 405):
             return ModelFileError(
-                f"the server does not know the URL or the model {self._spec.model!r} ({said})",
+                f"{who} does not know the URL or the model {self._spec.model!r} ({said})",
                 where=where,
                 fix="correct location or model in models.yaml",
             )
         if "max_completion_tokens" in said:
             fix = "set max_tokens_key: max_completion_tokens"
-            return ModelFileError(f"the model server refuses max_tokens ({said})", where=where, fix=fix)
-        return self._no_reply(f"the model server refuses the request ({said})", said)
+            return ModelFileError(f"{who} refuses max_tokens ({said})", where=where, fix=fix)
+        return self._no_reply(server, f"the model server refuses the request ({said})", said)
 
-    def _no_reply(self, message: str, received: str) -> HaltError:
+    def _no_reply(self, server: ModelServer, message: str, received: str) -> HaltError:
         return HaltError(
             message,
-            where=self._server.url + _PATH,
+            where=server.url + _PATH,
             fix="check the server's log, and that it speaks the chat completions protocol",
             expected="a chat completion with finish_reason stop or length",
             received=received,
@@ -477,26 +348,31 @@ class OpenAiModel:
         )
 
 
-def known_dialect(spec: ModelSpec, cache_dir: Path | None) -> str | None:
-    """How replies under a schema are asked of a server, as set or remembered; None if neither."""
+def known_dialects(spec: ModelSpec, cache_dir: Path | None) -> dict[str, str | None]:
+    """How replies under a schema are asked of each server, as set or remembered; None if neither."""
+    return {url.rstrip("/"): _known_dialect(spec, url, cache_dir) for url in spec.servers}
+
+
+def _known_dialect(spec: ModelSpec, url: str, cache_dir: Path | None) -> str | None:
     if spec.structured is not None or cache_dir is None:
         return spec.structured
     try:
-        found = load_json(_note(spec, cache_dir).read_bytes())["structured"]
+        dialect = load_json(_note(spec, url, cache_dir).read_bytes())["structured"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if found in DIALECTS else None
+    return dialect if dialect in DIALECTS else None
 
 
-def _note(spec: ModelSpec, cache_dir: Path) -> Path:
-    """Where the dialect of a server is remembered."""
-    return cache_dir / "dialects" / f"{_digest(spec)[:32]}.json"
+def _note(spec: ModelSpec, url: str, cache_dir: Path) -> Path:
+    """Where the dialect of a server is remembered: the same whether it is alone or one of several."""
+    return cache_dir / "dialects" / f"{_digest(spec, [url])[:32]}.json"
 
 
-def _digest(spec: ModelSpec) -> str:
-    """sha256 of URL, model and what else decides the output of a server, hex."""
+def _digest(spec: ModelSpec, urls: Sequence[str]) -> str:
+    """sha256 of URLs in any order, model and what else decides the output of servers, hex."""
     further = json.dumps(spec.extra_body, sort_keys=True) if spec.extra_body else ""
-    return hashlib.sha256(f"{spec.location.rstrip('/')}{_PATH} {spec.model}{further}".encode()).hexdigest()
+    places = " ".join(sorted(f"{url.rstrip('/')}{_PATH}" for url in urls))
+    return hashlib.sha256(f"{places} {spec.model}{further}".encode()).hexdigest()
 
 
 def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:

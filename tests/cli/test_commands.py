@@ -9,6 +9,7 @@ import pytest
 from panda.cli.main import build_program
 from panda.storage.layout import asset
 from tests.cli.programs import Ended, run_words
+from tests.models.conftest import Server, reply
 
 NOW = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
 
@@ -221,3 +222,33 @@ def test_models_check(panda: Session, tmp_path: Path, capsys: pytest.CaptureFixt
     assert (ended.code, ended.value["error"]["message"]) == (3, "1 of 1 models cannot be used")
     assert "mine" in ended.value["data"]["models"][0]["name"]
     assert ended.value["data"]["models"][0]["error"]
+
+
+def test_models_of_a_list_of_servers(
+    panda: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`models list` and `check` show each server of a list; a fleet of which one is dead ends with 3."""
+    alive = Server()
+    alive.answer = lambda _: reply('{"colour": "blue"}', usage={"completion_tokens": 50})
+    urls = [alive.url, "http://127.0.0.1:9/v1"]
+    models_file = tmp_path / "models.yaml"
+    keys = f"location: [{', '.join(urls)}], model: m, n_ctx: 4096, writes: true, parallel: 4"
+    entry = f"{{backend: openai, {keys}}}"
+    models_file.write_text(f"models: {{m: {entry}}}\nlayers: {{MIND: m}}\nencoder: null\n", encoding="utf-8")
+    environ = {"PANDA_MODELS_FILE": str(models_file), "PANDA_CACHE_DIR": str(tmp_path / "cache")}
+    try:
+        listed = run_words(build_program(), ["models", "list", "--json"], capsys, environ)
+        checked = run_words(build_program(), ["models", "check", "--json"], capsys, environ)
+        rows = run_words(build_program(), ["models", "check"], capsys, environ).rows
+    finally:
+        alive.close()
+    (model,) = listed.value["data"]["models"]
+    assert (model["location"], model["width"], model["error"]) == (urls, 8, None)
+    assert checked.code == 3
+    message = "1 of 1 models cannot be used, or not on all of their servers"
+    assert checked.value["error"]["message"] == message
+    first, second = checked.value["data"]["models"][0]["servers"]
+    assert (first["location"], first["structured"], first["error"]) == (urls[0], "json_schema", None)
+    assert (second["location"], second["structured"]) == (urls[1], None)
+    assert "does not answer" in second["error"]
+    assert [row.split("\t")[0] for row in rows] == ["m", "m"]

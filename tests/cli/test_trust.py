@@ -31,7 +31,7 @@ HARMLESS = {
 """Settings that reach nothing, whatever their value."""
 HARMLESS_MODEL_KEYS = {
     *("name", "backend", "n_ctx", "writes", "scores", "embeds", "requantize", "model"),
-    *("thinking_tokens", "timeout_seconds", "structured", "max_tokens_key"),
+    *("thinking_tokens", "timeout_seconds", "attempt_seconds", "parallel", "structured", "max_tokens_key"),
 }
 """Keys of a model that only say how it is used."""
 
@@ -125,6 +125,26 @@ def test_no_server_is_contacted_before_trust(
     assert f"where: {path}:2 (models.away.location)\nfix: {FIX}\n" in ended.err
     assert f"contacts {listener.url} with the secret in $MY_SECRET" in ended.err
     assert not list((checkout.project / "panda-system-docs/users").rglob("turn_*"))
+
+
+def test_every_server_of_a_list_is_named(checkout: Checkout, listener: Listener) -> None:
+    """Of a list of servers each is told with what it is sent, and none is contacted before trust."""
+    listed = f"[{listener.url}, http://192.0.2.1/v1]"
+    entry = (
+        MODELS.format(url="URLS").replace('"URLS"', listed).replace("model: m,", "model: m, headers: {a: b},")
+    )
+    checkout.write("models.yaml", entry)
+    ended = checkout("models", "check")
+    assert (ended.code, listener.heard) == (2, [])
+    assert f"contacts {listener.url} with the secret in $MY_SECRET, and 3 more" in ended.err
+    shown = checkout("trust", "--dry-run").out
+    for url in (listener.url, "http://192.0.2.1/v1"):
+        assert f"contacts {url} with the secret in $MY_SECRET" in shown
+        assert f"sends the headers a to {url}" in shown
+    assert checkout("trust").code == 0
+    assert checkout("models", "list").code == 0
+    checkout.write("models.yaml", entry.replace("192.0.2.1", "192.0.2.2"))
+    assert checkout("models", "list").code == 2
 
 
 @pytest.mark.parametrize("words", [("list",), ("config", "show"), ("recipe", "list"), ("memory", "list")])

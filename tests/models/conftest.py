@@ -1,12 +1,15 @@
 """The embedded model, loaded once for all tests, and a model server on loopback."""
 
 import json
+import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -39,23 +42,63 @@ def model(cache_dir: Path) -> Iterator[LlamaCppModel]:
     ggufs.close()
 
 
-Answer = Callable[[dict[str, Any]], tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]] | None]
-"""Gives status, body and further headers; None hangs up."""
+class Clock:
+    """A clock that only pauses move, and what they were."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+Answer = Callable[
+    [dict[str, Any]], tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]] | Literal["reset"] | None
+]
+"""Gives status, body and further headers; None hangs up, "reset" resets the connection."""
 
 
 class Server:
-    """A model server that answers as told and keeps what it was asked, and on which connection."""
+    """
+    A model server that answers as told and keeps what it was asked, and on which connection. It may die, with
+    all its connections, and come back at the same place.
+    """
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.answered: list[dict[str, Any]] = []
+        """What was asked where the whole answer was written, and was one."""
         self.headers: list[dict[str, str]] = []
         self.connections: list[object] = []
         self.answer: Answer = lambda _: reply("Hello there")
         self._models: list[OpenAiModel] = []
+        self._sockets: set[socket.socket] = set()
+        self._http: ThreadingHTTPServer | None = None
+        self.port = 0
+        self.start()
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+
+    def start(self) -> None:
+        """Listen."""
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet: two wait 40 ms for each other
+
+            def setup(self) -> None:
+                super().setup()
+                server._sockets.add(self.connection)
+
+            def finish(self) -> None:
+                server._sockets.discard(self.connection)
+                with suppress(OSError):
+                    super().finish()
 
             def do_GET(self) -> None:
                 self.reply(200, b"{}")
@@ -68,10 +111,15 @@ class Server:
                 answered = server.answer(body)
                 if answered is None:
                     self.close_connection = True
-                    return
-                self.reply(*answered)
+                elif answered == "reset":
+                    self.close_connection = True
+                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    self.connection.close()
+                elif self.reply(*answered) and answered[0] == 200:
+                    server.answered.append(body)
 
-            def reply(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+            def reply(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
+                """Whether the client took it."""
                 try:
                     self.send_response(status)
                     for name, value in (headers or {}).items():
@@ -79,20 +127,34 @@ class Server:
                     self.send_header("Content-Length", str(len(data)))
                     self.end_headers()
                     self.wfile.write(data)
-                except (BrokenPipeError, ConnectionResetError):
-                    pass  # the client's time was over
+                    self.wfile.flush()
+                except OSError:
+                    return False  # the client's time was over, or the server has died
+                return True
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http = ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.port = self._http.server_address[1]
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,))
         self._thread.start()
-        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    def die(self) -> None:
+        """Listen no more, and reset all connections."""
+        if self._http is not None:
+            self._http.shutdown()
+            self._thread.join()
+            self._http.server_close()
+            self._http = None
+        for one in list(self._sockets):
+            with suppress(OSError):
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                one.shutdown(socket.SHUT_RDWR)
 
     def model(self, **keys: Any) -> OpenAiModel:
         """The model on it, with the keys of a models.yaml and the arguments of OpenAiModel."""
-        own = {name: keys.pop(name) for name in ("api_key", "cache_dir", "sleep") if name in keys}
+        own = {name: keys.pop(name) for name in ("api_key", "cache_dir", "sleep", "clock") if name in keys}
         spec: dict[str, Any] = {"name": "served", "location": self.url, "model": "m", "n_ctx": 1024}
         entry = ModelSpec(**spec | keys, backend="openai", writes=True, scores=False)
         self._models.append(OpenAiModel(entry, **own))
@@ -101,9 +163,7 @@ class Server:
     def close(self) -> None:
         for model in self._models:
             model.close()
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
+        self.die()
 
 
 def reply(

@@ -12,10 +12,11 @@ import pytest
 
 from panda.errors import ModelAwayError
 from panda.models.contract import GenerateParams, Message
-from panda.models.layers import Layers, check_models
+from panda.models.layers import Layers
 from panda.models.llama.gguf import find_gguf
 from panda.models.models_file import parse_models_file
 from panda.models.openai import OpenAiModel
+from panda.models.survey import check_models
 from tests.models.conftest import BUILTIN
 
 pytestmark = pytest.mark.skipif(

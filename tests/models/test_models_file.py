@@ -6,8 +6,9 @@ import pytest
 
 from panda.errors import ModelFileError, StoreError
 from panda.models.contract import GenerateParams, Message
-from panda.models.layers import Layers, survey_models
+from panda.models.layers import Layers
 from panda.models.models_file import LAYERS, load_models_file, parse_models_file
+from panda.models.survey import survey_models
 from tests.models.conftest import Server
 
 PACKAGED = Path(__file__).parents[2] / "models.yaml"
@@ -83,7 +84,37 @@ def test_packaged_file_gives_every_layer_but_eyes(cache_dir: Path) -> None:
             "models.a.timeout_seconds",
             "use one of",
         ),
-        ("models: {a: {backend: openai, location: x.gguf}}\nlayers: {}", "models.a.location", "URL"),
+        *(
+            (
+                f"models: {{a: {{backend: {backend}, location: {place}}}}}\nlayers: {{}}",
+                "models.a.location",
+                fix,
+            )
+            for backend, place, fix in (
+                ("openai", "x.gguf", "URL"),
+                ("openai", "'http://'", "URL"),
+                ("openai", "'http://h:port/v1'", "URL"),
+                ("openai", "[]", "at least one server"),
+                ("openai", "[[http://a/v1]]", "URL"),
+                ("openai", "[http://a/v1, b.gguf]", "URL"),
+                ("openai", "[http://a/v1, null]", "URL"),
+                ("openai", "[http://a/v1, 'http://b/v1 ']", "URL"),
+                ("openai", "[http://a/v1, http://A:80/v1/]", "parallel"),
+                ("openai", "{a: http://a/v1}", "value"),
+                ("llama_cpp", "[a.gguf]", "backend: openai"),
+                ("llama_cpp", "http://a/v1", "path"),
+            )
+        ),
+        *(
+            (f"models: {{a: {SERVED[:-1]}, {key}: {value}}}}}\nlayers: {{}}", f"models.a.{key}", fix)
+            for key, value, fix in (
+                ("parallel", "0", "such as 8"),
+                ("parallel", "true", "such as 8"),
+                ("parallel", "1.5", "such as 8"),
+                ("attempt_seconds", "0", "300"),
+                ("attempt_seconds", "soon", "300"),
+            )
+        ),
         ("models: []\nlayers: {}", "models", "comments"),
         ("models: {\nlayers: {}", ":2", "correct that line"),
         ("", "(top)", "comments"),
@@ -95,6 +126,26 @@ def test_wrong_entry_is_named(text: str, where: str, fix: str) -> None:
         parse_models_file(text, path=Path("models.yaml"))
     assert str(caught.value.where).removeprefix("models.yaml: ").removeprefix("models.yaml") == where
     assert fix in str(caught.value.fix)
+
+
+def test_a_list_of_servers_has_a_width() -> None:
+    """A location may be a list of URLs; the width is how many requests all of them serve at the same time."""
+    text = f"""\
+models:
+  one: {SERVED}
+  three: {{backend: openai, location: [http://a/v1, http://a/v2, https://a/v1],
+    model: m, n_ctx: 9, parallel: 8}}
+  here: {LOCAL}
+layers: {{REFLEX: here, MIND: three, EYES: one}}
+"""
+    file = parse_models_file(text, path=Path("models.yaml"))
+    one, three, here = (file.models[name] for name in ("one", "three", "here"))
+    assert three.servers == ("http://a/v1", "http://a/v2", "https://a/v1")
+    assert (one.servers, here.servers) == (("http://localhost:1/v1",), ())
+    assert (one.width, three.width, here.width, file.width) == (1, 24, None, 24)
+    narrow = parse_models_file(text.replace("REFLEX: here", "REFLEX: one"), path=Path("models.yaml"))
+    local = parse_models_file(text.replace("MIND: three", "MIND: here"), path=Path("models.yaml"))
+    assert (narrow.width, local.width) == (1, None)
 
 
 def test_relative_location_starts_at_the_file(tmp_path: Path) -> None:
@@ -122,10 +173,11 @@ def test_missing_file_is_a_store_error(tmp_path: Path) -> None:
 
 
 def test_documented_example_is_valid() -> None:
-    """The server and the stack shown in docs/models.md are read without complaint."""
+    """The server, the fleet and the stack shown in docs/models.md are read without complaint."""
     page = (PACKAGED.parent / "docs" / "models.md").read_text(encoding="utf-8")
-    served, stack = (part.split("```")[0] for part in page.split("```yaml\n")[1:3])
+    served, fleet, stack = (part.split("```")[0] for part in page.split("```yaml\n")[1:4])
     assert parse_models_file(served, path=Path("models.yaml")).models["thinker"].thinking_tokens == 8192
+    assert parse_models_file(fleet, path=Path("models.yaml")).width == 16
     assert all(parse_models_file(stack, path=Path("models.yaml")).layers.values())
 
 

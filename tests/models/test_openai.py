@@ -12,7 +12,7 @@ import pytest
 from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, PandaError, ReplyError
 from panda.models.contract import GenerateParams, Message, Usage
 from panda.models.models_file import DIALECTS
-from tests.models.conftest import Answer, Server, reply
+from tests.models.conftest import Answer, Clock, Server, reply
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "x-options": "spans"}}}
@@ -92,7 +92,7 @@ def test_a_refused_dialect_is_found_out_and_remembered(status: int, server: Serv
     server.answer = refusing("json_schema", status=status)
     model = server.model(cache_dir=tmp_path, sleep=pytest.fail)
     assert model.generate(CHAT, PARAMS).text == GOOD
-    assert model.dialect == "json_object"
+    assert model.dialects == {server.url: "json_object"}
     server.asked.clear()
     for again in (model, server.model(cache_dir=tmp_path)):
         assert again.generate(CHAT, PARAMS).text == GOOD
@@ -109,10 +109,10 @@ def test_a_server_that_knows_no_response_format(server: Server) -> None:
     server.answer = refusing("json_schema", "json_object")
     model = server.model()
     assert model.generate(CHAT, PARAMS).text == GOOD
-    assert model.dialect == "prompt"
+    assert model.dialects == {server.url: "prompt"}
     server.answer = refusing("prompt", "json_object", status=422)
     assert model.generate(CHAT, PARAMS).text == GOOD
-    assert model.dialect == "json_schema"
+    assert model.dialects == {server.url: "json_schema"}
 
 
 def test_a_server_that_ignores_response_format(server: Server) -> None:
@@ -120,7 +120,7 @@ def test_a_server_that_ignores_response_format(server: Server) -> None:
     server.answer = lambda body: reply(GOOD if dialect_of(body) == "prompt" else "Sure, a is x!")
     model = server.model()
     assert model.generate(CHAT, PARAMS).text == GOOD
-    assert model.dialect == "prompt"
+    assert model.dialects == {server.url: "prompt"}
 
 
 def test_one_500_is_no_refusal(server: Server) -> None:
@@ -128,7 +128,7 @@ def test_one_500_is_no_refusal(server: Server) -> None:
     server.answer = in_turn((500, b"oops"), reply(GOOD))
     model = server.model()
     assert model.generate(CHAT, PARAMS).text == GOOD
-    assert model.dialect == "json_schema"
+    assert model.dialects == {server.url: "json_schema"}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -258,11 +258,11 @@ def test_refusals_are_told_apart(status: int, data: bytes, error: type[PandaErro
 def test_passing_failures_are_asked_again(server: Server) -> None:
     """429, 503 and a lost connection are asked again after a pause, as long as the server says if it does."""
     server.answer = in_turn((429, b"slow", {"Retry-After": "3"}), (503, b"loading"), None, reply("Hello"))
-    pauses: list[float] = []
-    assert server.model(sleep=pauses.append).generate(CHAT, FREE).text == "Hello"
+    clock = Clock()
+    assert server.model(sleep=clock.sleep, clock=clock).generate(CHAT, FREE).text == "Hello"
     assert len(server.asked) == 4
-    assert pauses[0] == 3
-    assert 0.5 <= pauses[1] < pauses[2] < 4
+    assert clock.pauses[0] == 3
+    assert 0.5 <= clock.pauses[1] < clock.pauses[2] < 4
 
 
 @pytest.mark.parametrize("after", ["3600", "Wed, 21 Oct 2099 07:28:00 GMT"])

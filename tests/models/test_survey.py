@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from panda.models.layers import Layers, ModelState, check_models
+from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
+from panda.models.survey import ModelState, check_models
 from tests.models.conftest import Server, reply
 
 GOOD = '{"colour": "blue"}'
@@ -69,6 +70,26 @@ def test_a_dead_server_is_named_and_the_next_is_checked(
     assert dead.trial is None
     assert "does not answer" in str(dead.error)
     assert "does not reply as the schema asks, but 'I like blue.'" in str(vague.error)
+
+
+def test_each_server_of_a_list_is_checked(
+    five_servers: list[Server], check: Callable[..., list[ModelState]]
+) -> None:
+    """Each has its own dialect and speed; one that is dead or refuses is named beside those that work."""
+    able, words, refusing = five_servers[:3]
+    able.answer = lambda _: reply(GOOD, usage={"completion_tokens": 50})
+    words.answer = lambda body: (400, b"no") if "response_format" in body else reply(GOOD)
+    refusing.answer = lambda _: (404, b"no such model")
+    urls = [able.url, words.url, "http://127.0.0.1:9/v1", refusing.url]
+    (state,) = check(entry(urls[0]).replace(f"'{urls[0]}'", f"[{', '.join(urls)}]"))
+    assert [server.url for server in state.servers] == urls
+    tried = [server.trial.structured if server.trial else None for server in state.servers]
+    assert tried == ["json_schema", "prompt", None, None]
+    assert state.error is not None
+    assert state.error.message.startswith("2 of 4 servers of m0 cannot be used: http://127.0.0.1:9/v1: ")
+    assert f"; {refusing.url}: the model server does not know the URL or the model" in state.error.message
+    (state,) = check(entry(urls[0]).replace(f"'{urls[0]}'", f"[{', '.join(urls[:2])}]"))
+    assert state.error is None
 
 
 def test_a_model_that_only_scores_need_not_reply(check: Callable[..., list[ModelState]]) -> None:

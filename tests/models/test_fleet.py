@@ -1,0 +1,356 @@
+"""One model behind several servers: who is asked, what follows a failure, and who is left alone."""
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.errors import ModelAwayError, ModelFileError, ModelTimeoutError
+from panda.models.contract import GenerateParams, Message
+from panda.models.openai import OpenAiModel
+from tests.models.conftest import Answer, Clock, Server, reply
+
+CHAT = (Message("user", "Hi"),)
+FREE = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+PARAMS = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60, schema=SCHEMA)
+GOOD = '{"a": "x"}'
+BUSY: Answer = lambda _: (503, b'{"error": {"message": "loading"}}')  # noqa: E731 - an answer like the others
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[Server, Server]]:
+    """Two servers, in the order in which this process takes them."""
+    first, second = Server(), Server()
+    yield (first, second) if os.getpid() % 2 == 0 else (second, first)
+    first.close()
+    second.close()
+
+
+def in_order(servers: tuple[Server, Server]) -> tuple[Server, Server]:
+    """The servers in the order of the list in models.yaml."""
+    return servers if os.getpid() % 2 == 0 else (servers[1], servers[0])
+
+
+def fleet(servers: tuple[Server, Server], clock: Clock | None = None, **keys: Any) -> OpenAiModel:
+    """The model on both servers."""
+    first, second = in_order(servers)
+    times: dict[str, Any] = (
+        {"sleep": pytest.fail} if clock is None else {"sleep": clock.sleep, "clock": clock}
+    )
+    return first.model(further_servers=(second.url,), **times | keys)
+
+
+def counts(servers: tuple[Server, Server]) -> list[int]:
+    return [len(server.asked) for server in servers]
+
+
+def ask(model: OpenAiModel, times: int = 1) -> None:
+    for _ in range(times):
+        assert model.generate(CHAT, FREE).text == "Hello there"
+
+
+class Gate:
+    """An answer that waits until it is let through; counts who waits."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Semaphore(0)
+        self.opened = threading.Event()
+
+    def __call__(self, _: dict[str, Any]) -> tuple[int, bytes]:
+        self.waiting.release()
+        assert self.opened.wait(20)
+        return reply("Hello there")
+
+
+def test_equally_busy_servers_take_turns(servers: tuple[Server, Server]) -> None:
+    """Calls one after the other go to the servers in turn, beginning where the process id says."""
+    model = fleet(servers)
+    ask(model)
+    assert counts(servers) == [1, 0]
+    ask(model, 5)
+    assert counts(servers) == [3, 3]
+
+
+def test_connections_are_kept(servers: tuple[Server, Server]) -> None:
+    """Each server has one connection, however many calls follow each other."""
+    ask(fleet(servers), 8)
+    assert [len(set(server.connections)) for server in servers] == [1, 1]
+
+
+def test_the_least_busy_server_is_asked(servers: tuple[Server, Server]) -> None:
+    """While one server is at a request, the others go to the other one."""
+    gate = Gate()
+    servers[0].answer = gate
+    model = fleet(servers)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(ask, model)
+        gate.waiting.acquire()
+        ask(model, 4)
+        assert counts(servers) == [1, 4]
+        gate.opened.set()
+        slow.result()
+    ask(model, 2)
+    assert counts(servers) == [2, 5]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520])
+def test_another_server_follows_at_once(status: int, servers: tuple[Server, Server]) -> None:
+    """What a server fails for a reason that may pass goes to the other one, without a pause."""
+    servers[0].answer = lambda _: (status, b"no")
+    ask(fleet(servers))
+    assert counts(servers) == [1, 1]
+
+
+@pytest.mark.parametrize("answer", [None, "reset"])
+def test_a_lost_connection_goes_on_elsewhere(answer: Any, servers: tuple[Server, Server]) -> None:
+    """A server that hangs up or resets is followed by the other one."""
+    servers[0].answer = lambda _: answer
+    ask(fleet(servers))
+    assert counts(servers) == [1, 1]
+
+
+def test_a_server_that_fails_is_left_alone_for_a_growing_while(servers: tuple[Server, Server]) -> None:
+    """Three failures in a row open its breaker for 2, 4, 8, 16 and then 30 seconds; one trial ends each."""
+    clock = Clock()
+    servers[0].answer = BUSY
+    model = fleet(servers, clock)
+    ask(model, 12)
+    assert counts(servers) == [3, 12]
+    for trial, rest in enumerate((2, 4, 8, 16, 30, 30), 1):
+        clock.now += rest - 0.1
+        ask(model, 4)
+        assert len(servers[0].asked) == 2 + trial
+        clock.now += 0.2
+        ask(model, 4)
+        assert len(servers[0].asked) == 3 + trial
+    assert clock.pauses == []
+
+
+def test_a_trial_that_goes_well_closes_the_breaker(servers: tuple[Server, Server]) -> None:
+    """A server that died is asked again once its rest is over, and then as often as the other one."""
+    clock = Clock()
+    model = fleet(servers, clock)
+    ask(model, 4)
+    servers[0].die()
+    ask(model, 10)
+    assert counts(servers) == [2, 12]
+    servers[0].start()
+    ask(model, 4)
+    assert counts(servers) == [2, 16]
+    clock.now += 2
+    ask(model, 8)
+    assert counts(servers) == [6, 20]
+    servers[0].answer = BUSY
+    ask(model, 8)
+    assert len(servers[0].asked) == 9  # three failures in a row count anew
+    clock.now += 2.1
+    ask(model, 2)
+    assert len(servers[0].asked) == 10
+
+
+def test_a_half_open_breaker_lets_one_request_through(servers: tuple[Server, Server]) -> None:
+    """While the trial runs, further requests go to the other server, even if that has more of them."""
+    clock, trial, busy = Clock(), Gate(), Gate()
+    servers[0].answer = BUSY
+    model = fleet(servers, clock)
+    ask(model, 6)
+    clock.now += 2
+    servers[0].answer, servers[1].answer = trial, busy
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(ask, model) for _ in range(4)]
+        for gate, count in ((trial, 1), (busy, 3)):
+            for _ in range(count):
+                assert gate.waiting.acquire(timeout=20)
+        trial.opened.set()
+        busy.opened.set()
+        for call in calls:
+            call.result()
+    assert counts(servers) == [4, 9]
+
+
+def test_calls_wait_for_the_requests_that_decide(servers: tuple[Server, Server]) -> None:
+    """A call that finds all servers at their trial waits for what comes of it, as long as its time lasts."""
+    clock, gate = Clock(), Gate()
+    servers[0].answer = servers[1].answer = BUSY
+    calls: list[Any] = []
+
+    def sleep(seconds: float) -> None:
+        clock.sleep(seconds)
+        if len(clock.pauses) == 9 and calls:
+            gate.opened.set()
+            for call in calls:
+                call.result()
+
+    model = fleet(servers, clock=clock, sleep=sleep)
+    with pytest.raises(ModelAwayError):
+        model.generate(CHAT, FREE)
+    clock.now += 30
+    clock.pauses.clear()
+    servers[0].answer = servers[1].answer = gate
+    with ThreadPoolExecutor(2) as pool:
+        calls += [pool.submit(ask, model) for _ in servers]
+        for _ in servers:
+            assert gate.waiting.acquire(timeout=20)
+        ask(model)
+    assert len(clock.pauses) == 9
+
+
+def test_a_pause_that_a_server_asks_for_is_its_own(servers: tuple[Server, Server]) -> None:
+    """A server that asks to wait is left alone for that long, while the other one serves."""
+    clock = Clock()
+    servers[0].answer = lambda _: (429, b"slow", {"Retry-After": "30"})
+    model = fleet(servers, clock)
+    ask(model, 6)
+    clock.now += 29
+    ask(model, 4)
+    assert len(servers[0].asked) == 1
+    clock.now += 1
+    ask(model, 2)
+    assert len(servers[0].asked) == 2
+    assert clock.pauses == []
+
+
+def test_all_servers_away_names_each(servers: tuple[Server, Server]) -> None:
+    """When no server is left, the call pauses longer each time, and ends with what each one said."""
+    clock = Clock()
+    servers[0].answer = BUSY
+    servers[1].die()
+    with pytest.raises(ModelAwayError) as caught:
+        fleet(servers, clock).generate(CHAT, FREE)
+    assert "2 of 2 model servers of served do not answer: " in caught.value.message
+    assert f"{servers[0].url}: HTTP 503: loading" in caught.value.message
+    assert f"{servers[1].url}: [Errno 111] Connection refused" in caught.value.message
+    assert caught.value.where == "models.served.location"
+    assert caught.value.exit_code == 75
+    assert len(servers[0].asked) == 5
+    assert clock.pauses == sorted(clock.pauses)
+    assert len(clock.pauses) == 4
+
+
+def test_the_time_is_that_of_the_whole_call(servers: tuple[Server, Server]) -> None:
+    """Pauses and attempts at all servers together take no longer than the call may."""
+    clock = Clock()
+    servers[0].answer = servers[1].answer = BUSY
+    with pytest.raises(ModelAwayError):
+        fleet(servers, clock, timeout_seconds=3).generate(CHAT, FREE)
+    assert 0 < sum(clock.pauses) < 3
+
+
+def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
+    """With attempt_seconds another one follows; without, the call's time is over, which is a failure too."""
+    gate = Gate()
+    servers[0].answer = gate
+    ask(fleet(servers, attempt_seconds=0.2))
+    assert counts(servers) == [1, 1]
+    model = fleet(servers, timeout_seconds=0.2)
+    for _ in range(3):
+        with pytest.raises(ModelTimeoutError, match=r"0\.2 seconds"):
+            model.generate(CHAT, FREE)
+        ask(model)
+    ask(model, 4)
+    assert len(servers[0].asked) == 4
+    gate.opened.set()
+
+
+def test_a_refusal_names_its_server(servers: tuple[Server, Server]) -> None:
+    """What does not pass, such as an unknown model, ends the call and says which server it is."""
+    servers[0].answer = lambda _: (404, b"no such model")
+    with pytest.raises(ModelFileError, match=servers[0].url):
+        fleet(servers).generate(CHAT, FREE)
+    assert counts(servers) == [1, 0]
+
+
+def test_each_server_has_its_dialect(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    """The dialect is found out of each server, and remembered for it, one of several or alone."""
+    servers[0].answer = lambda body: (400, b"no") if is_of(body, "json_schema") else reply(GOOD)
+    servers[1].answer = lambda _: reply(GOOD)
+    model = fleet(servers, cache_dir=tmp_path)
+    for _ in servers:
+        assert model.generate(CHAT, PARAMS).text == GOOD
+    wanted = {servers[0].url: "json_object", servers[1].url: "json_schema"}
+    assert model.dialects == fleet(servers, cache_dir=tmp_path).dialects == wanted
+    assert servers[0].model(cache_dir=tmp_path).dialects == {servers[0].url: "json_object"}
+
+
+def test_a_server_that_is_broken_in_every_dialect(servers: tuple[Server, Server]) -> None:
+    """A server that answers 500 to each of them is followed by the other one."""
+    servers[0].answer = lambda _: (500, b"out of memory")
+    servers[1].answer = lambda _: reply(GOOD)
+    assert fleet(servers).generate(CHAT, PARAMS).text == GOOD
+    assert counts(servers) == [6, 1]
+
+
+def test_a_request_for_more_room_goes_elsewhere_alone(servers: tuple[Server, Server]) -> None:
+    """What has been answered is not asked again when the request that follows it fails."""
+    cut = reply(None, finish_reason="length", reasoning_content="Hm")
+    servers[0].answer = lambda body: cut if body["max_tokens"] == 109 else reply("Hello")
+    servers[1].answer = BUSY
+    model = fleet(servers, thinking_tokens=100, n_ctx=9000)
+    assert model.generate(CHAT, FREE).text == "Hello"
+    assert [[body["max_tokens"] for body in server.asked] for server in servers] == [[109, 4205], [4205]]
+
+
+def test_the_order_of_the_list_is_no_other_model(servers: tuple[Server, Server]) -> None:
+    """The digest is that of the servers in any order; that of a single text is what it always was."""
+    one, two = servers
+    both = one.model(further_servers=(two.url,)).info.digest
+    assert both == two.model(further_servers=(one.url + "/",)).info.digest
+    assert both not in (one.model().info.digest, two.model().info.digest)
+    assert one.model(location="http://127.0.0.1:8080/v1").info.digest.startswith("7773510d7ec67aa97f0a")
+
+
+def is_of(body: dict[str, Any], dialect: str) -> bool:
+    return bool(body.get("response_format", {}).get("type") == dialect)
+
+
+def test_a_server_that_fails_half_of_its_requests(servers: tuple[Server, Server]) -> None:
+    """Of 120 calls by six threads each is done, by one server, once; both servers share them."""
+    hangs = threading.Event()
+    failures = cycle(["500", "503", "reset", "hang up", "hang"])
+    numbers = cycle([True, False])
+    lock = threading.Lock()
+
+    def good(server: Server, body: dict[str, Any]) -> tuple[int, bytes]:
+        time.sleep(0.005)
+        return reply(f"{server.port}: {body['messages'][0]['content']}")
+
+    def flaky(body: dict[str, Any]) -> Any:
+        with lock:
+            failure = next(failures) if next(numbers) else None
+        if failure in ("500", "503"):
+            return int(failure), b"oops"
+        if failure == "hang":
+            hangs.wait(20)
+            return None
+        if failure in ("reset", "hang up"):
+            return "reset" if failure == "reset" else None
+        return good(servers[0], body)
+
+    servers[0].answer, servers[1].answer = flaky, lambda body: good(servers[1], body)
+    model = fleet(servers, attempt_seconds=0.5, sleep=time.sleep)
+
+    def call(number: int) -> str:
+        return model.generate((Message("user", f"call {number}"),), FREE).text
+
+    with ThreadPoolExecutor(6) as pool:
+        texts = list(pool.map(call, range(120)))
+    hangs.set()
+    answered = Counter(body["messages"][0]["content"] for server in servers for body in server.answered)
+    assert answered == Counter(f"call {number}" for number in range(120))
+    assert texts == [f"{port}: call {number}" for number, port in enumerate(ports_of(texts))]
+    shares = Counter(ports_of(texts))
+    assert {server.port: len(server.answered) for server in servers} == shares
+    assert min(shares.values()) >= 12
+    assert len(servers[0].asked) > len(servers[0].answered)
+
+
+def ports_of(texts: list[str]) -> list[int]:
+    return [int(text.partition(":")[0]) for text in texts]
