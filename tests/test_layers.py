@@ -15,6 +15,7 @@ TIERS = (
     {"panda.view"},
     {"panda.serving"},
     {"panda.actions"},
+    {"panda.batches"},
     {"panda.forgetting", "panda.replays"},
     {"panda.app"},
     {"panda.trust"},
@@ -33,7 +34,7 @@ TIERS = (
         "panda.tools",
     },
     {"panda.models", "panda.storage", "panda.web"},
-    {"panda.documents"},
+    {"panda.documents", "panda.engines"},
     {"panda.language"},
     {"panda.errors"},
 )

@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
 
 from panda.documents.problems import Verdict
+from panda.engines.contract import Engine, Inline, run_chains
+from panda.engines.processes import Processes
+from panda.errors import UsageError
 from panda.recipes.book import RecipeBook
-from panda.replays.runs import Mode, RunFolder, TurnLine, fingerprint
+from panda.replays.runs import Fingerprint, Mode, PlannedTurn, RunFolder, TurnLine, fingerprint
 from panda.replays.selection import TurnPlace
-from panda.replays.tasks import plan_tasks, run_tasks
+from panda.replays.tasks import ReplayWorker, line_of, plan_tasks
 from panda.settings import Settings
 from panda.storage.layout import Layout
 from panda.trust import open_layers
@@ -17,49 +21,98 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Shows how far something is: its name and size; gives what to call after each part."""
 
 
-def run_turns(
+def begin_run(
     settings: Settings,
     environ: Mapping[str, str],
     places: Sequence[TurnPlace],
     store: Layout,
-    tell: Callable[[str], None],
-    progress: Progress,
     *,
     mode: Mode,
-    workers: int,
     live: bool = False,
     selection: Sequence[str] = (),
-) -> tuple[RunFolder, list[TurnLine]]:
+) -> RunFolder:
     """
-    Run saved turns into a new run directory.
+    The directory of a new run over saved turns, none of which has been run yet.
 
     Args:
         store: Where the run is kept.
         live: Whether simulate asks the model for what no recording answers.
         selection: The words that named the turns, to be noted.
-
-    Returns:
-        The run, and its lines by user and number.
     """
+    turns = [
+        PlannedTurn(one.number, one.user, None if one.layout.root == store.root else str(one.layout.root))
+        for one in places
+    ]
+    options = {"live": live, "selection": list(selection)}
+    ran_on = fingerprint_now(settings, environ)
+    return RunFolder.create(store, settings.clock, mode, turns, fingerprint=ran_on, options=options)
+
+
+def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
+    """What a run that is begun now depends on."""
     book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
     with open_layers(settings, environ) as layers:
-        ran_on = fingerprint(book, layers)
-    options = {"live": live, "workers": workers, "selection": list(selection)}
-    run = RunFolder.create(store, settings.clock, mode, places, fingerprint=ran_on, options=options)
-    tasks = plan_tasks(places, mode, live=live, keep=run.kept_turn)
-    lines: list[TurnLine] = []
-    started = time.monotonic()
-    with progress("replaying", len(tasks)) as advance:
-        for line in run_tasks(settings, environ, tasks, workers=workers):
-            run.add(line)
-            lines.append(line)
-            _tell_line(line, tell)
-            advance()
-    run.finish(settings.clock)
-    seconds = time.monotonic() - started
-    each = f", {seconds / len(lines):.2f} s a turn" if lines else ""
-    tell(f"{len(lines)} turns in {seconds:.1f} s{each}")
-    return run, sorted(lines, key=lambda line: (line.user, line.turn))
+        return fingerprint(book, layers)
+
+
+def resume_run(settings: Settings, environ: Mapping[str, str], run: RunFolder) -> RunFolder:
+    """
+    A run of saved turns that was interrupted, if it can be gone on with.
+
+    Raises:
+        UsageError: It has ended, is a batch, or recipes or models have changed since it began.
+    """
+    plan = run.plan()
+    if plan.finished_at is not None:
+        raise UsageError(f"run {run.id} has ended", where="--resume", fix="begin a new run")
+    run.check_same(fingerprint_now(settings, environ))
+    return run
+
+
+def run_turns(
+    settings: Settings,
+    environ: Mapping[str, str],
+    run: RunFolder,
+    store: Layout,
+    tell: Callable[[str], None],
+    progress: Progress,
+    *,
+    workers: int,
+) -> list[TurnLine]:
+    """
+    Run the turns of a run that have not been run yet.
+
+    Args:
+        store: The store of the run.
+
+    Returns:
+        The lines of all its turns, by user and number.
+    """
+    with run.hold():
+        plan = run.plan()
+        done = {line.key for line in run.lines()}
+        places = [
+            TurnPlace(store if one.root is None else Layout(Path(one.root)), one.user, one.turn)
+            for one in plan.turns
+            if (one.user, one.turn) not in done
+        ]
+        tasks = plan_tasks(places, plan.mode, live=bool(plan.options["live"]), keep=run.kept_turn)
+        opener = ReplayWorker(settings, environ)
+        several = workers > 1 and len(tasks) > 1
+        engine: Engine = Processes(opener, min(workers, len(tasks))) if several else Inline(opener)
+        started = time.monotonic()
+        with closing(engine), progress("replaying", len(tasks)) as advance:
+            for ended in run_chains(engine, (iter([task]) for task in tasks)):
+                fault = [ended.fault] if ended.fault else []
+                line = ended.value or line_of(ended.task.place, "error", fault)
+                run.add(line)
+                _tell_line(line, tell)
+                advance()
+        run.finish(settings.clock)
+        seconds = time.monotonic() - started
+        each = f", {seconds / len(tasks):.2f} s a turn" if tasks else ""
+        tell(f"{len(tasks)} turns in {seconds:.1f} s{each}")
+        return sorted(run.lines(), key=lambda line: line.key)
 
 
 def _tell_line(line: TurnLine, tell: Callable[[str], None]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Raw, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
@@ -240,7 +240,7 @@ def compare(
 
     Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813-820
     """
-    from panda.actions.replay import run_turns
+    from panda.actions.replay import begin_run, run_turns
     from panda.cli.replay import result_of
     from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
     from panda.replays.selection import TurnFilter, select_turns
@@ -249,9 +249,10 @@ def compare(
     places = select_turns(on, TurnFilter(), layout=invocation.store, user=invocation.settings.user)
     for word in (before, after):
         with _in_force(invocation, word) as settings:
+            run = begin_run(settings, invocation.environ, places, store, mode="rerun", selection=on)
             told = (reporter.step, reporter.progress)
-            how: dict[str, Any] = {"mode": "rerun", "workers": workers, "selection": on}
-            runs.append(run_turns(settings, invocation.environ, places, store, *told, **how)[0].id)
+            run_turns(settings, invocation.environ, run, store, *told, workers=workers)
+            runs.append(run.id)
     one, two = load_sides(store, *runs)
     found = compare_runs(one, two)
     regressions = find_regressions(found, Thresholds(missing=allow_missing))

@@ -6,13 +6,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from panda.cli.command import Invocation, Result, Table, argument, flag, option, out_file, requires
+from panda.cli.command import (
+    Invocation,
+    Result,
+    Table,
+    argument,
+    excludes,
+    flag,
+    option,
+    out_file,
+    requires,
+)
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
 from panda.cli.text import clipped
 from panda.documents.problems import Verdict
 from panda.documents.records import encode
 from panda.documents.times import read_instant
-from panda.errors import CheckError, UsageError
+from panda.errors import CheckError, TryAgainError, UsageError
 from panda.storage.layout import Layout
 from panda.storage.store import is_writable
 from panda.storage.temporaries import work_directory
@@ -26,6 +36,16 @@ _MISSES = ("report", "run")
 
 
 @requires("on_miss", "mode", "simulate")
+@excludes(
+    "resume",
+    "selection",
+    "mode",
+    "session",
+    "since",
+    "status",
+    "on_miss",
+    fix="leave it out: a run has its own",
+)
 def replay(
     invocation: Invocation,
     selection: Annotated[
@@ -49,6 +69,10 @@ def replay(
         str, option("simulate: report a call without a recording, or run it live.", "report|run")
     ] = "report",
     workers: Annotated[int, option("Processes that run turns; each loads its own models.", "N", min=1)] = 1,
+    resume: Annotated[
+        str | None,
+        option("Go on with a run that was interrupted; last is the newest.", "RUN", complete=complete_runs),
+    ] = None,
 ) -> Result:
     """
     Judge saved turns again, or run them again, and compare every document; exit 3 if anything is found.
@@ -57,28 +81,26 @@ def replay(
 
     Example: panda replay 813-820 --mode rerun --workers 2
     """
-    from panda.actions.replay import run_turns
+    from panda.actions.replay import begin_run, resume_run, run_turns
+    from panda.replays.runs import open_run
     from panda.replays.selection import TurnFilter, select_turns
 
     _check_word(mode, _MODES, "--mode")
     _check_word(on_miss, _MISSES, "--on-miss")
-    settings, reporter, words = invocation.settings, invocation.reporter, selection or []
+    settings, environ, reporter = invocation.settings, invocation.environ, invocation.reporter
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
-    with _run_store(invocation, mode) as store:
-        places = select_turns(words, wanted, layout=invocation.store, user=settings.user)
-        run, lines = run_turns(
-            settings,
-            invocation.environ,
-            places,
-            store,
-            reporter.step,
-            reporter.progress,
-            mode=cast("Mode", mode),
-            workers=workers,
-            live=on_miss == "run",
-            selection=words,
-        )
-    return _result(run, mode, lines)
+    with _run_store(invocation, mode if resume is None else "simulate") as store:
+        if resume is not None:
+            run = resume_run(settings, environ, open_run(store, resume))
+        else:
+            words = selection or []
+            places = select_turns(words, wanted, layout=invocation.store, user=settings.user)
+            live = on_miss == "run"
+            run = begin_run(
+                settings, environ, places, store, mode=cast("Mode", mode), live=live, selection=words
+            )
+        told = (reporter.step, reporter.progress)
+        return _result(run, run_turns(settings, environ, run, store, *told, workers=workers))
 
 
 @contextmanager
@@ -98,20 +120,22 @@ def _check_word(word: str, known: Sequence[str], flag: str) -> None:
         raise UsageError(f"there is no {word!r} for {flag}", where=flag, fix=f"use one of: {choices}")
 
 
-def _result(run: "RunFolder", mode: str, lines: "list[TurnLine]") -> Result:
+def _result(run: "RunFolder", lines: "list[TurnLine]") -> Result:
     failed = [line for line in lines if line.verdict is not Verdict.SOUND]
     rows = [
         (line.turn, line.result, len(line.findings), len(line.different), len(line.misses)) for line in lines
     ]
     turns = [{**encode(line), "verdict": line.verdict, "outcome": None} for line in lines]
     results = dict(Counter(line.result for line in lines))
+    mode = run.plan().mode
     data = {"run": run.id, "directory": str(run.directory), "mode": mode, "results": results, "turns": turns}
     table = Table(("turn", "outcome", "findings", "different", "misses"), rows)
     verb = "do not hold what was promised" if mode == "verify" else "do not come out as they were saved"
     unjudged = sum(line.verdict is Verdict.NOT_JUDGED for line in failed)
     parts = [f"{len(failed) - unjudged} of {len(lines)} turns {verb}"] if unjudged < len(failed) else []
     parts += [f"{unjudged} of {len(lines)} turns could not be judged"] if unjudged else []
-    error = CheckError(
+    is_away = all(line.result == "away" for line in lines)
+    error = (TryAgainError if is_away else CheckError)(
         "; ".join(parts),
         where=", ".join(f"turn {line.turn}" for line in failed[:20]) + (", …" if len(failed) > 20 else ""),
         fix=f"see {run.directory}; panda diff saved {run.id} shows what changed",

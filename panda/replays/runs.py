@@ -1,8 +1,9 @@
 """The directory of a run: what was to be judged, and what each turn came to, one line as it finishes."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -18,16 +19,25 @@ from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
-from panda.replays.selection import TurnPlace
 from panda.storage import layout as files
-from panda.storage.files import append_json_line, read_json, read_json_lines, store_errors, write_json
+from panda.storage.files import (
+    append_json_line,
+    held_lock,
+    read_json,
+    read_json_lines,
+    store_errors,
+    write_json,
+)
 from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.storage.turns import TurnFolder
 
 TurnKey = tuple[str, int]
 """User and number of a turn."""
 Mode = Literal["verify", "simulate", "rerun"]
-Result = Literal["same", "differs", "halted", "sound", "unsound", "not judged", "error"]
+Result = Literal["same", "differs", "halted", "sound", "unsound", "not judged", "error", "away"]
+"""What came of a turn; away: it failed for want of a model server."""
+_WAIT_SECONDS = 1.0
+_NAMED = 5
 
 _DECIDED = (
     ("phase0_query_analyzer", files.QUERY_ANALYSIS_JSON, "query_type"),
@@ -112,7 +122,7 @@ class TurnLine:
     @property
     def verdict(self) -> Verdict:
         """What the run says of the turn."""
-        if self.result in ("not judged", "error"):
+        if self.result in ("not judged", "error", "away"):
             return Verdict.NOT_JUDGED
         return Verdict.SOUND if self.result in ("same", "sound") else Verdict.UNSOUND
 
@@ -130,6 +140,7 @@ class PlannedTurn:
 
     turn: int  # its number
     user: str  # whose turn it is
+    root: str | None = None  # the store that it is in; None if that is the store of the run
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,16 @@ class Fingerprint:
     panda: str  # the version of the code
     recipes: Mapping[str, str]  # each recipe with the version in force, its prompts included
     models: Mapping[str, Mapping[str, str]]  # layer to name and digest of its model
+
+    def changed_since(self, then: "Fingerprint") -> list[str]:
+        """Recipes and layers that are not what they were, by name."""
+        pairs = ((self.recipes, then.recipes), (self.models, then.models))
+        return [
+            name
+            for now, before in pairs
+            for name in sorted({*now, *before})
+            if now.get(name) != before.get(name)
+        ]
 
 
 @dataclass(frozen=True)
@@ -254,13 +275,13 @@ class RunFolder:
         layout: Layout,
         clock: Clock,
         mode: Mode,
-        places: Sequence[TurnPlace],
+        turns: Sequence[PlannedTurn],
         *,
         fingerprint: Fingerprint,
         options: Mapping[str, object],
     ) -> "RunFolder":
         """Make the directory of a new run, which holds each turn of a user once, and write down its plan."""
-        named = Counter((place.user, place.number) for place in places)
+        named = Counter((one.user, one.turn) for one in turns)
         if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
             raise UsageError(
                 f"two stores have {twice[0]}, and a run holds each turn of a user once",
@@ -279,12 +300,34 @@ class RunFolder:
                 except FileExistsError:
                     number += 1
                     directory = layout.runs / f"{name}-{number}"
-        turns = tuple(PlannedTurn(place.number, place.user) for place in places)
         began = render_time(started)
-        plan = RunPlan("panda.run/1", directory.name, mode, began, None, turns, fingerprint, options, None)
+        plan = RunPlan(
+            "panda.run/1", directory.name, mode, began, None, tuple(turns), fingerprint, options, None
+        )
         folder = cls(directory)
-        write_json(folder._plan, encode(plan))
+        folder.write_plan(plan)
         return folder
+
+    def hold(self) -> AbstractContextManager[None]:
+        """The lock under which the turns of the run are run. LockHeldError: another process runs them."""
+        return held_lock(
+            self.directory / "lock", holder=f"panda (pid {os.getpid()})", wait_seconds=_WAIT_SECONDS
+        )
+
+    def check_same(self, now: Fingerprint) -> None:
+        """Raises UsageError if what the run depends on has changed, so that going on would mix two runs."""
+        changed = now.changed_since(self.plan().fingerprint)
+        if changed:
+            named = ", ".join(changed[:_NAMED]) + (", …" if len(changed) > _NAMED else "")
+            raise UsageError(
+                f"run {self.id} was begun with other recipes or models: {named}",
+                where=str(self._plan),
+                fix="put them back, or begin a new run",
+            )
+
+    def write_plan(self, plan: RunPlan) -> None:
+        """Replace the plan."""
+        write_json(self._plan, encode(plan))
 
     def kept_turn(self, user: str, number: int) -> Path:
         """Where the directory of a turn that was run goes."""
@@ -296,9 +339,10 @@ class RunFolder:
 
     def finish(self, clock: Clock) -> None:
         """Write down what came of the run."""
-        results = dict(Counter(str(line.result) for line in self.lines()))
-        plan = replace(self.plan(), finished_at=render_time(clock()), results=results)
-        write_json(self._plan, encode(plan))
+        last = {line.key: str(line.result) for line in self.lines()}
+        self.write_plan(
+            replace(self.plan(), finished_at=render_time(clock()), results=dict(Counter(last.values())))
+        )
 
     def plan(self) -> RunPlan:
         """What the run was to do, and what came of it."""

@@ -21,12 +21,12 @@ from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
-from panda.storage.files import parse_json, read_text, render_json, write_atomic
+from panda.storage.files import make_directory, parse_json, read_text, render_json, write_atomic
 from panda.storage.formats import Snapshot
 from panda.storage.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
 from panda.storage.links import check_links, forget_store
 from panda.storage.records import turn_directories
-from panda.storage.temporaries import work_directory
+from panda.storage.temporaries import held_temporary, work_directory
 from panda.storage.turns import IMAGES, TurnFolder, TurnStore, load_picture
 from panda.storage.vector_store import VectorStore
 from panda.trust import guard_links
@@ -108,12 +108,22 @@ def simulate(
             outcome = read_outcome(again)
             changed = _changed(app, before, again)
             if keep is not None:
-                shutil.copytree(again.paths.directory, keep)
+                _keep(again.paths.directory, keep)
         finally:
             app.index.close()
             forget_store(past.root)
     misses = tuple(recordings.misses) if isinstance(recordings, LiveOnMiss) else ()
     return Simulation(number, same, different, misses, halted, outcome, changed)
+
+
+def _keep(directory: Path, target: Path) -> None:
+    """Copy a directory to its place in one step, over what a killed process may have left there."""
+    if target.exists():
+        shutil.rmtree(target)
+    make_directory(target.parent)
+    with held_temporary(target, directory=True) as copy:
+        shutil.copytree(directory, copy, dirs_exist_ok=True)
+        copy.rename(target)
 
 
 def _changed(app: App, before: Snapshot | None, again: TurnFolder) -> tuple[str, ...]:

@@ -1,0 +1,109 @@
+"""Where tasks run: an engine works on several at once; a worker that dies costs its task one try."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Work = Callable[[Any], Any]
+"""Does one task and gives what came of it."""
+Opener = Callable[[], AbstractContextManager[Work]]
+"""Makes a worker ready, with its models; called once in each. Travels there as a pickle."""
+DIED = "the process that was to run it has died"
+_TRIES = 2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A task that has come to an end."""
+
+    task: Any  # as it was given
+    value: Any = None  # what came of it; None with a fault
+    fault: str | None = None
+    """Why nothing came of it: DIED, or what a bug said."""
+
+
+class Engine(Protocol):
+    """Runs tasks in workers. Not for several threads."""
+
+    @property
+    def width(self) -> int:
+        """How many tasks keep it busy."""
+
+    def submit(self, task: Any) -> None:
+        """Begin a task; only while fewer than *width* are under way."""
+
+    def wait(self) -> Ended:
+        """
+        The next task that ends; one must be under way.
+
+        Raises:
+            PandaError: No worker can be made ready, or the engine is gone.
+        """
+
+    def close(self) -> None:
+        """Give up what is under way, and all workers."""
+
+
+class Inline:
+    """Does each task in this process."""
+
+    width = 1
+
+    def __init__(self, opener: Opener) -> None:
+        self._opened = opener()
+        self._work: Work | None = None
+        self._task: Any = None
+
+    def submit(self, task: Any) -> None:
+        """Take a task up; it is done when it is waited for."""
+        self._task = task
+
+    def wait(self) -> Ended:
+        """The task, done."""
+        self._work = self._work or self._opened.__enter__()
+        return Ended(self._task, self._work(self._task))
+
+    def close(self) -> None:
+        """Free what the worker holds."""
+        if self._work is not None:
+            self._opened.__exit__(None, None, None)
+            self._work = None
+
+
+def run_chains(engine: Engine, chains: Iterable[Iterator[Any]]) -> Iterator[Ended]:
+    """
+    Run tasks in chains: those of one chain in order, several chains side by side.
+
+    Args:
+        chains: Each gives its next task when the one before has ended and the caller has dealt with it, so
+            that a task may depend on what came of the last; a chain may end at any time.
+
+    Yields:
+        Each task as it ends. One whose worker died is tried once more first.
+    """
+    fresh = iter(chains)
+    under_way: dict[int, tuple[Iterator[Any], int]] = {}  # id of a task → its chain, tries begun
+
+    def begin(chain: Iterator[Any]) -> None:
+        for task in chain:
+            under_way[id(task)] = chain, 1
+            engine.submit(task)
+            return
+
+    while True:
+        while len(under_way) < engine.width:
+            chain = next(fresh, None)
+            if chain is None:
+                break
+            begin(chain)
+        if not under_way:
+            return
+        ended = engine.wait()
+        chain, tries = under_way.pop(id(ended.task))
+        if ended.fault == DIED and tries < _TRIES:
+            under_way[id(ended.task)] = chain, tries + 1
+            engine.submit(ended.task)
+            continue
+        yield ended
+        begin(chain)

@@ -1,0 +1,132 @@
+"""An engine of processes on this machine."""
+
+import os
+import signal
+import threading
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from panda.engines.contract import DIED, Ended, Opener
+from panda.errors import BugError, PandaError
+
+_SPAWN = get_context("spawn")
+_ENDING_SECONDS = 5.0
+
+
+@dataclass
+class _Worker:
+    """A process and the task that it has."""
+
+    process: BaseProcess  # the process
+    pipe: Connection  # where its task goes, and where what came of it comes from
+    task: Any = None  # what it is at; None if it is idle
+
+
+class Processes:
+    """
+    Runs each task in one of several processes, which are begun as they are needed.
+
+    Args:
+        opener: Makes a process ready, once.
+        width: Number of processes. If the machine has as many cores, each gets its share of them for itself:
+            a model that reads its prompt on all cores would only be in the way of the others.
+    """
+
+    def __init__(self, opener: Opener, width: int) -> None:
+        self.width = width
+        self._opener = opener
+        self._workers: list[_Worker] = []
+        cores = sorted(os.sched_getaffinity(0))
+        self._shares = [cores[n::width] for n in range(width)] if 1 < width <= len(cores) else [cores] * width
+
+    def submit(self, task: Any) -> None:
+        """Give a task to a process that has none."""
+        worker = next((one for one in self._workers if one.task is None), None) or self._begin()
+        worker.task = task
+        with suppress(OSError):  # it has died: that is seen where it is waited for
+            worker.pipe.send(task)
+
+    def wait(self) -> Ended:
+        """The next task that ends, also by the death of its process; raises what made no process ready."""
+        busy = {one.pipe: one for one in self._workers if one.task is not None}
+        worker = busy[connection.wait(list(busy))[0]]  # type: ignore[index]  # they are connections
+        task, worker.task = worker.task, None
+        try:
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._drop(worker)
+            return Ended(task, fault=DIED)
+        if isinstance(said, PandaError):
+            raise said
+        value, fault = said
+        return Ended(task, value, fault)
+
+    def close(self) -> None:
+        """End all processes, busy or not."""
+        for worker in self._workers:
+            worker.pipe.close()
+            if worker.task is not None:
+                worker.process.terminate()
+        for worker in list(self._workers):
+            self._drop(worker)
+
+    def _begin(self) -> _Worker:
+        taken = {one.process.name for one in self._workers}
+        number = next(n for n in range(self.width) if f"panda-worker-{n}" not in taken)
+        ours, theirs = _SPAWN.Pipe()
+        process = _SPAWN.Process(
+            target=_serve,
+            args=(theirs, self._opener, self._shares[number]),
+            name=f"panda-worker-{number}",
+            daemon=True,
+        )
+        process.start()
+        theirs.close()
+        worker = _Worker(process, ours)
+        self._workers.append(worker)
+        return worker
+
+    def _drop(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        worker.pipe.close()
+        worker.process.join(_ENDING_SECONDS)
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+
+
+def _serve(pipe: Connection, opener: Opener, cores: list[int]) -> None:
+    """What a process does: tasks, until its pipe is closed or the process that began it has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the one that began it tells
+    os.sched_setaffinity(0, cores)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        with opener() as work, suppress(EOFError):
+            while True:
+                task = pipe.recv()
+                try:
+                    said: object = (work(task), None)
+                except Exception as exc:  # of one task: the next ones may do
+                    said = (None, _told(exc))
+                pipe.send(said)
+    except PandaError as exc:
+        pipe.send(exc)
+    except Exception as exc:
+        pipe.send(BugError(_told(exc)))
+
+
+def _told(exc: Exception) -> str:
+    last = traceback.extract_tb(exc.__traceback__)[-1]
+    return f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
