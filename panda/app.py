@@ -47,7 +47,7 @@ from panda.storage.interventions import write_intervention
 from panda.storage.layout import IMAGE_JSON, Layout
 from panda.storage.seals import digest_parts
 from panda.storage.temporaries import sweep_below
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.storage.turns import Reserved, TurnFolder, TurnStore
 from panda.storage.vector_store import VectorStore
 from panda.tools.contract import ToolContext
 from panda.tools.project import Project
@@ -85,6 +85,7 @@ class App:
         dry_run: bool = False,
         picture: Picture | None = None,
         image: Mapping[str, object] | None = None,
+        made_for: Reserved | None = None,
     ) -> Turn:
         """
         Claim a number for a query.
@@ -94,6 +95,7 @@ class App:
             dry_run: Whether tools only tell what they would change in the project.
             picture: The image that goes with the query.
             image: What was said of it before, as image.json holds it; None asks the layer EYES.
+            made_for: The item of a batch that the turn is for, with its number.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -115,6 +117,7 @@ class App:
             dry_run=dry_run,
             picture=picture,
             snapshot=self._snapshot(session, memory),
+            made_for=made_for,
         )
         if image is not None:
             folder.write_json(IMAGE_JSON, image)

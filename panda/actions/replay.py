@@ -94,7 +94,7 @@ def run_turns(
         places = [
             TurnPlace(store if one.root is None else Layout(Path(one.root)), one.user, one.turn)
             for one in plan.turns
-            if (one.user, one.turn) not in done
+            if one.key not in done
         ]
         tasks = plan_tasks(places, plan.mode, live=bool(plan.options["live"]), keep=run.kept_turn)
         opener = ReplayWorker(settings, environ)
@@ -112,7 +112,7 @@ def run_turns(
         seconds = time.monotonic() - started
         each = f", {seconds / len(tasks):.2f} s a turn" if tasks else ""
         tell(f"{len(tasks)} turns in {seconds:.1f} s{each}")
-        return sorted(run.lines(), key=lambda line: line.key)
+        return sorted(run.lines(), key=lambda line: (line.user, line.turn))
 
 
 def _tell_line(line: TurnLine, tell: Callable[[str], None]) -> None:

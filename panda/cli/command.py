@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO, TypeVar
 
@@ -172,8 +172,10 @@ class Invocation:
     reporter: Reporter  # where progress, warnings and tables of work go: stderr
     environ: Mapping[str, str]  # environment variables, for the API keys that models.yaml names
     stdin: BinaryIO  # standard input, as bytes
+    stdout: TextIO  # standard output, for what is written while the command runs
     layers: "Layers | None" = None
     """Models that a server keeps from one run to the next; None for a command by itself."""
+    as_json: bool = False  # whether stdout gets one JSON object
     new_user: bool = False  # whether the user may be one of whom nothing is saved yet
 
     def store(self, *, new_user: bool = False) -> Layout:
@@ -346,6 +348,7 @@ class Surroundings:
 
     environ: Mapping[str, str]
     cwd: Path
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)  # as it is before the command begins
 
 
 def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
@@ -415,4 +418,6 @@ def _invocation(
         reporter=reporter,
         environ=surroundings.environ,
         stdin=sys.stdin.buffer,
+        stdout=surroundings.stdout,
+        as_json=options["json"],
     )

@@ -73,6 +73,7 @@ COMMANDS = (
     Entry("init", "panda.cli.store:init", "Create a store; with --demo, one with a demo user's turns."),
     Entry("turn", "panda.cli.turn:turn", "Answer a query from the store."),
     Entry("gather", "panda.cli.turn:gather", "Gather the context of a turn and stop."),
+    Entry("batch", "panda.cli.batch:batch", "Run many queries, each exactly once."),
     Entry("replay", "panda.cli.replay:replay", "Judge saved turns again, or run them again."),
     Entry("diff", "panda.cli.replay:diff", "Compare two runs, or a run and the saved turns."),
     Entry("list", "panda.cli.turn:list_turns", "List the saved turns of a user."),

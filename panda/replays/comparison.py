@@ -9,7 +9,16 @@ from typing import TypeVar
 
 from panda.documents.problems import Verdict
 from panda.errors import PandaError, UsageError
-from panda.replays.runs import Decision, Outcome, PhaseCost, RunFolder, TurnKey, open_run, read_outcome
+from panda.replays.runs import (
+    Decision,
+    Outcome,
+    PhaseCost,
+    RunFolder,
+    TurnKey,
+    in_order,
+    open_run,
+    read_outcome,
+)
 from panda.replays.selection import TurnPlace, place_of
 from panda.storage.layout import Layout
 
@@ -48,21 +57,21 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
 def _of_run(run: RunFolder) -> Side:
     plan = run.plan()
     lines = {line.key: line for line in run.lines()}
-    planned = [(one.user, one.turn) for one in plan.turns]
+    planned = [one.key for one in plan.turns]
     directories, unfinished = {}, {}
-    for key in sorted({*planned, *lines}):
+    for key in in_order({*planned, *lines}):
         line = lines.get(key)
         if line is None:
             unfinished[key] = "the run ended before it"
             continue
-        kept = run.kept_turn(*key)
+        kept = run.kept_turn(line.user, line.turn)
         directories[key] = kept if kept.is_dir() else Path(line.directory)
         if line.unfinished is not None:
             unfinished[key] = line.unfinished
     fault = None
     if plan.finished_at is None:
         fault = f"run {run.id} is not finished: {len(lines)} of its {len(planned)} turns have come to an end"
-    outcomes = [outcome for key in sorted(lines) if (outcome := lines[key].outcome) is not None]
+    outcomes = [outcome for key in in_order(lines) if (outcome := lines[key].outcome) is not None]
     return Side(run.id, outcomes, directories, unfinished, fault)
 
 
@@ -70,8 +79,9 @@ def _saved(run: RunFolder, layout: Layout) -> Side:
     """The saved turns that a run is of."""
     outcomes, directories, unfinished = [], {}, {}
     where = {line.key: place_of(Path(line.directory)) for line in run.lines()}
-    for key in sorted((one.user, one.turn) for one in run.plan().turns):
-        place = where.get(key) or TurnPlace(layout, *key)  # of those that were run it is said
+    for one in sorted(run.plan().turns, key=lambda one: (one.user, one.turn)):
+        key = one.key
+        place = where.get(key) or TurnPlace(layout, one.user, one.turn)  # of those that were run it is said
         directories[key] = place.directory
         try:
             outcomes.append(read_outcome(place.folder()))
@@ -85,7 +95,7 @@ class Flip:
     """A decision that came out otherwise."""
 
     user: str  # whose turn
-    turn: int  # the turn
+    turn: int | str  # the turn, or the item of a batch
     phase: int  # phase that decided
     recipe: str  # recipe that was asked
     name: str  # what was decided
@@ -99,7 +109,7 @@ class Change:
     """An answer that came out otherwise."""
 
     user: str  # whose turn
-    turn: int  # the turn
+    turn: int | str  # the turn, or the item of a batch
     phase: int  # first phase whose section or decision differs
     recipe: str  # the recipe of that phase: where the change began
     before: str | None  # answer in the first run; None if there was none
@@ -111,7 +121,7 @@ class Unjudged:
     """A turn that could not be compared."""
 
     user: str  # whose turn
-    turn: int  # the turn
+    turn: int | str  # the turn, or the item of a batch
     side: str  # the side that lacks it: id of a run, or "saved"
     reason: str  # why
 
@@ -184,7 +194,7 @@ def compare_runs(before: Side, after: Side) -> RunDiff:
 
 def _unjudged(before: Side, after: Side) -> Iterator[Unjudged]:
     held = [{one.key for one in side.outcomes} for side in (before, after)]
-    for key in sorted(held[0] | held[1] | before.unfinished.keys() | after.unfinished.keys()):
+    for key in in_order(held[0] | held[1] | before.unfinished.keys() | after.unfinished.keys()):
         for side, there in zip((before, after), held, strict=True):
             if key in side.unfinished:
                 yield Unjudged(*key, side.name, side.unfinished[key])

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from panda.replays.comparison import (
     find_faults,
     find_growth,
 )
-from panda.replays.runs import Outcome, TurnKey
+from panda.replays.runs import Outcome, TurnKey, in_order
 from panda.storage.files import read_text, write_atomic
 from panda.storage.layout import CONTEXT_MD
 
@@ -43,12 +43,10 @@ class Bar:
 
 def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions: Sequence[str]) -> None:
     """Write a comparison as an HTML page, with what is more than was allowed, a sentence each."""
-    loader = PackageLoader("panda.replays", "")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     flips = Counter(flip.recipe for flip in diff.flips if flip.first)
-    page = environment.get_template(_TEMPLATE).render(
+    page = render_page(
+        "panda.replays",
+        _TEMPLATE,
         diff=diff,
         before=before.name,
         after=after.name,
@@ -59,7 +57,19 @@ def write_page(path: Path, diff: RunDiff, before: Side, after: Side, regressions
         turns=_turns(diff, before, after),
         plot_width=_PLOT_WIDTH,
     )
-    write_atomic(path, page.encode("utf-8", errors="replace"))
+    write_atomic(path, page)
+
+
+def render_page(package: str, template: str, **values: Any) -> bytes:
+    """A template of a package as UTF-8; text of values can't become markup."""
+    environment = Environment(
+        loader=PackageLoader(package, ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values).encode("utf-8", errors="replace")
 
 
 def _bars(costs: Sequence[Cost], what: str) -> list[Bar]:
@@ -92,7 +102,7 @@ def _turn(diff: RunDiff, old: Outcome, new: Outcome, before: Path, after: Path) 
     changed = changed_sections(old, new)
     texts = (_sections(before), _sections(after)) if changed else ({}, {})
     return {
-        "turn": new.turn,
+        "turn": new.key[1],
         "query": new.query,
         "differs": bool(flips) or old.answer != new.answer,
         "before": old,
@@ -135,27 +145,50 @@ def write_junit(path: Path, diff: RunDiff, before: Side, after: Side, thresholds
         for side in (before, after)
         for outcome in side.outcomes
     }
-    suite = ElementTree.Element("testsuite", name=f"panda diff {before.name} {after.name}")
-    for user, turn in sorted(seconds.keys() | lacking.keys()):
-        case = _case(suite, user, f"turn {turn}", seconds.get((user, turn), 0))
-        _tell(case, "failure", differences[user, turn])
-        _tell(case, "skipped" if thresholds.missing else "error", lacking[user, turn])
-    whole = _case(suite, "panda diff", "all turns")
-    _tell(whole, "failure", find_growth(diff, thresholds))
-    _tell(whole, "error", find_faults(diff, thresholds))
+    skipped = "skipped" if thresholds.missing else "error"
+    cases = [
+        Case(
+            user,
+            f"turn {turn}" if isinstance(turn, int) else turn,
+            seconds.get((user, turn), 0),
+            {"failure": differences[user, turn], skipped: lacking[user, turn]},
+        )
+        for user, turn in in_order(seconds.keys() | lacking.keys())
+    ]
+    of_all = {"failure": find_growth(diff, thresholds), "error": find_faults(diff, thresholds)}
+    write_suite(
+        path, f"panda diff {before.name} {after.name}", [*cases, Case("panda diff", "all turns", 0, of_all)]
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a test suite."""
+
+    of: str  # what it belongs to
+    name: str  # its name
+    seconds: float  # how long it took
+    said: Mapping[str, Sequence[str]]
+    """What is wrong, a sentence each: under failure, error or skipped; nothing of a case that passed."""
+
+
+def write_suite(path: Path, name: str, cases: Iterable[Case]) -> None:
+    """Write cases as JUnit XML; control characters, which XML can't hold, become U+FFFD."""
+    suite = ElementTree.Element("testsuite", name=name)
+    for one in cases:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=one.of, name=_plain(one.name), time=f"{one.seconds:.3f}"
+        )
+        for kind, said in one.said.items():
+            if said:
+                ElementTree.SubElement(case, kind, message=_plain(said[0])).text = _plain("\n".join(said))
     suite.set("tests", str(len(suite)))
-    for name, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(name, str(sum(case.find(kind) is not None for case in suite)))
+    for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(count, str(sum(case.find(kind) is not None for case in suite)))
     ElementTree.indent(suite)
     text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
     write_atomic(path, text + "\n")
 
 
-def _case(suite: ElementTree.Element, of: str, name: str, seconds: float = 0) -> ElementTree.Element:
-    return ElementTree.SubElement(suite, "testcase", classname=of, name=name, time=f"{seconds:.3f}")
-
-
-def _tell(case: ElementTree.Element, kind: str, said: Sequence[str]) -> None:
-    if said:
-        message, text = (_NO_XML.sub("\ufffd", part) for part in (said[0], "\n".join(said)))
-        ElementTree.SubElement(case, kind, message=message).text = text
+def _plain(text: str) -> str:
+    return _NO_XML.sub("\ufffd", text)

@@ -2,11 +2,11 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from panda import __version__
 from panda.documents.context import render_section
@@ -31,10 +31,12 @@ from panda.storage.files import (
 from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.storage.turns import TurnFolder
 
-TurnKey = tuple[str, int]
-"""User and number of a turn."""
-Mode = Literal["verify", "simulate", "rerun"]
-Result = Literal["same", "differs", "halted", "sound", "unsound", "not judged", "error", "away"]
+TurnKey = tuple[str, int | str]
+"""User and number of a turn; of an item of a batch its id, since it has another number in another run."""
+Mode = Literal["verify", "simulate", "rerun", "batch"]
+Result = Literal[
+    "same", "differs", "halted", "sound", "unsound", "not judged", "error", "away", "passed", "failed"
+]
 """What came of a turn; away: it failed for want of a model server."""
 _WAIT_SECONDS = 1.0
 _NAMED = 5
@@ -55,6 +57,25 @@ _DECIDED = (
     ("phase5_synthesizer", files.SUMMARY_JSON, "sources"),
 )
 """Step of the pipeline, file and keys of each decision that is written down."""
+
+
+class _Keyed(Protocol):
+    @property
+    def user(self) -> str: ...
+    @property
+    def turn(self) -> int: ...
+    @property
+    def item(self) -> str | None: ...
+
+
+def key_of(one: _Keyed) -> TurnKey:
+    """What a turn of a run is known by."""
+    return one.user, one.turn if one.item is None else one.item
+
+
+def in_order(keys: Iterable[TurnKey]) -> list[TurnKey]:
+    """Keys by user, then by number; items after turns, by their ids."""
+    return sorted(keys, key=lambda key: (key[0], isinstance(key[1], str), key[1]))
 
 
 @dataclass(frozen=True)
@@ -93,11 +114,12 @@ class Outcome:
     phases: tuple[PhaseCost, ...] = ()  # what each phase took
     recipes: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     """Recipe key to the hashes of what was asked: recipe, prompts, schema, model."""
+    item: str | None = None  # the item of a batch that it is of
 
     @property
     def key(self) -> TurnKey:
-        """User and number."""
-        return self.user, self.turn
+        """What it is known by."""
+        return key_of(self)
 
 
 @dataclass(frozen=True)
@@ -113,18 +135,22 @@ class TurnLine:
     """Documents that differ from the saved ones, with the difference."""
     misses: tuple[Miss, ...] = ()  # calls that no recording answers
     outcome: Outcome | None = None  # what the turn came to; None if that does not read
+    item: str | None = None  # the item of a batch that it is of
+    exit_code: int | None = None  # of an item: as of `panda turn`
+    seconds: float | None = None  # of an item: wall clock of the turn
+    is_saved: bool = False  # of an item: whether it has a saved turn in the store
 
     @property
     def key(self) -> TurnKey:
-        """User and number."""
-        return self.user, self.turn
+        """What it is known by."""
+        return key_of(self)
 
     @property
     def verdict(self) -> Verdict:
         """What the run says of the turn."""
         if self.result in ("not judged", "error", "away"):
             return Verdict.NOT_JUDGED
-        return Verdict.SOUND if self.result in ("same", "sound") else Verdict.UNSOUND
+        return Verdict.SOUND if self.result in ("same", "sound", "passed") else Verdict.UNSOUND
 
     @property
     def unfinished(self) -> str | None:
@@ -141,6 +167,14 @@ class PlannedTurn:
     turn: int  # its number
     user: str  # whose turn it is
     root: str | None = None  # the store that it is in; None if that is the store of the run
+    item: str | None = None  # the item of a batch that has this number
+    session: str | None = None  # of an item: the session that it joins
+    digest: str | None = None  # of an item: digest of its line
+
+    @property
+    def key(self) -> TurnKey:
+        """What it is known by."""
+        return key_of(self)
 
 
 @dataclass(frozen=True)
@@ -192,6 +226,7 @@ def read_outcome(folder: TurnFolder) -> Outcome:
     return Outcome(
         turn=folder.number,
         user=metadata.user_id,
+        item=metadata.item,
         query=metadata.query,
         status=metadata.status,
         answered=metadata.answered,
@@ -281,7 +316,7 @@ class RunFolder:
         options: Mapping[str, object],
     ) -> "RunFolder":
         """Make the directory of a new run, which holds each turn of a user once, and write down its plan."""
-        named = Counter((one.user, one.turn) for one in turns)
+        named = Counter(one.key for one in turns)
         if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:
             raise UsageError(
                 f"two stores have {twice[0]}, and a run holds each turn of a user once",
@@ -339,10 +374,11 @@ class RunFolder:
 
     def finish(self, clock: Clock) -> None:
         """Write down what came of the run."""
-        last = {line.key: str(line.result) for line in self.lines()}
-        self.write_plan(
-            replace(self.plan(), finished_at=render_time(clock()), results=dict(Counter(last.values())))
-        )
+        plan = self.plan()
+        numbers = {one.key: one.turn for one in plan.turns}
+        ended = {line.key: str(line.result) for line in self.lines() if numbers.get(line.key) == line.turn}
+        results = dict(Counter(ended.values()))
+        self.write_plan(replace(plan, finished_at=render_time(clock()), results=results))
 
     def plan(self) -> RunPlan:
         """What the run was to do, and what came of it."""

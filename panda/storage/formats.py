@@ -46,6 +46,7 @@ Status = Literal[
     "running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted", "forgotten"
 ]
 METADATA_SCHEMA: Final = "panda.metadata/1"
+_RARE = ("forgotten_at", "run", "item")
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,13 @@ class Metadata:
     """Digest of every file when the turn was saved, by its path; None before, and of imported turns."""
     forgotten_at: Annotated[datetime | None, Meta(extra_json_schema={"type": "string"})] = None
     """When something that was told in it was last forgotten; None if all is there."""
+    run: str | None = None  # id of the batch that made it
+    item: str | None = None  # id of the line of that batch
 
     def to_json(self) -> dict[str, Any]:
-        """The value of metadata.json."""
+        """The value of metadata.json; what most turns lack stands there only if it is there."""
         value: dict[str, Any] = encode(self)
-        return value if self.forgotten_at else {key: value[key] for key in value if key != "forgotten_at"}
+        return {key: value[key] for key in value if key not in _RARE or value[key] is not None}
 
 
 class Totals(Record, frozen=True):

@@ -247,3 +247,18 @@ def _private_copy(path: Path) -> sqlite3.Connection:
         copy = _connect("")
         create_tables(copy.execute)
     return copy
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy what an index or the kept vectors hold at one moment; nothing of a file gone or damaged."""
+    if not source.exists():
+        return
+    check_links(source)
+    try:
+        with (
+            closing(_connect(f"file:{quote(os.fsencode(source.absolute()))}?mode=ro")) as one,
+            closing(_connect(str(target))) as other,
+        ):
+            one.backup(other)
+    except sqlite3.DatabaseError:
+        target.unlink(missing_ok=True)

@@ -237,6 +237,15 @@ class TurnFolder:
             self.write_text(RESPONSE_MD, read_text(kept))
 
 
+@dataclass(frozen=True)
+class Reserved:
+    """The number that an item of a batch has, and the item."""
+
+    turn: int  # turn number; no other turn is given it
+    run: str  # id of the batch
+    item: str  # id of the item
+
+
 CLAIM_WAIT_SECONDS = 60.0
 _COUNTER_DIGITS = 15
 
@@ -308,6 +317,7 @@ class TurnStore:
         dry_run: bool = False,
         picture: Picture | None = None,
         snapshot: Snapshot | None = None,
+        made_for: Reserved | None = None,
     ) -> TurnFolder:
         """
         A turn directory of its own, with a context.md without sections and a metadata.json of status running.
@@ -320,6 +330,7 @@ class TurnStore:
             dry_run: Whether tools only tell what they would change in the project.
             picture: The image that the user gave, copied into the turn.
             snapshot: What is there as the turn begins.
+            made_for: The item of a batch that it is for, with the number it has; None gives the next number.
 
         Raises:
             UsageError: The session id is not valid.
@@ -329,7 +340,7 @@ class TurnStore:
         now = self.clock()
         make_directory(self.layout.turns(self.user))
         with self.numbering(f"panda turn, session {session}"):
-            number = max(self.counter(), self.highest()) + 1
+            number = made_for.turn if made_for else max(self.counter(), self.highest()) + 1
             place = self.layout.turn(self.user, number)
             with (
                 store_errors(place.directory, "create"),
@@ -359,6 +370,8 @@ class TurnStore:
                         seed=seed,
                         dry_run=dry_run,
                         image=image_name(picture) if picture else None,
+                        run=made_for.run if made_for else None,
+                        item=made_for.item if made_for else None,
                     )
                 )
                 self.raise_counter(
@@ -376,6 +389,14 @@ class TurnStore:
         with held_lock(lock, holder=holder, wait_seconds=CLAIM_WAIT_SECONDS):
             sweep(self.layout.turns(self.user), is_locked=True)
             yield
+
+    def reserve(self, count: int) -> int:
+        """The first of so many numbers in a row that no other turn will be given."""
+        make_directory(self.layout.turns(self.user))
+        with self.numbering("panda batch"):
+            first = max(self.counter(), self.highest()) + 1
+            self.raise_counter(first + count - 1)
+        return first
 
     def raise_counter(self, number: int) -> None:
         """Sets turn_counter to *number*, unless it is higher already. Only under the lock of numbering()."""

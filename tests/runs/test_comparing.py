@@ -9,7 +9,7 @@ import pytest
 from panda.documents.problems import Verdict
 from panda.replays.comparison import Side, Thresholds, compare_runs, find_regressions
 from panda.replays.reports import write_junit, write_page
-from panda.replays.runs import Decision, Outcome, PhaseCost
+from panda.replays.runs import Decision, Outcome, PhaseCost, TurnKey
 
 REFLECTION = "pipeline/phase1_reflection"
 PLANNER = "pipeline/phase3_planner_chat"
@@ -98,7 +98,7 @@ def test_models_are_tracked_apart() -> None:
 
 def sides() -> tuple[Side, Side]:
     before, after = outcome(1), outcome(1, decision="CLARIFY", answer="</pre><script>x</script>")
-    nowhere = {("ann", 1): Path("/nonexistent")}
+    nowhere: dict[TurnKey, Path] = {("ann", 1): Path("/nonexistent")}
     return Side("saved", [before], nowhere), Side("run", [after], nowhere)
 
 
@@ -129,7 +129,7 @@ def test_page_escapes(tmp_path: Path) -> None:
 def test_turns_of_two_users(tmp_path: Path) -> None:
     """A flip in one user's turn fails that turn alone, though another user has one of the same number."""
     bob = replace(outcome(1), user="bob")
-    places = {("ann", 1): Path("/nonexistent"), ("bob", 1): Path("/nonexistent")}
+    places: dict[TurnKey, Path] = {("ann", 1): Path("/nonexistent"), ("bob", 1): Path("/nonexistent")}
     one = Side("saved", [outcome(1), bob], places)
     two = Side("run", [outcome(1, decision="CLARIFY"), bob], places)
     write_junit(tmp_path / "r.xml", compare_runs(one, two), one, two, Thresholds())

@@ -1,0 +1,337 @@
+"""Many queries, each run once: begun, gone on with after anything was killed, and what came of them."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from panda.actions.replay import Progress, fingerprint_now
+from panda.actions.turn import turn_data
+from panda.batches.adoption import Made, adopt, join_turn
+from panda.batches.queries import Answer, Query, read_queries, unmet
+from panda.batches.start import freeze
+from panda.batches.working_copy import Task, exit_code_of
+from panda.documents.problems import Verdict
+from panda.documents.records import encode
+from panda.engines.contract import Engine, run_chains
+from panda.errors import BugError, UsageError
+from panda.recipes.book import RecipeBook
+from panda.recipes.versions import VersionStore
+from panda.replays.runs import PlannedTurn, Result, RunFolder, TurnLine, read_outcome
+from panda.settings import Settings
+from panda.storage.files import append_json_lines, read_text
+from panda.storage.index import Index
+from panda.storage.interventions import Intervention, list_interventions
+from panda.storage.layout import METRICS_JSON, Layout
+from panda.storage.turns import TurnFolder, TurnStore
+
+QUERIES_JSONL = "queries.jsonl"
+_START = "start"
+_INDEXED_AT_ONCE = 50
+
+
+def begin_batch(
+    settings: Settings,
+    environ: Mapping[str, str],
+    layout: Layout,
+    queries: Sequence[Query],
+    *,
+    live: bool = False,
+) -> RunFolder:
+    """
+    The directory of a new batch, none of whose items has been run; each has the number of its turn.
+
+    Args:
+        live: Whether an item sees what is there by then, and not what was there at the start.
+    """
+    ran_on = fingerprint_now(settings, environ)
+    users = [query.user or settings.user for query in queries]
+    following = {
+        user: TurnStore(layout, user, settings.clock).reserve(users.count(user))
+        for user in dict.fromkeys(users)
+    }
+    turns = []
+    for query, user in zip(queries, users, strict=True):
+        turns.append(_planned(query, user, following[user]))
+        following[user] += 1
+    options = {"live": live, "seed": settings.seed}
+    run = RunFolder.create(layout, settings.clock, "batch", turns, fingerprint=ran_on, options=options)
+    append_json_lines(run.directory / QUERIES_JSONL, [encode(query) for query in queries])
+    return run
+
+
+def _planned(query: Query, user: str, number: int) -> PlannedTurn:
+    """An item with the number of its turn; without a session it has one of its own, named after that."""
+    session = query.session or f"batch-{number}"
+    return PlannedTurn(number, user, item=query.id, session=session, digest=query.digest)
+
+
+def resume_batch(
+    settings: Settings, environ: Mapping[str, str], run: RunFolder, queries: Sequence[Query] | None
+) -> list[Query]:
+    """
+    The queries of a batch that is gone on with.
+
+    Args:
+        queries: Those that were named anew; None takes those kept with the run.
+
+    Raises:
+        UsageError: It is no batch; or recipes, models or queries are not those that it was begun with.
+    """
+    plan = run.plan()
+    if plan.mode != "batch":
+        raise UsageError(f"run {run.id} is no batch", where="--resume", fix=f"panda replay --resume {run.id}")
+    kept = run.directory / QUERIES_JSONL
+    found = queries if queries is not None else read_queries(read_text(kept).split("\n"), name=str(kept))
+    planned = {one.item: one.digest for one in plan.turns}
+    changed = [one.id for one in found if planned.get(one.id) != one.digest]
+    changed += sorted(str(one) for one in planned.keys() - {one.id for one in found})
+    if changed:
+        message = f"run {run.id} was begun with other queries: {', '.join(changed[:5])}"
+        fix = "leave QUERIES out to go on with those kept with the run, or begin a new run"
+        raise UsageError(message, where="QUERIES", fix=fix)
+    run.check_same(fingerprint_now(settings, environ))
+    if plan.options.get("seed") != settings.seed:
+        raise UsageError(f"run {run.id} was begun with seed {plan.options.get('seed')}", where="--seed")
+    return list(found)
+
+
+class Batch:
+    """
+    A batch while it runs.
+
+    Only this process writes to the store, unless the batch is live. Each item is adopted before its line is
+    added to the run: what was killed between the two is found by the number of its turn.
+
+    Args:
+        run: Where it is kept; the caller holds it.
+        queries: All of them.
+        tell: Told what failed, a line each.
+        on_line: Gets what came of each item as it ends, as plain JSON values.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        layout: Layout,
+        run: RunFolder,
+        queries: Sequence[Query],
+        *,
+        tell: Callable[[str], None],
+        on_line: Callable[[dict[str, Any]], None] = lambda line: None,
+    ) -> None:
+        self._settings, self._layout, self._run = settings, layout, run
+        self._tell, self._on_line = tell, on_line
+        self._queries = {query.id: query for query in queries}
+        self._plan = run.plan()
+        numbers = {one.item: one.turn for one in self._plan.turns}
+        done = (line for line in run.lines() if numbers.get(line.item) == line.turn)  # others are begun anew
+        self._lines = {line.item: replace(line, outcome=None) for line in done}
+        self._saved: dict[tuple[str, str], list[tuple[int, Path]]] = {}
+        self._index = Index(layout)
+        self._versions = VersionStore(layout.recipe_versions, settings.clock)
+        self._book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
+        self._failures = 0
+        self._unindexed: Counter[str] = Counter()
+
+    @property
+    def start(self) -> Path | None:
+        """The store as it was when the batch began; None for one that is live."""
+        return None if self._plan.options["live"] else self._run.directory / _START
+
+    @property
+    def lines(self) -> list[TurnLine]:
+        """What came of the items that have ended, in the order of the queries."""
+        return [self._lines[one.item] for one in self._plan.turns if one.item in self._lines]
+
+    @property
+    def left(self) -> list[PlannedTurn]:
+        """The items that have not ended, in the order of the queries."""
+        return [one for one in self._plan.turns if one.item not in self._lines]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Item to its query."""
+        return {item: query.query for item, query in self._queries.items()}
+
+    @property
+    def failed(self) -> list[TurnLine]:
+        """What came of the items that are not as they were to be."""
+        return [line for line in self.lines if line.verdict is not Verdict.SOUND]
+
+    def prepare(self, *, retry_failed: bool = False) -> None:
+        """Deal with what a killed process left; with *retry_failed* what failed is to be done again."""
+        if retry_failed:
+            self._renumber()
+        if self.start is not None and not self.start.is_dir() and self.left:
+            sessions: dict[str, set[str]] = {}
+            for one in self._plan.turns:
+                sessions.setdefault(one.user, set()).add(str(one.session))
+            freeze(self._layout, self.start, sessions, self._settings.clock, self._settings.wait_seconds)
+        for one in self._plan.turns:
+            line = self._lines.get(one.item)
+            if line is None:
+                self._recover(one)
+            else:
+                if line.is_saved:
+                    self._note_saved(one)
+                self._on_line(self._told(line, str(one.session)))
+
+    def execute(
+        self, engine: Engine, progress: Progress, *, most: int | None = None, max_failures: int | None = None
+    ) -> None:
+        """
+        Run the items that are left; those of one session in order, sessions side by side.
+
+        Args:
+            most: At most so many; None for all.
+            max_failures: Begin no further item after so many have failed; None for no limit.
+        """
+        left = self.left[:most]
+        chains: dict[tuple[str, str], list[PlannedTurn]] = {}
+        for one in left:
+            chains.setdefault((one.user, str(one.session)), []).append(one)
+
+        def tasks(items: Sequence[PlannedTurn]) -> Iterator[Task]:
+            for one in items:
+                if max_failures is not None and self._failures >= max_failures:
+                    return
+                yield self._task(one)
+
+        with closing(engine), progress("batch", len(left)) as advance:
+            for ended in run_chains(engine, (tasks(items) for items in chains.values())):
+                fault = {"message": ended.fault, "where": None, "fix": None}
+                self._take(ended.task, ended.value or Made(BugError.exit_code, 0.0, fault))
+                advance()
+        self._catch_up()
+        self._index.close()
+        if not self.left:
+            self._run.finish(self._settings.clock)
+            if self.start is not None and not self.failed:
+                rmtree(self.start, ignore_errors=True)
+
+    def _task(self, one: PlannedTurn) -> Task:
+        earlier = tuple(self._saved.get((one.user, str(one.session)), ()))
+        folder = self._layout.turn(one.user, one.turn).directory
+        query = self._queries[str(one.item)]
+        return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier, folder.is_dir())
+
+    def _take(self, task: Task, made: Made) -> None:
+        """Adopt what an item made, and add its line."""
+        for record in made.executions:
+            if "key" in record:
+                self._versions.keep_in_force(self._book, str(record["key"]), str(record["version"]))
+        adopt(self._layout, task.user, task.turn, made)
+        self._end(task, made)
+
+    def _end(self, task: Task, made: Made) -> None:
+        """What an item adds to the store beside its turn, and its line."""
+        store = TurnStore(self._layout, task.user, self._settings.clock)
+        folder = store.open(task.turn) if store.has(task.turn) else None
+        is_saved = folder is not None and folder.read_metadata().saved_at is not None
+        if is_saved and self.start is not None:
+            join_turn(self._layout, task.user, task.turn, self._settings.clock, self._settings.wait_seconds)
+            self._unindexed[task.user] += 1
+        data = turn_data(folder) if folder else {}
+        text = data.get("question") or data.get("response")
+        cited = [source["node_id"] for source in data.get("sources", ())]
+        findings = unmet(
+            task.query.expect, Answer(made.exit_code, text, cited, data.get("answered")), made.error
+        )
+        result: Result = "away" if made.is_away else "failed"
+        line = TurnLine(
+            task.turn,
+            task.user,
+            str(self._layout.turn(task.user, task.turn).directory),
+            result if findings else "passed",
+            tuple(findings),
+            outcome=read_outcome(folder) if folder else None,
+            item=task.query.id,
+            exit_code=made.exit_code,
+            seconds=made.seconds,
+            is_saved=is_saved,
+        )
+        self._run.add(line)
+        self._lines[line.item] = replace(line, outcome=None)
+        if is_saved:
+            self._saved_of(task.user, task.session).append((task.turn, Path(line.directory)))
+        if findings:
+            self._failures += 1
+            self._tell(f"{line.item}: {'; '.join(findings)}")
+        self._on_line(self._told(line, task.session))
+        self._catch_up(_INDEXED_AT_ONCE)
+
+    def _told(self, line: TurnLine, session: str) -> dict[str, Any]:
+        """What came of an item, for whoever reads along."""
+        store = TurnStore(self._layout, line.user, self._settings.clock)
+        data = turn_data(store.open(line.turn)) if store.has(line.turn) else {}
+        return {
+            "id": line.item,
+            "result": line.result,
+            "exit_code": line.exit_code,
+            "findings": list(line.findings),
+            "turn": line.turn if data else None,
+            "user": line.user,
+            "session": session,
+            **{key: data.get(key) for key in ("answered", "response", "question")},
+            "sources": [source["node_id"] for source in data.get("sources", ())],
+            "seconds": line.seconds,
+            "run": self._run.id,
+        }
+
+    def _saved_of(self, user: str, session: str) -> list[tuple[int, Path]]:
+        """Number and directory of the saved turns of a session that the batch made, in order."""
+        return self._saved.setdefault((user, session), [])
+
+    def _note_saved(self, one: PlannedTurn) -> None:
+        place = self._layout.turn(one.user, one.turn).directory
+        self._saved_of(one.user, str(one.session)).append((one.turn, place))
+
+    def _catch_up(self, least: int = 1) -> None:
+        """Let the index take in what was adopted, if it is so much; until then it is in its journal."""
+        for user, count in list(self._unindexed.items()):
+            if count >= least:
+                self._index.freshen(user)
+                del self._unindexed[user]
+
+    def _recover(self, one: PlannedTurn) -> None:
+        """Deal with the turn of an item that has no line: a saved one has ended, another is begun anew."""
+        store = TurnStore(self._layout, one.user, self._settings.clock)
+        if not store.has(one.turn):
+            return
+        folder = store.open(one.turn)
+        if folder.read_metadata().saved_at is not None:
+            seconds = folder.read_json(METRICS_JSON)["totals"]["seconds"] or 0.0
+            self._end(self._task(one), Made(exit_code_of(folder), seconds))
+        elif self.start is not None:
+            _discard(self._layout, folder)
+
+    def _renumber(self) -> None:
+        """Give the items that failed new numbers; the turns that they left unfinished go."""
+        failed = {line.item: line for line in self.failed}
+        turns = []
+        for one in self._plan.turns:
+            if one.item in failed:
+                store = TurnStore(self._layout, one.user, self._settings.clock)
+                if not failed[one.item].is_saved and store.has(one.turn):
+                    _discard(self._layout, store.open(one.turn))
+                turns.append(_planned(self._queries[str(one.item)], one.user, store.reserve(1)))
+                del self._lines[one.item]
+            else:
+                turns.append(one)
+        self._plan = replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
+        self._run.write_plan(self._plan)
+
+
+def _discard(layout: Layout, turn: TurnFolder) -> None:
+    """Take a turn that did not end out of the store, with what it halted for."""
+    for one in list_interventions(layout):
+        if isinstance(one, Intervention) and (one.user, one.turn) == (
+            turn.paths.directory.parts[-3],
+            turn.number,
+        ):
+            one.path.unlink(missing_ok=True)
+    rmtree(turn.paths.directory)

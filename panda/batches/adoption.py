@@ -1,0 +1,108 @@
+"""What an item made becomes part of a store: its turn, and what that adds to memory, session and index."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panda.documents.times import Clock
+from panda.memory.memory import StagedValue, apply_staged
+from panda.session.file import commit_turn, fold_turns, load_session
+from panda.storage.files import (
+    append_json_lines,
+    held_lock,
+    make_directory,
+    store_errors,
+    sync_directory,
+    write_json,
+    write_synced,
+)
+from panda.storage.index import Index, note_turns
+from panda.storage.layout import STAGED_MEMORY_JSON, Layout, below
+from panda.storage.temporaries import held_temporary
+from panda.storage.turns import TurnStore
+
+Files = Mapping[str, bytes]
+"""Files below a directory, by their path."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of one item in a working copy. Travels between processes and machines."""
+
+    exit_code: int  # as of `panda turn`
+    seconds: float  # wall clock of the turn
+    error: Mapping[str, Any] | None = None  # what it ended with, as PandaError.to_json gives it
+    is_away: bool = False  # whether it failed for want of a model server
+    files: Files | None = None  # the turn's directory; None if none was made, or it is in its place already
+    interventions: Sequence[Mapping[str, Any]] = ()  # what halted
+    executions: Sequence[Mapping[str, Any]] = ()  # lines for the log of executions
+
+
+def read_files(directory: Path) -> Files:
+    """All files below a directory."""
+    paths = (path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
+
+
+def write_files(directory: Path, files: Files) -> None:
+    """Make a directory of files, in one step."""
+    make_directory(directory.parent)
+    with store_errors(directory, "create"), held_temporary(directory, directory=True) as made:
+        for name, data in files.items():
+            path = below(made, name)
+            make_directory(path.parent)
+            write_synced(path, data)
+        made.rename(directory)
+    sync_directory(directory.parent)
+
+
+def adopt(layout: Layout, user: str, number: int, made: Made) -> None:
+    """
+    Put what an item made into a store, the turn's directory last: what was killed before that is made again.
+    What the turn adds beside its directory, join_turn puts in.
+    """
+    for value in made.interventions:
+        write_json(layout.interventions / f"{value['id']}.json", value)
+    if made.executions:
+        append_json_lines(layout.executions_log, made.executions)
+    if made.files is not None and not layout.turn(user, number).directory.is_dir():
+        write_files(layout.turn(user, number).directory, made.files)
+
+
+def join_turn(layout: Layout, user: str, number: int, clock: Clock, wait_seconds: float) -> bool:
+    """
+    Bring in what a turn adds beside its directory: what was told, to the memory; itself, to its session; and
+    a note for the index. Doing it again changes nothing.
+
+    Returns:
+        Whether the turn is saved; one that is not adds nothing.
+    """
+    folder = TurnStore(layout, user, clock).open(number)
+    metadata = folder.read_metadata()
+    if metadata.saved_at is None:
+        return False
+    if folder.has(STAGED_MEMORY_JSON):
+        staged = [StagedValue.from_json(one) for one in folder.read_json(STAGED_MEMORY_JSON)["staged"]]
+        due = [one for one in staged if one.told or metadata.ending == "approved"]
+        apply_staged(layout, user, due, clock, wait_seconds)
+    note_turns(layout, user, [number])
+    name = metadata.session_id
+    with held_lock(
+        layout.session_lock(user, name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds
+    ):
+        session = load_session(layout, user, name)
+        if session is None or session.head_turn < number:
+            if session is None:
+                session = fold_turns(layout, user, name, _earlier(layout, user, name, number))
+            commit_turn(layout, user, session, number)
+    return True
+
+
+def _earlier(layout: Layout, user: str, session: str, number: int) -> list[int]:
+    """The saved turns of a session that has no file, but for one."""
+    index = Index(layout)
+    index.freshen(user)
+    found = index.read(user, lambda view: view.session_turns(session))
+    index.close()
+    return [one for one in found if one != number]

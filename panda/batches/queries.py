@@ -1,0 +1,119 @@
+"""The lines of a batch: queries, what they expect, and whether what came of one is that."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from panda.documents.records import Record, decode, encode
+from panda.errors import PandaError, UsageError
+from panda.phases.turn import check_query
+from panda.storage.files import parse_json
+from panda.storage.formats import Id
+
+_Phrases = str | tuple[str, ...]
+_ItemId = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+
+
+class Expectation(Record, frozen=True):
+    """What must come of a query; what is not said is not asked, but that the exit code is 0."""
+
+    contains: _Phrases = ()  # phrases that the answer holds, whatever their case
+    not_contains: _Phrases = ()  # phrases that it does not hold
+    cites: _Phrases = ()  # node ids that it cites
+    exit_code: int = 0  # as of `panda turn`
+    answered: bool | None = None  # whether anything was found to answer with
+
+
+class Query(Record, frozen=True):
+    """One line of a batch."""
+
+    id: _ItemId  # unique among the lines
+    query: str  # as it is given to `panda turn`
+    user: Id | None = None  # whose turn; None for the user of the settings
+    session: Id | None = None  # the session that it joins; None for one of its own
+    mode: Literal["chat", "code"] = "chat"  # as of `panda turn`
+    expect: Expectation = Expectation()  # what must come of it
+
+    @property
+    def digest(self) -> str:
+        """Digest of all that it says, 16 hex digits."""
+        text = json.dumps(encode(self), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a query, as far as it can be expected."""
+
+    exit_code: int  # as of `panda turn`
+    text: str | None = None  # the approved answer, or the question that is asked back
+    cited: Sequence[str] = ()  # node ids
+    answered: bool | None = None  # whether anything was found to answer with
+
+
+def read_queries(lines: Iterable[str], *, name: str) -> list[Query]:
+    """
+    The queries of JSON lines, all checked; blank lines are skipped.
+
+    Args:
+        name: Of the file, for errors.
+
+    Raises:
+        FileFormatError: A line is no JSON, or has a key that is unknown, missing or of the wrong type.
+        UsageError: Two lines have one id, a query cannot start a turn, or there is no line.
+    """
+    found: list[Query] = []
+    places: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{name}:{number}"
+        query = decode(Query, parse_json(line, where=name, line=number), where=where)
+        if query.id in places:
+            message = f"the id {query.id!r} is that of line {places[query.id]} too"
+            raise UsageError(message, where=where, fix="give every line an id of its own")
+        places[query.id] = number
+        try:
+            check_query(query.query)
+        except PandaError as exc:
+            raise UsageError(exc.message, where=where, fix=exc.fix) from exc
+        found.append(query)
+    if not found:
+        raise UsageError("there is no query", where=name, fix='give lines such as {"id": "1", "query": "…"}')
+    return found
+
+
+def unmet(expected: Expectation, answer: Answer, error: Mapping[str, Any] | None = None) -> list[str]:
+    """
+    What is not as it was expected, a sentence each.
+
+    Args:
+        error: What the turn ended with, as PandaError.to_json gives it.
+
+    >>> unmet(Expectation(contains="697", cites="turn:12"), Answer(0, "It costs $ 699.", ["turn:13"]))
+    ["the answer does not hold '697'", "the answer does not cite 'turn:12'"]
+    """
+    found = []
+    if answer.exit_code != expected.exit_code:
+        why = f": {error['message']}" if error else ""
+        found.append(f"it ended {answer.exit_code}, not {expected.exit_code}{why}")
+    if expected.answered is not None and answer.answered is not expected.answered:
+        found.append("it was answered" if answer.answered else "it was not answered")
+    text = (answer.text or "").casefold()
+    lacking = [one for one in _several(expected.contains) if one.casefold() not in text]
+    unwanted = [one for one in _several(expected.not_contains) if one.casefold() in text]
+    uncited = [one for one in _several(expected.cites) if one not in answer.cited]
+    return [
+        *found,
+        *(f"the answer does not hold {one!r}" for one in lacking),
+        *(f"the answer holds {one!r}" for one in unwanted),
+        *(f"the answer does not cite {one!r}" for one in uncited),
+    ]
+
+
+def _several(phrases: _Phrases) -> tuple[str, ...]:
+    return (phrases,) if isinstance(phrases, str) else phrases

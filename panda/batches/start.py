@@ -1,0 +1,77 @@
+"""What the items of a batch see: a store as it was when the batch began, kept with the run."""
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from panda.documents.times import Clock
+from panda.memory.memory import take_in_edits
+from panda.storage.files import held_lock, make_directory, store_errors
+from panda.storage.index import Index
+from panda.storage.index_database import copy_database
+from panda.storage.index_sources import list_notes
+from panda.storage.layout import Layout
+from panda.storage.temporaries import held_temporary, is_temporary
+
+
+def freeze(
+    layout: Layout,
+    target: Path,
+    sessions: Mapping[str, Iterable[str]],
+    clock: Clock,
+    wait_seconds: float,
+) -> None:
+    """
+    Keep what a store holds now: saved turns as links, all else that turns read as copies.
+
+    Args:
+        target: Directory that is made in one step; a store.
+        sessions: Users to the names of their sessions that items go on with.
+    """
+    with store_errors(target, "create"), held_temporary(target, directory=True) as directory:
+        start = Layout(directory)
+        make_directory(start.users)
+        make_directory(start.indexes)
+        index = Index(layout)
+        for user, names in sessions.items():
+            make_directory(start.turns(user))
+            if layout.user(user).is_dir():
+                take_in_edits(layout, user, clock, wait_seconds)
+                _keep_user(layout, start, user, index)
+                _keep_notes(layout, start, user)
+                for name in names:
+                    _keep_session(layout, start, user, name)
+        index.close()
+        for source, copy in ((layout.turn_index, start.turn_index), (layout.vectors, start.vectors)):
+            copy_database(source, copy)
+        directory.rename(target)
+
+
+def _keep_user(layout: Layout, start: Layout, user: str, index: Index) -> None:
+    index.freshen(user)
+    for number in index.read(user, lambda view: view.turns).tolist():
+        link = start.turn(user, number).directory
+        link.symlink_to(layout.turn(user, number).directory.absolute(), target_is_directory=True)
+    with held_lock(layout.memory_lock(user), holder="panda batch", wait_seconds=60.0):
+        for path in layout.user(user).iterdir():
+            if path.is_file() and not is_temporary(path):
+                shutil.copy2(path, start.user(user) / path.name)
+
+
+def _keep_notes(layout: Layout, start: Layout, user: str) -> None:
+    """Copy the notes; the times of the files stay, so that the index knows them."""
+    for name, may_be_read in list_notes(str(layout.knowledge(user))).items():
+        if name and may_be_read:
+            target = start.knowledge(user) / name
+            make_directory(target.parent)
+            shutil.copy2(layout.knowledge(user) / name, target)
+
+
+def _keep_session(layout: Layout, start: Layout, user: str, name: str) -> None:
+    for source, target in (
+        (layout.session(user, name), start.session(user, name)),
+        (layout.session_closed(user, name), start.session_closed(user, name)),
+    ):
+        if source.is_file():
+            make_directory(target.parent)
+            shutil.copy2(source, target)

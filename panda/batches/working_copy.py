@@ -1,0 +1,194 @@
+"""Where items run: in a store of a worker's own, as it was when the batch began, or in the store itself."""
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from panda.app import App, build_with
+from panda.batches.adoption import Files, Made, join_turn, read_files, write_files
+from panda.batches.queries import Query
+from panda.engines.contract import Work
+from panda.errors import ModelAwayError, NotApprovedError, PandaError
+from panda.models.contract import Layers
+from panda.settings import Settings
+from panda.storage.files import read_json, read_json_lines
+from panda.storage.layout import Layout
+from panda.storage.links import forget_store
+from panda.storage.temporaries import work_directory
+from panda.storage.turns import Reserved, TurnFolder
+from panda.trust import guard_links, open_layers
+
+ASKED = 21
+"""Exit code of a turn that asks back."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One item of a batch, to be run."""
+
+    run: str  # id of the run
+    query: Query  # the line
+    user: str  # whose turn
+    session: str  # the session that it joins
+    turn: int  # the number that it has
+    earlier: tuple[tuple[int, Path | Files], ...] = ()
+    """Saved turns of the same session that this run made: number, and directory or files."""
+    resumes: bool = False  # whether the turn is there already and goes on; only in the store itself
+
+
+@dataclass(frozen=True)
+class BatchWorker:
+    """Makes a worker ready to do tasks; see Opener."""
+
+    settings: Settings  # in force
+    environ: Mapping[str, str]  # for the API keys that models.yaml names
+    start: Path | None  # the store as it was; None runs in the store itself
+
+    @contextmanager
+    def __call__(self) -> Iterator[Work]:
+        """Runs items with models that are loaded once."""
+        guard_links(self.settings)
+        with open_layers(self.settings, self.environ) as layers:
+            if self.start is None:
+                yield _InPlace(self.settings, layers).run
+                return
+            with work_directory("batch") as directory:
+                copy = WorkingCopy(self.settings, layers, self.start, Layout(directory / "panda-system-docs"))
+                yield copy.run
+                copy.close()
+
+
+@dataclass
+class _InPlace:
+    """Runs items in the store itself, so that each sees what is there by then."""
+
+    settings: Settings  # in force
+    layers: Layers  # the models
+    _apps: dict[str, App] = field(default_factory=dict)
+
+    def run(self, task: Task) -> Made:
+        """Run one item, or go on with it."""
+        layout = Layout(self.settings.root)
+        app = self._app(layout, task)
+        with app.hold_session(task.session):
+            return _run(app, task, dry_run=False)
+
+    def _app(self, layout: Layout, task: Task) -> App:
+        if task.user not in self._apps:
+            own = replace(self.settings, user=task.user)
+            self._apps[task.user] = build_with(own, layout, self.layers)
+        app = self._apps[task.user]
+        return replace(app, settings=replace(app.settings, session=task.session))
+
+
+class WorkingCopy:
+    """
+    A store of a worker's own, set back to the start of the batch before every session.
+
+    Args:
+        start: The store as it was when the batch began.
+        layout: Where the copy is made.
+    """
+
+    def __init__(self, settings: Settings, layers: Layers, start: Path, layout: Layout) -> None:
+        self._settings, self._layers = settings, layers
+        self._start, self._layout = Layout(start), layout
+        shutil.copytree(start, layout.root, symlinks=True)
+        guard_links(settings.on_store(start))
+        guard_links(settings.on_store(layout.root))
+        self._apps: dict[str, App] = {}
+        self._held: tuple[str, str, list[int]] | None = None
+        """User and session that it was last made ready for, and the turns of the batch that it holds."""
+
+    def run(self, task: Task) -> Made:
+        """Run one item; what it made is handed over, and stays for the next one of its session."""
+        self._make_ready(task)
+        assert self._held is not None
+        self._held[2].append(task.turn)
+        made = _run(self._app(task), task, dry_run=task.query.mode == "code")
+        folder = self._layout.turn(task.user, task.turn).directory
+        interventions = sorted(self._layout.interventions.glob("*.json"))
+        log = self._layout.executions_log
+        made = replace(
+            made,
+            files=read_files(folder) if folder.is_dir() else None,
+            interventions=[read_json(path) for path in interventions],
+            executions=read_json_lines(log) if log.exists() else [],
+        )
+        for path in (*interventions, log):
+            path.unlink(missing_ok=True)
+        return made
+
+    def close(self) -> None:
+        """Let go of what it has open."""
+        for app in self._apps.values():
+            app.index.close()
+        forget_store(self._layout.root)
+
+    def _app(self, task: Task) -> App:
+        if task.user not in self._apps:
+            own = self._settings.on_store(self._layout.root, user=task.user)
+            self._apps[task.user] = build_with(own, self._layout, self._layers)
+        app = self._apps[task.user]
+        return replace(app, settings=replace(app.settings, session=task.session))
+
+    def _make_ready(self, task: Task) -> None:
+        """Have it as it was at the start, with the earlier turns of the task's session."""
+        wanted = (task.user, task.session, [number for number, _ in task.earlier])
+        if self._held == wanted:
+            return
+        if self._held is not None:
+            self._set_back(self._held[0], self._held[2])
+        for number, source in task.earlier:
+            directory = self._layout.turn(task.user, number).directory
+            if isinstance(source, Path):
+                directory.symlink_to(source.absolute(), target_is_directory=True)
+            else:
+                write_files(directory, source)
+            join_turn(self._layout, task.user, number, self._settings.clock, self._settings.wait_seconds)
+        self._held = wanted
+
+    def _set_back(self, user: str, numbers: list[int]) -> None:
+        for number in numbers:
+            directory = self._layout.turn(user, number).directory
+            if directory.is_symlink():
+                directory.unlink()
+            elif directory.is_dir():
+                shutil.rmtree(directory)
+        own, then = self._layout.user(user), self._start.user(user)
+        for path in own.iterdir():
+            if path.is_file():
+                path.unlink()
+        shutil.rmtree(own / "sessions", ignore_errors=True)
+        for path in then.iterdir():
+            if path.is_file():
+                shutil.copy2(path, own / path.name)
+        if (then / "sessions").is_dir():
+            shutil.copytree(then / "sessions", own / "sessions")
+
+
+def _run(app: App, task: Task, *, dry_run: bool) -> Made:
+    """A turn taken to its end; what stops it is said."""
+    started = time.monotonic()
+    error: PandaError | None = None
+    try:
+        if task.resumes:
+            turn = app.resume_turn(task.turn)
+        else:
+            reserved = Reserved(task.turn, task.run, task.query.id)
+            turn = app.start_turn(task.query.query, task.query.mode, dry_run=dry_run, made_for=reserved)
+        app.run_turn(turn)
+    except PandaError as exc:
+        error = exc
+    code = error.exit_code if error else exit_code_of(app.store.open(task.turn))
+    told = error.to_json() if error else None
+    return Made(code, round(time.monotonic() - started, 3), told, isinstance(error, ModelAwayError))
+
+
+def exit_code_of(turn: TurnFolder) -> int:
+    """How `panda turn` ends with a turn that has come to its end."""
+    codes = {"clarify": ASKED, "failed": NotApprovedError.exit_code}
+    return codes.get(turn.read_metadata().status, 0)

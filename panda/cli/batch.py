@@ -1,0 +1,214 @@
+"""`panda batch`: many queries, each run once."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
+from panda.cli.completion import complete_runs
+from panda.cli.text import clipped, read_lines
+from panda.documents.records import encode
+from panda.errors import CheckError, PandaError, TryAgainError, UsageError
+from panda.storage.files import read_text, store_errors
+
+if TYPE_CHECKING:
+    from panda.actions.batch import Batch
+    from panda.batches.queries import Query
+    from panda.engines.contract import Engine
+    from panda.replays.runs import RunFolder
+
+_ENGINES = ("local", "dask")
+_NAMED = 20
+
+
+@excludes("resume", "live", fix="leave it out: a run has its own")
+@excludes("dry_run", "resume", "out", "junit", "html", "retry_failed")
+@requires("retry_failed", "resume")
+@requires("address", "engine", "dask")
+def batch(
+    invocation: Invocation,
+    queries: Annotated[
+        str | None, argument("JSON lines with id, query and more; - reads standard input.", "QUERIES.jsonl|-")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        option("Worker processes; without it 1, or as many as the model servers take at once.", "N", min=1),
+    ] = None,
+    out: Annotated[
+        str | None,
+        option("Write what came of each item, a JSON line as it ends; - writes to stdout.", "FILE|-"),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        option("Go on with a batch; last is the newest run.", "RUN", complete=complete_runs),
+    ] = None,
+    retry_failed: Annotated[bool, flag("Run again what failed, too.", "--retry-failed")] = False,
+    max_failures: Annotated[
+        int | None, option("Begin no further item after so many failures.", "N", min=1)
+    ] = None,
+    limit: Annotated[int | None, option("Run at most so many now; --resume goes on.", "N", min=1)] = None,
+    live: Annotated[
+        bool, flag("Let items see what is in the store by then, not as the batch began.", "--live")
+    ] = False,
+    dry_run: Annotated[
+        bool, flag("Only check the lines, and estimate tokens and time from the log.", "--dry-run")
+    ] = False,
+    junit: Annotated[Path | None, option("Write JUnit XML for a CI server.", "FILE")] = None,
+    html: Annotated[Path | None, option("Write one self-contained page.", "FILE")] = None,
+    engine: Annotated[
+        str, option("local: processes of this machine; dask: a cluster.", "local|dask")
+    ] = "local",
+    address: Annotated[str | None, option("Scheduler, as tcp://10.0.0.5:8786.", "URL")] = None,
+    seed: Annotated[int | None, option("Seed of every model call.", "N")] = None,
+) -> Result:
+    """
+    Run many queries, each exactly once; exit 3 if any fails, 75 if all fail for want of a model server.
+
+    A line is {"id", "query", "user"?, "session"?, "mode"?, "expect"?}; expect is {"contains"?,
+    "not_contains"?, "cites"?, "exit_code"?, "answered"?}. Lines of one session run in order, sessions side by
+    side. An item sees the store as it was when the batch began, and the turns of its own session. Whatever is
+    killed: --resume goes on where it stopped.
+
+    Example: panda batch queries.jsonl --jobs 2 --junit report.xml
+    """
+    from panda.actions.batch import Batch, begin_batch, resume_batch
+    from panda.replays.runs import open_run
+
+    _check_usage(queries, resume, engine, out, as_json=invocation.as_json)
+    settings, environ = invocation.settings, invocation.environ
+    given = None if queries is None else _read(queries, invocation)
+    if dry_run:
+        return _estimated(invocation, len(given or ()), jobs)
+    layout = invocation.store_for_writing()
+    if resume is None:
+        run = begin_batch(settings, environ, layout, given or [], live=live)
+    else:
+        run = open_run(layout, resume)
+        given = resume_batch(settings, environ, run, given)
+    with run.hold(), _lines_to(out, invocation) as on_line:
+        found = Batch(settings, layout, run, given or [], tell=invocation.reporter.step, on_line=on_line)
+        found.prepare(retry_failed=retry_failed)
+        workers = _engine(invocation, found.start, engine, address, jobs)
+        found.execute(workers, invocation.reporter.progress, most=limit, max_failures=max_failures)
+    _write_reports(found, run, junit, html)
+    return _result(found, run, shows_rows=out != "-")
+
+
+def _check_usage(
+    queries: str | None, resume: str | None, engine: str, out: str | None, *, as_json: bool
+) -> None:
+    if queries is None and resume is None:
+        raise UsageError(
+            "give QUERIES or --resume RUN", where="QUERIES.jsonl|-", fix="as in panda batch queries.jsonl"
+        )
+    if engine not in _ENGINES:
+        raise UsageError(
+            f"there is no engine {engine!r}", where="--engine", fix=f"use {' or '.join(_ENGINES)}"
+        )
+    if out == "-" and as_json:
+        raise UsageError("--out - and --json both write to stdout", where="--out", fix="give --out a file")
+
+
+def _read(queries: str, invocation: Invocation) -> "list[Query]":
+    from panda.batches.queries import read_queries
+
+    if queries == "-":
+        return read_queries(read_lines(invocation.stdin), name="stdin")
+    return read_queries(read_text(queries, pipe=True).split("\n"), name=queries)
+
+
+@contextmanager
+def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """What writes the line of each item as it ends; a reader of stdout that has gone is told nothing."""
+    if out is None:
+        yield lambda line: None
+        return
+    with nullcontext(invocation.stdout) if out == "-" else _opened(out) as file:
+
+        def write(line: dict[str, Any]) -> None:
+            with suppress(BrokenPipeError):
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+                file.flush()
+
+        yield write
+
+
+def _opened(out: str) -> TextIO:
+    with store_errors(out, "create"):
+        return Path(out).open("w", encoding="utf-8", errors="backslashreplace")
+
+
+def _engine(
+    invocation: Invocation, start: Path | None, engine: str, address: str | None, jobs: int | None
+) -> "Engine":
+    from panda.batches.working_copy import BatchWorker
+    from panda.engines.processes import Processes
+
+    worker = BatchWorker(invocation.settings, invocation.environ, start)
+    return Processes(worker, jobs or 1)
+
+
+def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
+    from panda.batches.estimate import estimate
+    from panda.storage.jsonl import LineTail, sound_lines
+
+    log = invocation.store(new_user=True).executions_log
+    found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))
+    seconds = None if found.seconds is None else found.seconds / (jobs or 1)
+    rows = [(found.items, found.tokens, seconds, found.turns)]
+    return Result(
+        {**asdict(found), "jobs": jobs or 1, "wall_seconds": seconds},
+        Table(("items", "tokens", "seconds", "estimated from turns"), rows),
+    )
+
+
+def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
+    from panda.batches.reports import write_junit, write_page
+
+    if junit is not None:
+        write_junit(junit, run.id, found.lines, found.left)
+    if html is not None:
+        write_page(html, run, found.lines, found.left, found.texts)
+
+
+def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
+    names = ("item", "result", "exit_code", "turn", "user", "seconds", "findings")
+    items = [{name: getattr(line, name) for name in names} for line in found.lines]
+    data = {
+        "run": run.id,
+        "directory": str(run.directory),
+        "results": dict(Counter(str(line.result) for line in found.lines)),
+        "left": len(found.left),
+        "items": items,
+    }
+    rows = [
+        (
+            line.item,
+            line.result,
+            line.exit_code,
+            line.turn,
+            line.seconds,
+            clipped("; ".join(line.findings), 60),
+        )
+        for line in found.lines
+    ]
+    table = Table(("item", "result", "exit", "turn", "seconds", "findings"), rows)
+    return Result(encode(data), table if shows_rows else "", error=_error(found, run))
+
+
+def _error(found: "Batch", run: "RunFolder") -> PandaError | None:
+    """Why the batch is not as it was to be; one that --limit ended early is."""
+    failed = found.failed
+    if not failed:
+        return None
+    is_away = all(line.result == "away" for line in found.lines)
+    left = f"; {len(found.left)} are left" if found.left else ""
+    return (TryAgainError if is_away else CheckError)(
+        f"{len(failed)} of {len(found.lines)} items failed{left}",
+        where=", ".join(str(line.item) for line in failed[:_NAMED]) + (", …" if len(failed) > _NAMED else ""),
+        fix=f"panda batch --resume {run.id} --retry-failed runs them again",
+    )
