@@ -153,6 +153,11 @@ class Batch:
         return [one for one in self._plan.turns if one.item not in self._lines]
 
     @property
+    def users(self) -> list[str]:
+        """Whose turns the items are."""
+        return list(dict.fromkeys(one.user for one in self._plan.turns))
+
+    @property
     def texts(self) -> dict[str, str]:
         """Item to its query."""
         return {item: query.query for item, query in self._queries.items()}

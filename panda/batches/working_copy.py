@@ -14,7 +14,7 @@ from panda.engines.contract import Work
 from panda.errors import ModelAwayError, NotApprovedError, PandaError
 from panda.models.contract import Layers
 from panda.settings import Settings
-from panda.storage.files import read_json, read_json_lines
+from panda.storage.files import read_json, read_json_lines, stop_syncing
 from panda.storage.layout import Layout
 from panda.storage.links import forget_store
 from panda.storage.temporaries import work_directory
@@ -55,6 +55,7 @@ class BatchWorker:
             if self.start is None:
                 yield _InPlace(self.settings, layers).run
                 return
+            stop_syncing()
             with work_directory("batch") as directory:
                 copy = WorkingCopy(self.settings, layers, self.start, Layout(directory / "panda-system-docs"))
                 yield copy.run

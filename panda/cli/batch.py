@@ -76,6 +76,7 @@ def batch(
     Example: panda batch queries.jsonl --jobs 2 --junit report.xml
     """
     from panda.actions.batch import Batch, begin_batch, resume_batch
+    from panda.cli.index import fill_imported
     from panda.replays.runs import open_run
 
     _check_usage(queries, resume, engine, out, as_json=invocation.as_json)
@@ -91,9 +92,11 @@ def batch(
         given = resume_batch(settings, environ, run, given)
     with run.hold(), _lines_to(out, invocation) as on_line:
         found = Batch(settings, layout, run, given or [], tell=invocation.reporter.step, on_line=on_line)
+        fill_imported(invocation, found.users)
         found.prepare(retry_failed=retry_failed)
         workers = _engine(invocation, found.start, engine, address, jobs)
         found.execute(workers, invocation.reporter.progress, most=limit, max_failures=max_failures)
+        fill_imported(invocation, found.users)
     _write_reports(found, run, junit, html)
     return _result(found, run, shows_rows=out != "-")
 

@@ -129,8 +129,9 @@ def known_then(log: MemoryLog, turn: int, at: datetime, snapshot: Snapshot | Non
 
     Returns:
         Those up to the last that was recorded; what others' hands have put between them since is judged by
-        its time. Without a record, or if the last one was forgotten: those of lower turns that were asserted
-        by then; what was typed, set or reflected counts by its time alone.
+        its time. Without a record, or if the last one is gone (forgotten, or asserted anew when a batch took
+        in what an item had made): those that were asserted by then, in turns that were there; what was typed,
+        set or reflected counts by its time alone.
     """
     mark = snapshot.memory if snapshot else None
     if mark is not None and mark.last is None:
@@ -140,12 +141,18 @@ def known_then(log: MemoryLog, turn: int, at: datetime, snapshot: Snapshot | Non
         return [
             one
             for one in log.assertions
-            if one.asserted_at <= at and (one.source_turn is None or one.source_turn < turn)
+            if one.asserted_at <= at
+            and (one.source_turn is None or _was_there(one.source_turn, turn, snapshot))
         ]
     found = log.assertions[: place + 1]
     if len(found) <= mark.assertions or mark.asserted_at is None:
         return found
     return [one for one in found if one.asserted_at <= parse_time(mark.asserted_at)]
+
+
+def _was_there(source: int | None, turn: int, snapshot: Snapshot | None) -> bool:
+    """Whether what was said in a turn, or in none, may have been known to another one."""
+    return source is None or (source < turn if snapshot is None else snapshot.holds(source))
 
 
 def set_memory_back(

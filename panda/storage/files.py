@@ -49,8 +49,26 @@ def _fix(exc: OSError) -> str:
     return "check the disk and the path, then run the command again"
 
 
+class _Durability:
+    """Whether what this process writes to stores must last through a crash of the machine."""
+
+    is_wanted = True
+
+
+def stop_syncing() -> None:
+    """From now on this process writes to stores that are not to last: a working copy is made again."""
+    _Durability.is_wanted = False
+
+
+def _sync(descriptor: int) -> None:
+    if _Durability.is_wanted:
+        os.fsync(descriptor)
+
+
 def sync_directory(path: Path) -> None:
     """Makes names created, renamed or removed in a directory last through a crash."""
+    if not _Durability.is_wanted:
+        return
     with store_errors(path, "sync"):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -147,7 +165,7 @@ def _write_synced(path: Path, data: bytes, *, mode: int | None = None) -> None:
         file.flush()
         if mode is not None:
             os.fchmod(file.fileno(), mode)
-        os.fsync(file.fileno())
+        _sync(file.fileno())
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
@@ -258,7 +276,7 @@ def _append(file: FileIO, line: bytes) -> None:
         rest = memoryview(line)
         while rest:
             rest = rest[file.write(rest) :]
-        os.fsync(file.fileno())
+        _sync(file.fileno())
     except BaseException:
         with suppress(OSError):
             file.truncate(end)
