@@ -10,7 +10,7 @@ from typing import Any
 
 from panda.actions.replay import Progress, fingerprint_now
 from panda.actions.turn import turn_data
-from panda.batches.adoption import Made, adopt, join_turn
+from panda.batches.adoption import Made, adopt, join_turn, read_files
 from panda.batches.queries import Answer, Query, read_queries, unmet
 from panda.batches.start import freeze
 from panda.batches.working_copy import Task, exit_code_of
@@ -20,7 +20,7 @@ from panda.engines.contract import Engine, run_chains
 from panda.errors import BugError, UsageError
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
-from panda.replays.runs import PlannedTurn, Result, RunFolder, TurnLine, read_outcome
+from panda.replays.runs import Fingerprint, PlannedTurn, Result, RunFolder, TurnLine, read_outcome
 from panda.settings import Settings
 from panda.storage.files import append_json_lines, read_text
 from panda.storage.index import Index
@@ -110,6 +110,7 @@ class Batch:
         run: Where it is kept; the caller holds it.
         queries: All of them.
         tell: Told what failed, a line each.
+        is_remote: Whether workers may not see the store, so that earlier turns travel to them.
         on_line: Gets what came of each item as it ends, as plain JSON values.
     """
 
@@ -121,10 +122,11 @@ class Batch:
         queries: Sequence[Query],
         *,
         tell: Callable[[str], None],
+        is_remote: bool = False,
         on_line: Callable[[dict[str, Any]], None] = lambda line: None,
     ) -> None:
         self._settings, self._layout, self._run = settings, layout, run
-        self._tell, self._on_line = tell, on_line
+        self._tell, self._on_line, self._is_remote = tell, on_line, is_remote
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
         numbers = {one.item: one.turn for one in self._plan.turns}
@@ -151,6 +153,11 @@ class Batch:
     def left(self) -> list[PlannedTurn]:
         """The items that have not ended, in the order of the queries."""
         return [one for one in self._plan.turns if one.item not in self._lines]
+
+    @property
+    def ran_on(self) -> Fingerprint:
+        """The recipes and models that it was begun with."""
+        return self._plan.fingerprint
 
     @property
     def users(self) -> list[str]:
@@ -219,7 +226,8 @@ class Batch:
                 rmtree(self.start, ignore_errors=True)
 
     def _task(self, one: PlannedTurn) -> Task:
-        earlier = tuple(self._saved.get((one.user, str(one.session)), ()))
+        saved = self._saved.get((one.user, str(one.session)), [])
+        earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in saved)
         folder = self._layout.turn(one.user, one.turn).directory
         query = self._queries[str(one.item)]
         return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier, folder.is_dir())

@@ -2,8 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +23,10 @@ from panda.trust import guard_links, open_layers
 
 ASKED = 21
 """Exit code of a turn that asks back."""
+
+
+OpenModels = Callable[[Settings, Mapping[str, str]], AbstractContextManager[Layers]]
+"""Gives the models by layer, none loaded yet, with the environment for API keys."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,13 @@ class BatchWorker:
     settings: Settings  # in force
     environ: Mapping[str, str]  # for the API keys that models.yaml names
     start: Path | None  # the store as it was; None runs in the store itself
+    open_models: OpenModels = open_layers
 
     @contextmanager
     def __call__(self) -> Iterator[Work]:
-        """Runs items with models that are loaded once."""
+        """Runs items with models that are loaded once; for a process of its own."""
         guard_links(self.settings)
-        with open_layers(self.settings, self.environ) as layers:
+        with self.open_models(self.settings, self.environ) as layers:
             if self.start is None:
                 yield _InPlace(self.settings, layers).run
                 return

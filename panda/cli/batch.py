@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
+from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, out_file, requires
 from panda.cli.completion import complete_runs
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
@@ -29,6 +29,7 @@ _NAMED = 20
 @excludes("dry_run", "resume", "out", "junit", "html", "retry_failed")
 @requires("retry_failed", "resume")
 @requires("address", "engine", "dask")
+@excludes("address", "live", "jobs", fix="leave it out: the cluster has its own workers and its own copies")
 def batch(
     invocation: Invocation,
     queries: Annotated[
@@ -57,8 +58,8 @@ def batch(
     dry_run: Annotated[
         bool, flag("Only check the lines, and estimate tokens and time from the log.", "--dry-run")
     ] = False,
-    junit: Annotated[Path | None, option("Write JUnit XML for a CI server.", "FILE")] = None,
-    html: Annotated[Path | None, option("Write one self-contained page.", "FILE")] = None,
+    junit: Annotated[Path | None, out_file("Write JUnit XML for a CI server.")] = None,
+    html: Annotated[Path | None, out_file("Write one self-contained page.")] = None,
     engine: Annotated[
         str, option("local: processes of this machine; dask: a cluster.", "local|dask")
     ] = "local",
@@ -79,7 +80,7 @@ def batch(
     from panda.cli.index import fill_imported
     from panda.replays.runs import open_run
 
-    _check_usage(queries, resume, engine, out, as_json=invocation.as_json)
+    _check_usage(queries, resume, engine, address, out, as_json=invocation.as_json)
     settings, environ = invocation.settings, invocation.environ
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
@@ -91,10 +92,11 @@ def batch(
         run = open_run(layout, resume)
         given = resume_batch(settings, environ, run, given)
     with run.hold(), _lines_to(out, invocation) as on_line:
-        found = Batch(settings, layout, run, given or [], tell=invocation.reporter.step, on_line=on_line)
+        how: dict[str, Any] = {"tell": invocation.reporter.step, "is_remote": engine == "dask"}
+        found = Batch(settings, layout, run, given or [], on_line=on_line, **how)
         fill_imported(invocation, found.users)
         found.prepare(retry_failed=retry_failed)
-        workers = _engine(invocation, found.start, engine, address, jobs)
+        workers = _engine(invocation, found, engine, address, jobs)
         found.execute(workers, invocation.reporter.progress, most=limit, max_failures=max_failures)
         fill_imported(invocation, found.users)
     _write_reports(found, run, junit, html)
@@ -102,7 +104,13 @@ def batch(
 
 
 def _check_usage(
-    queries: str | None, resume: str | None, engine: str, out: str | None, *, as_json: bool
+    queries: str | None,
+    resume: str | None,
+    engine: str,
+    address: str | None,
+    out: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     if queries is None and resume is None:
         raise UsageError(
@@ -112,6 +120,9 @@ def _check_usage(
         raise UsageError(
             f"there is no engine {engine!r}", where="--engine", fix=f"use {' or '.join(_ENGINES)}"
         )
+    if engine == "dask" and address is None:
+        fix = "give --address tcp://HOST:8786; docs/scale.md says how a scheduler and workers are started"
+        raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
     if out == "-" and as_json:
         raise UsageError("--out - and --json both write to stdout", where="--out", fix="give --out a file")
 
@@ -146,13 +157,20 @@ def _opened(out: str) -> TextIO:
 
 
 def _engine(
-    invocation: Invocation, start: Path | None, engine: str, address: str | None, jobs: int | None
+    invocation: Invocation, found: "Batch", engine: str, address: str | None, jobs: int | None
 ) -> "Engine":
     from panda.batches.working_copy import BatchWorker
+
+    if engine == "dask":
+        from panda.batches.remote import remote_worker
+        from panda.engines.dask import DaskCluster
+
+        if found.start is None or address is None:
+            raise UsageError("a live batch runs on this machine alone", where="--engine", fix="leave it out")
+        return DaskCluster(remote_worker(invocation.settings, found.start, found.ran_on), address)
     from panda.engines.processes import Processes
 
-    worker = BatchWorker(invocation.settings, invocation.environ, start)
-    return Processes(worker, jobs or 1)
+    return Processes(BatchWorker(invocation.settings, invocation.environ, found.start), jobs or 1)
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:

@@ -1,5 +1,6 @@
 """Where tasks run: an engine works on several at once; a worker that dies costs its task one try."""
 
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -69,6 +70,12 @@ class Inline:
         if self._work is not None:
             self._opened.__exit__(None, None, None)
             self._work = None
+
+
+def bug_text(exc: Exception) -> str:
+    """What is said of a task that a bug ended."""
+    last = traceback.extract_tb(exc.__traceback__)[-1]
+    return f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
 
 
 def run_chains(engine: Engine, chains: Iterable[Iterator[Any]]) -> Iterator[Ended]:

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
@@ -11,7 +10,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from panda.engines.contract import DIED, Ended, Opener
+from panda.engines.contract import DIED, Ended, Opener, bug_text
 from panda.errors import BugError, PandaError
 
 _SPAWN = get_context("spawn")
@@ -112,17 +111,12 @@ def _serve(pipe: Connection, opener: Opener, cores: list[int]) -> None:
                 try:
                     said: object = (work(task), None)
                 except Exception as exc:  # of one task: the next ones may do
-                    said = (None, _told(exc))
+                    said = (None, bug_text(exc))
                 pipe.send(said)
     except PandaError as exc:
         pipe.send(exc)
     except Exception as exc:
-        pipe.send(BugError(_told(exc)))
-
-
-def _told(exc: Exception) -> str:
-    last = traceback.extract_tb(exc.__traceback__)[-1]
-    return f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
+        pipe.send(BugError(bug_text(exc)))
 
 
 def _end_with_parent() -> None:

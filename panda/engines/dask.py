@@ -1,0 +1,116 @@
+"""An engine on a cluster of Dask, which others start: a scheduler at an address, workers anywhere."""
+
+import queue
+import threading
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from panda.engines.contract import DIED, Ended, Opener, Work, bug_text
+from panda.errors import BugError, PandaError, TryAgainError, UsageError
+
+_CONNECT_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
+
+
+class DaskCluster:
+    """
+    Runs each task on some worker of a cluster; a worker that joins later gets its share.
+
+    Args:
+        opener: Makes a worker process ready, once; it travels there by the scheduler.
+        address: Of the scheduler, as `tcp://127.0.0.1:8786`, or `tls://…` with certificates in Dask's own
+            configuration.
+
+    Raises:
+        UsageError: `distributed` is not installed, or the address is none.
+        TryAgainError: No scheduler answers there.
+    """
+
+    def __init__(self, opener: Opener, address: str) -> None:
+        try:
+            import distributed
+        except ImportError as exc:
+            fix = "pip install 'panda-turns[dask]'"
+            raise UsageError("Dask is not installed", where="--engine dask", fix=fix) from exc
+        self._address = address
+        self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self._tasks: dict[str, Any] = {}
+        try:
+            client: Any = distributed.Client
+            self._client = client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="panda")
+        except ValueError as exc:
+            fix = "give one as tcp://127.0.0.1:8786"
+            raise UsageError(f"{address!r} is no address: {exc}", where="--address", fix=fix) from exc
+        except (OSError, TimeoutError) as exc:
+            raise self._gone(f"no scheduler answers: {exc}") from exc
+        self._name = f"panda-{uuid4().hex}"
+        self._opener = self._client.submit(_same, opener, key=f"{self._name}-opener", pure=False)
+
+    @property
+    def width(self) -> int:
+        """Twice as many tasks as workers, so that none waits for its next one; at least two."""
+        with suppress(OSError, TimeoutError):
+            return 2 * max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+        return 2
+
+    def submit(self, task: Any) -> None:
+        """Give a task to the scheduler."""
+        key = f"{self._name}-{uuid4().hex}"
+        self._tasks[key] = task
+        future = self._client.submit(_work, self._name, self._opener, task, key=key, pure=False)
+        future.add_done_callback(lambda done: self._ended.put((done.key, done)))
+
+    def wait(self) -> Ended:
+        """The next task that ends; a worker that died has cost it up to three tries."""
+        from distributed import KilledWorker
+
+        key, future = self._ended.get()
+        task = self._tasks.pop(key)
+        if future.status == "error":
+            exc = future.exception(timeout=_CONNECT_SECONDS)
+            if isinstance(exc, KilledWorker):
+                return Ended(task, fault=DIED)
+            raise exc if isinstance(exc, PandaError) else BugError(f"{type(exc).__name__}: {exc}")
+        if future.status != "finished":
+            raise self._gone(f"the scheduler has gone ({future.status})")
+        try:
+            value, fault = future.result(timeout=_CONNECT_SECONDS)
+        except Exception as exc:
+            raise self._gone(f"the scheduler has gone: {exc}") from exc
+        return Ended(task, value, fault)
+
+    def close(self) -> None:
+        """Give up what is under way; scheduler and workers stay."""
+        with suppress(Exception):
+            self._client.close(timeout=_CLOSE_SECONDS)
+
+    def _gone(self, message: str) -> PandaError:
+        fix = "start it, or mend --address; what is done is kept: panda batch --resume last"
+        return TryAgainError(message, where=self._address, fix=fix)
+
+
+_ready: dict[str, tuple[Any, Work]] = {}
+"""In a process of a worker: what it was made ready for, by name."""
+_one_at_a_time = threading.Lock()
+"""Models are no matter for several threads, and a worker of Dask may have many."""
+
+
+def _same(opener: Opener) -> Opener:
+    """A task of its own, so that it is made again where every worker that held it has died."""
+    return opener
+
+
+def _work(name: str, opener: Opener, task: Any) -> tuple[Any, str | None]:
+    """What a worker does with one task."""
+    with _one_at_a_time:
+        if name not in _ready:
+            for _, (opened, _) in _ready.items():
+                opened.__exit__(None, None, None)
+            _ready.clear()
+            opened = opener()
+            _ready[name] = opened, opened.__enter__()
+        try:
+            return _ready[name][1](task), None
+        except Exception as exc:  # of one task: the next ones may do
+            return None, bug_text(exc)

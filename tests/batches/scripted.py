@@ -1,0 +1,105 @@
+"""Batches of scripted turns in processes of their own: `python -m tests.batches.scripted ROOT JOBS [RUN]`."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from panda.actions.batch import Batch, begin_batch, resume_batch
+from panda.batches.queries import Query
+from panda.batches.remote import remote_worker
+from panda.batches.working_copy import BatchWorker
+from panda.engines.contract import Engine
+from panda.engines.dask import DaskCluster
+from panda.engines.processes import Processes
+from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.replays.runs import open_run
+from panda.settings import Settings, load_settings
+from panda.storage.layout import Layout
+from tests.builders import NOW
+from tests.scripted_turns import USER, OneModel, Script
+
+QUESTION = "How much is the Lenovo LOQ 15?"
+
+
+class Moody(Script):
+    """The script of an approved turn; a query that says so is slow, kills its process, or has no server."""
+
+    def __call__(self, asked: Asked) -> Reply:
+        """The scripted reply, after what the query says."""
+        if "slowly" in asked.text:
+            time.sleep(0.05)
+        if "die at once" in asked.text:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if (at := asked.text.find("kill:")) >= 0:
+            mark = Path(asked.text[at + 5 :].split()[0])
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(asked)
+
+
+@contextmanager
+def scripted_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[Any]:
+    """Layers that all have the scripted model."""
+    yield OneModel(ScriptedModel(Moody(), writes=True, scores=False))
+
+
+def settings_of(root: Path) -> Settings:
+    """Settings of the store of user ann, at a fixed time."""
+    given = {"root": str(root), "user": USER, "trust": True, "now": NOW}
+    return load_settings(given, {"HOME": "/nowhere", "XDG_CACHE_HOME": str(root.parent / "cache")}, root)
+
+
+@contextmanager
+def no_progress(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Shows nothing."""
+    yield lambda: None
+
+
+def engine_of(settings: Settings, found: Batch, jobs: int, address: str | None) -> Engine:
+    """Processes or a cluster that ask the scripted model."""
+    if address is not None:
+        assert found.start is not None
+        return DaskCluster(
+            replace(remote_worker(settings, found.start, found.ran_on), open_models=scripted_models), address
+        )
+    return Processes(BatchWorker(settings, {}, found.start, scripted_models), jobs)
+
+
+def run_batch(
+    root: Path,
+    queries: list[Query] | None,
+    *,
+    jobs: int = 2,
+    address: str | None = None,
+    resume: str | None = None,
+    live: bool = False,
+    retry_failed: bool = False,
+    lines: list[dict[str, Any]] | None = None,
+    **how: Any,
+) -> Batch:
+    """Begin a batch, or go on with one; *lines* gets what came of each item."""
+    settings, layout = settings_of(root), Layout(root)
+    if resume is None:
+        run = begin_batch(settings, {}, layout, queries or [], live=live)
+    else:
+        run = open_run(layout, resume)
+        queries = resume_batch(settings, {}, run, queries)
+    with run.hold():
+        on_line = (lines if lines is not None else []).append
+        found = Batch(
+            settings, layout, run, queries or [], tell=print, is_remote=address is not None, on_line=on_line
+        )
+        found.prepare(retry_failed=retry_failed)
+        found.execute(engine_of(settings, found, jobs, address), no_progress, **how)
+    return found
+
+
+if __name__ == "__main__":
+    run_batch(Path(sys.argv[1]), None, jobs=int(sys.argv[2]), resume=sys.argv[3])
