@@ -2,24 +2,31 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
+from panda.actions.batch import Batch, begin_batch, resume_batch
+from panda.batches.estimate import estimate
+from panda.batches.queries import Query, read_queries
+from panda.batches.remote import remote_worker
+from panda.batches.reports import write_junit, write_page
+from panda.batches.working_copy import BatchWorker
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, out_file, requires
 from panda.cli.completion import complete_runs
+from panda.cli.index import fill_imported
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
+from panda.engines.contract import Engine
+from panda.engines.processes import Processes
 from panda.errors import CheckError, PandaError, TryAgainError, UsageError
+from panda.replays.runs import RunFolder, open_run
 from panda.storage.files import read_text, store_errors
-
-if TYPE_CHECKING:
-    from panda.actions.batch import Batch
-    from panda.batches.queries import Query
-    from panda.engines.contract import Engine
-    from panda.replays.runs import RunFolder
+from panda.storage.jsonl import LineTail, sound_lines
+from panda.storage.layout import Layout
+from panda.trust import load_models
 
 _ENGINES = ("local", "dask")
 _NAMED = 20
@@ -76,31 +83,73 @@ def batch(
 
     Example: panda batch queries.jsonl --jobs 2 --junit report.xml
     """
-    from panda.actions.batch import Batch, begin_batch, resume_batch
-    from panda.cli.index import fill_imported
-    from panda.replays.runs import open_run
-
     _check_usage(queries, resume, engine, address, out, as_json=invocation.as_json)
-    settings, environ = invocation.settings, invocation.environ
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len(given or ()), jobs)
     layout = invocation.store_for_writing()
     if resume is None:
-        run = begin_batch(settings, environ, layout, given or [], live=live)
+        run = begin_batch(invocation.settings, invocation.environ, layout, given or [], live=live)
     else:
         run = open_run(layout, resume)
-        given = resume_batch(settings, environ, run, given)
-    with run.hold(), _lines_to(out, invocation) as on_line:
-        how: dict[str, Any] = {"tell": invocation.reporter.step, "is_remote": engine == "dask"}
-        found = Batch(settings, layout, run, given or [], on_line=on_line, **how)
-        fill_imported(invocation, found.users)
-        found.prepare(retry_failed=retry_failed)
-        workers = _engine(invocation, found, engine, address, jobs)
-        found.execute(workers, invocation.reporter.progress, most=limit, max_failures=max_failures)
-        fill_imported(invocation, found.users)
+        given = resume_batch(invocation.settings, invocation.environ, run, given)
+    workers = Workers(engine, address, jobs)
+    limits = {"most": limit, "max_failures": max_failures}
+    found = _executed(invocation, run, given or [], workers, limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
     return _result(found, run, shows_rows=out != "-")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where items run."""
+
+    engine: str  # local or dask
+    address: str | None  # of the scheduler, for dask
+    jobs: int | None  # worker processes, for local; None for as many as the models serve
+
+    def start(self, invocation: Invocation, found: Batch) -> Engine:
+        """The engine, ready for the items of a batch."""
+        settings = invocation.settings
+        if self.engine == "dask":
+            from panda.engines.dask import DaskCluster
+
+            if found.start is None or self.address is None:
+                raise UsageError(
+                    "a live batch runs on this machine alone", where="--engine", fix="leave it out"
+                )
+            return DaskCluster(remote_worker(settings, found.start, found.ran_on), self.address)
+        jobs = self.jobs or load_models(settings).width or 1
+        return Processes(BatchWorker(settings, invocation.environ, found.start), jobs)
+
+
+def _executed(
+    invocation: Invocation,
+    run: RunFolder,
+    queries: Sequence[Query],
+    workers: Workers,
+    limits: dict[str, int | None],
+    *,
+    out: str | None,
+    retry_failed: bool,
+) -> Batch:
+    """A batch whose items have been run, as far as the limits let it."""
+    tell, is_remote = invocation.reporter.step, workers.engine == "dask"
+    with run.hold(), _lines_to(out, invocation) as on_line:
+        found = Batch(
+            invocation.settings,
+            Layout(invocation.settings.root),
+            run,
+            queries,
+            tell=tell,
+            is_remote=is_remote,
+            on_line=on_line,
+        )
+        fill_imported(invocation, found.users)
+        found.prepare(retry_failed=retry_failed)
+        found.execute(workers.start(invocation, found), invocation.reporter.progress, **limits)
+        fill_imported(invocation, found.users)
+    return found
 
 
 def _check_usage(
@@ -127,9 +176,7 @@ def _check_usage(
         raise UsageError("--out - and --json both write to stdout", where="--out", fix="give --out a file")
 
 
-def _read(queries: str, invocation: Invocation) -> "list[Query]":
-    from panda.batches.queries import read_queries
-
+def _read(queries: str, invocation: Invocation) -> list[Query]:
     if queries == "-":
         return read_queries(read_lines(invocation.stdin), name="stdin")
     return read_queries(read_text(queries, pipe=True).split("\n"), name=queries)
@@ -156,26 +203,7 @@ def _opened(out: str) -> TextIO:
         return Path(out).open("w", encoding="utf-8", errors="backslashreplace")
 
 
-def _engine(
-    invocation: Invocation, found: "Batch", engine: str, address: str | None, jobs: int | None
-) -> "Engine":
-    from panda.batches.working_copy import BatchWorker
-
-    if engine == "dask":
-        from panda.batches.remote import remote_worker
-        from panda.engines.dask import DaskCluster
-
-        if found.start is None or address is None:
-            raise UsageError("a live batch runs on this machine alone", where="--engine", fix="leave it out")
-        return DaskCluster(remote_worker(invocation.settings, found.start, found.ran_on), address)
-    from panda.engines.processes import Processes
-
-    return Processes(BatchWorker(invocation.settings, invocation.environ, found.start), jobs or 1)
-
-
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
-    from panda.batches.estimate import estimate
-    from panda.storage.jsonl import LineTail, sound_lines
 
     log = invocation.store(new_user=True).executions_log
     found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))
@@ -187,8 +215,7 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
     )
 
 
-def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
-    from panda.batches.reports import write_junit, write_page
+def _write_reports(found: Batch, run: RunFolder, junit: Path | None, html: Path | None) -> None:
 
     if junit is not None:
         write_junit(junit, run.id, found.lines, found.left)
@@ -196,7 +223,7 @@ def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: P
         write_page(html, run, found.lines, found.left, found.texts)
 
 
-def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
+def _result(found: Batch, run: RunFolder, *, shows_rows: bool) -> Result:
     names = ("item", "result", "exit_code", "turn", "user", "seconds", "findings")
     items = [{name: getattr(line, name) for name in names} for line in found.lines]
     data = {
@@ -221,7 +248,7 @@ def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
     return Result(encode(data), table if shows_rows else "", error=_error(found, run))
 
 
-def _error(found: "Batch", run: "RunFolder") -> PandaError | None:
+def _error(found: Batch, run: RunFolder) -> PandaError | None:
     """Why the batch is not as it was to be; one that --limit ended early is."""
     failed = found.failed
     if not failed:

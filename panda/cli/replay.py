@@ -95,9 +95,14 @@ def replay(
         else:
             words = selection or []
             places = select_turns(words, wanted, layout=invocation.store, user=settings.user)
-            live = on_miss == "run"
             run = begin_run(
-                settings, environ, places, store, mode=cast("Mode", mode), live=live, selection=words
+                settings,
+                environ,
+                places,
+                store,
+                mode=cast("Mode", mode),
+                live=on_miss == "run",
+                selection=words,
             )
         told = (reporter.step, reporter.progress)
         return _result(run, run_turns(settings, environ, run, store, *told, workers=workers))

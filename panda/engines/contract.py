@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from panda.errors import PandaError
+
 Work = Callable[[Any], Any]
 """Does one task and gives what came of it."""
 Opener = Callable[[], AbstractContextManager[Work]]
@@ -63,7 +65,7 @@ class Inline:
     def wait(self) -> Ended:
         """The task, done."""
         self._work = self._work or self._opened.__enter__()
-        return Ended(self._task, self._work(self._task))
+        return Ended(self._task, *attempt(self._work, self._task))
 
     def close(self) -> None:
         """Free what the worker holds."""
@@ -72,10 +74,15 @@ class Inline:
             self._work = None
 
 
-def bug_text(exc: Exception) -> str:
-    """What is said of a task that a bug ended."""
-    last = traceback.extract_tb(exc.__traceback__)[-1]
-    return f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
+def attempt(work: Work, task: Any) -> tuple[Any, str | None]:
+    """What a task gives and None; or None and what ended it, which is no matter for other tasks."""
+    try:
+        return work(task), None
+    except PandaError as exc:
+        return None, f"{exc.message} ({exc.where})" if exc.where else exc.message
+    except Exception as exc:  # the boundary of a task
+        last = traceback.extract_tb(exc.__traceback__)[-1]
+        return None, f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
 
 
 def run_chains(engine: Engine, chains: Iterable[Iterator[Any]]) -> Iterator[Ended]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from panda.engines.contract import DIED, Ended, Opener, Work, bug_text
+from panda.engines.contract import DIED, Ended, Opener, Work, attempt
 from panda.errors import BugError, PandaError, TryAgainError, UsageError
 
 _CONNECT_SECONDS = 10.0
@@ -63,7 +63,7 @@ class DaskCluster:
 
     def wait(self) -> Ended:
         """The next task that ends; a worker that died has cost it up to three tries."""
-        from distributed import KilledWorker
+        from distributed import CancelledError, KilledWorker
 
         key, future = self._ended.get()
         task = self._tasks.pop(key)
@@ -76,13 +76,13 @@ class DaskCluster:
             raise self._gone(f"the scheduler has gone ({future.status})")
         try:
             value, fault = future.result(timeout=_CONNECT_SECONDS)
-        except Exception as exc:
+        except (OSError, TimeoutError, CancelledError) as exc:
             raise self._gone(f"the scheduler has gone: {exc}") from exc
         return Ended(task, value, fault)
 
     def close(self) -> None:
         """Give up what is under way; scheduler and workers stay."""
-        with suppress(Exception):
+        with suppress(OSError, TimeoutError):
             self._client.close(timeout=_CLOSE_SECONDS)
 
     def _gone(self, message: str) -> PandaError:
@@ -110,7 +110,4 @@ def _work(name: str, opener: Opener, task: Any) -> tuple[Any, str | None]:
             _ready.clear()
             opened = opener()
             _ready[name] = opened, opened.__enter__()
-        try:
-            return _ready[name][1](task), None
-        except Exception as exc:  # of one task: the next ones may do
-            return None, bug_text(exc)
+        return attempt(_ready[name][1], task)

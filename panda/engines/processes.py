@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from panda.engines.contract import DIED, Ended, Opener, bug_text
-from panda.errors import BugError, PandaError
+from panda.engines.contract import DIED, Ended, Opener, attempt
+from panda.errors import PandaError
 
 _SPAWN = get_context("spawn")
 _ENDING_SECONDS = 5.0
@@ -107,16 +107,9 @@ def _serve(pipe: Connection, opener: Opener, cores: list[int]) -> None:
     try:
         with opener() as work, suppress(EOFError):
             while True:
-                task = pipe.recv()
-                try:
-                    said: object = (work(task), None)
-                except Exception as exc:  # of one task: the next ones may do
-                    said = (None, bug_text(exc))
-                pipe.send(said)
+                pipe.send(attempt(work, pipe.recv()))
     except PandaError as exc:
         pipe.send(exc)
-    except Exception as exc:
-        pipe.send(BugError(bug_text(exc)))
 
 
 def _end_with_parent() -> None:
