@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from panda.documents.context import PHASES
 from panda.view.turn_reader import Lines
 
 _MOST_CALLS = 200
@@ -40,6 +41,7 @@ class Call:
     number: int
     line: int  # line of the file
     phase: int
+    phase_name: str
     recipe: str  # as "pipeline/phase1_reflection"
     kind: str  # choose or generate
     property: str  # what was chosen; "" for a text
@@ -95,6 +97,7 @@ def _call(line: int, value: Mapping[str, Any], texts: Mapping[str, str], room: i
         number=value["n"],
         line=line,
         phase=value["phase"],
+        phase_name=PHASES[value["phase"]],
         recipe=value["recipe"],
         kind=value["kind"],
         property=value.get("property") or "",

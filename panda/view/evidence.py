@@ -15,7 +15,9 @@ from panda.memory.confidence import age_days
 from panda.memory.node import Node
 
 _AROUND = 2  # lines shown before and after the quoted one
-_LIKE = 0.4  # least share of a statement's words that the nearest line has
+_LIKE = 0.5  # least share of a line's words that stand in a statement which is near to it
+_TELLING = 3  # least weight of the words that they share: a number or a name
+_MOST_NEAR = 6  # most lines that a statement is near to
 _DAY_SECONDS = 86_400
 _LINE_CHARS = 1_200
 MARK = re.compile(r"\[(\d{1,3})\]")
@@ -31,6 +33,7 @@ class Line:
     before: str
     quoted: str  # the words that the answer rests on; "" in a line that only surrounds them
     after: str
+    left: int = 0  # so many lines of the source are left out here; then it says nothing else
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,9 @@ class Source:
     at: datetime | None  # when it was said or seen
     age_seconds: float | None  # how old that was when the turn ran
     confidence: float | None  # how far it was to be believed then
-    is_exact: bool  # whether the quoted words are those of the answer
+    is_exact: bool  # whether the quoted words are those of the answer, or most of them
     is_near: bool  # whether a line is quoted at all; False: what is shown is the beginning
-    lines: tuple[Line, ...]  # the quoted line with those around it
-    above: int  # how many lines of the source stand before those
-    below: int  # how many stand behind them
+    lines: tuple[Line, ...]  # the quoted lines with those around them
     problem: str | None = None  # why the source cannot be shown
 
 
@@ -178,16 +179,12 @@ def _source(
             is_exact=False,
             is_near=False,
             lines=(),
-            above=0,
-            below=0,
             problem=node.message.removeprefix(f"{node_id}: "),
         )
     lines = [item.text for item in node.items]
-    where, is_exact = find_line(text, lines)
-    item = node.items[where] if where is not None else None
-    when = (item.at if item else None) or node.at
-    first = max(0, (where or 0) - _AROUND)
-    last = min(len(lines), (where or 0) + _AROUND + 1)
+    hits, is_exact = find_lines(text, lines)
+    when = next((node.items[at].at for at in hits if node.items[at].at), None) or node.at
+    shown = tuple(_lines_around(lines, hits, text, is_exact))
     return Source(
         anchor=anchor,
         number=mark,
@@ -197,13 +194,25 @@ def _source(
         turn=node.source_turn or turn_at(node.provenance),
         at=when,
         age_seconds=age_days(when, at) * _DAY_SECONDS if when else None,
-        confidence=item.confidence if item else None,
+        confidence=min((node.items[at].confidence for at in hits), default=None),
         is_exact=is_exact,
-        is_near=where is not None,
-        lines=tuple(_line(lines[n], text if n == where else None, is_exact) for n in range(first, last)),
-        above=first,
-        below=len(lines) - last,
+        is_near=bool(hits),
+        lines=shown,
     )
+
+
+def _lines_around(lines: Sequence[str], hits: Sequence[int], text: str, is_exact: bool) -> Iterator[Line]:
+    """The quoted lines with those around them, and between these how many are left out."""
+    wanted = {near for hit in hits or [0] for near in range(hit - _AROUND, hit + _AROUND + 1)}
+    shown = sorted(wanted & set(range(len(lines))))
+    last = -1
+    for at in shown:
+        if at > last + 1:
+            yield Line("", "", "", at - last - 1)
+        yield _line(lines[at], text if at in hits else None, is_exact)
+        last = at
+    if last + 1 < len(lines):
+        yield Line("", "", "", len(lines) - last - 1)
 
 
 def turn_at(place: str) -> int | None:
@@ -217,31 +226,36 @@ def turn_at(place: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def find_line(text: str, lines: Sequence[str]) -> tuple[int | None, bool]:
+def find_lines(text: str, lines: Sequence[str]) -> tuple[list[int], bool]:
     """
-    The line that a statement is made from.
+    The lines that a statement is made from.
 
     Returns:
-        Its place, and whether it holds the statement word for word; (None, False) if none is near.
+        Their places, ascending, and whether one of them holds the statement word for word, or most of it;
+        else those that share most of their words with it, and [] if none does.
 
-    >>> find_line("It costs $697 (last seen 2026-01-04)", ["a tent", "It costs $697"])
-    (1, True)
-    >>> find_line("The price of the laptop is $697", ["a tent", "laptop: price $697"])
-    (1, False)
+    >>> find_lines("It costs $697 (last seen 2026-01-04)", ["a tent", "It costs $697"])
+    ([1], True)
+    >>> find_lines("The LOQ has 16GB and costs $697", ["LOQ: price $697", "LOQ: 5 lb", "LOQ: ram 16GB"])
+    ([0, 2], False)
     """
     wanted = one_line(without_last_seen(text))
     for at, line in enumerate(lines):
         if wanted and wanted in one_line(line):
-            return at, True
+            return [at], True
     held = [(len(line), at) for at, line in enumerate(lines) if line.strip() and one_line(line) in wanted]
     if held and max(held)[0] * 2 > len(wanted):
-        return max(held)[1], True
+        return [max(held)[1]], True
     words = _weights(wanted)
-    near = [
-        (sum(words[word] for word in words.keys() & _weights(line)), -at) for at, line in enumerate(lines)
-    ]
-    best, where = max(near, default=(0, 0))
-    return (-where, False) if words and best >= _LIKE * sum(words.values()) else (None, False)
+    common = set.intersection(*(set(_weights(line)) for line in lines)) if len(lines) > 1 else set()
+    near = []
+    for at, line in enumerate(lines):
+        own = {word: weight for word, weight in _weights(line).items() if word not in common}
+        shared = sum(own[word] for word in words.keys() & own)
+        whole = min(sum(own.values()), sum(words.values()))
+        if shared >= _TELLING and shared >= _LIKE * whole:
+            near.append((shared / whole, -at))
+    return sorted(-at for _, at in sorted(near, reverse=True)[:_MOST_NEAR]), False
 
 
 def _weights(text: str) -> dict[str, int]:

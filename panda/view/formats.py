@@ -6,6 +6,7 @@ from typing import Any
 
 from panda.memory.confidence import level
 
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
@@ -17,6 +18,16 @@ def instant(moment: datetime | None) -> str:
     ('2026-01-04 14:30', '')
     """
     return f"{moment:%Y-%m-%d %H:%M}" if moment else ""
+
+
+def day(moment: datetime | None) -> str:
+    """
+    A day to read.
+
+    >>> day(datetime(2026, 1, 4, 14, 30)), day(None)
+    ('Sunday, 2026-01-04', '')
+    """
+    return f"{_DAYS[moment.weekday()]}, {moment:%Y-%m-%d}" if moment else ""
 
 
 def age(seconds: float) -> str:
@@ -80,6 +91,7 @@ def size(count: int) -> str:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "instant": instant,
+    "day": day,
     "age": age,
     "seconds": seconds,
     "number": number,

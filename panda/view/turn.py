@@ -1,7 +1,9 @@
 """The page of a turn: question, answer and what that rests on, then how the turn came to it."""
 
+import base64
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,14 +12,19 @@ from markupsafe import Markup
 from msgspec import UNSET
 
 from panda.documents.context import PHASES, SECTIONS, Section, render_section
+from panda.errors import PandaError
 from panda.memory.reader import PastNodes
+from panda.storage.files import read_beneath
 from panda.storage.formats import (
     Candidate,
     Document,
     GatheredContext,
+    Image,
     Metadata,
     Metrics,
     Plan,
+    QueryAnalysis,
+    Reflection,
     RetrievalPlan,
     Totals,
     TurnRelevance,
@@ -25,13 +32,18 @@ from panda.storage.formats import (
 from panda.storage.layout import (
     CALLS_JSONL,
     GATHERED_CONTEXT_JSON,
+    IMAGE_JSON,
     METRICS_JSON,
     PLAN_JSON,
+    QUERY_ANALYSIS_JSON,
+    REFLECTION_JSON,
     RESPONSE_MD,
     RETRIEVAL_PLAN_JSON,
     STAGED_MEMORY_JSON,
 )
-from panda.view.answer import render_markdown
+from panda.storage.turns import TurnFolder
+from panda.view.answer import MOST_CHARS, render_markdown
+from panda.view.attempts import Attempt, read_attempts
 from panda.view.calls import Calls, read_calls
 from panda.view.evidence import (
     Listed,
@@ -42,12 +54,15 @@ from panda.view.evidence import (
     split_answer,
     turn_at,
 )
+from panda.view.halts import Halt, read_halts
 from panda.view.shelf import Query, Shelf
-from panda.view.steps import StepNodes
+from panda.view.steps import StepNodes, StepRow, read_steps
 from panda.view.turn_reader import MOST_BYTES, TurnReader
 
 _MOST_FILES = 500
 _MOST_CANDIDATES = 200
+_SECTION_CHARS = 60_000
+_IMAGE_BYTES = 4_194_304
 
 
 @dataclass(frozen=True)
@@ -114,6 +129,7 @@ class TurnPage:
     at: datetime | None  # when it was claimed
     question: str
     answer: Markup | None
+    answer_left: int  # how many of its characters are not shown
     listed: tuple[Listed, ...]  # the list of sources below the answer
     first_anchor: Mapping[str, str]  # where a cited node is first shown, by its id
     statements: tuple[Statement, ...]
@@ -125,7 +141,17 @@ class TurnPage:
     gathered: GatheredContext | None  # gathered_context.json
     cut: tuple[Document, ...]  # documents that were shortened
     notes: tuple[Note, ...]  # what the turn noted for memory
-    sections: tuple[tuple[int, str, str], ...]  # number, title and text of each section of context.md
+    sections: tuple[tuple[int, str, str, int], ...]
+    """Number, title and text of each section of context.md, and how many characters of it are left out."""
+    verdict: Mapping[str, Any]  # what phase 6 decided: `_meta` of §6
+    verdict_confidence: float | None  # how sure it was
+    analysis: QueryAnalysis | None  # query_analysis.json: what the query was taken to mean
+    reflection: Reflection | None  # reflection.json
+    steps: tuple[StepRow, ...]  # calls of tools
+    halts: tuple[Halt, ...]  # its interventions
+    attempts: tuple[Attempt, ...]  # what was replaced
+    image: str | None  # the image given with the query as a data: URL
+    image_text: str  # what the model of EYES says of it
     calls: Calls
     files: tuple[File, ...]
     files_left: int
@@ -150,6 +176,8 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
     place = bisect.bisect_left(numbers, folder.number)
     files = tuple(reader.files())
     calls = read_calls(reader.lines(CALLS_JSONL, MOST_BYTES))
+    verdict = sections[6].meta if 6 in sections else {}
+    sure = verdict.get("confidence")
     return TurnPage(
         user=user,
         number=folder.number,
@@ -161,6 +189,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         at=at,
         question=metadata.query if metadata else sections[0].text if 0 in sections else "",
         answer=render_markdown(answer, statements) if answer else None,
+        answer_left=max(0, len(answer) - MOST_CHARS),
         listed=listed,
         first_anchor=_first_anchors(statements),
         statements=statements,
@@ -172,7 +201,16 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         gathered=gathered,
         cut=tuple(one for one in gathered.documents if one.cut) if gathered else (),
         notes=_notes(reader.json(STAGED_MEMORY_JSON)),
-        sections=tuple((n, SECTIONS[n].title, render_section(one)) for n, one in sections.items()),
+        sections=tuple(_sections(sections)),
+        verdict=verdict,
+        verdict_confidence=float(sure) if isinstance(sure, int | float) and 0 <= sure <= 1 else None,
+        analysis=reader.record(QueryAnalysis, QUERY_ANALYSIS_JSON),
+        reflection=reader.record(Reflection, REFLECTION_JSON),
+        steps=tuple(read_steps(reader)),
+        halts=tuple(read_halts(shelf.layout, user, folder.number)),
+        attempts=read_attempts(reader, sections),
+        image=_image(folder, metadata),
+        image_text=(image.description if (image := reader.record(Image, IMAGE_JSON)) else ""),
         calls=calls,
         files=tuple(File(name, size, reader.problems.get(name)) for name, size in files[:_MOST_FILES]),
         files_left=max(0, len(files) - _MOST_FILES),
@@ -206,6 +244,23 @@ def _first_anchors(statements: Sequence[Statement]) -> dict[str, str]:
         for source in statement.sources:
             found.setdefault(source.node_id, source.anchor)
     return found
+
+
+def _sections(sections: Mapping[int, Section]) -> Iterator[tuple[int, str, str, int]]:
+    for number, section in sections.items():
+        text = render_section(section).partition("\n\n")[2]
+        yield number, SECTIONS[number].title, text[:_SECTION_CHARS], max(0, len(text) - _SECTION_CHARS)
+
+
+def _image(folder: TurnFolder, metadata: Metadata | None) -> str | None:
+    if metadata is None or metadata.image is None:
+        return None
+    with suppress(PandaError):
+        data = read_beneath(folder.paths.directory, metadata.image.split("/"), most_bytes=_IMAGE_BYTES + 1)
+        if data is not None and len(data) <= _IMAGE_BYTES:
+            kind = "png" if metadata.image.endswith(".png") else "jpeg"
+            return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    return None
 
 
 def _notes(staged: Mapping[str, Any] | None) -> tuple[Note, ...]:

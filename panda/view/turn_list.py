@@ -1,27 +1,30 @@
 """The list of turns: the newest first, those that match what is asked, or what a search finds."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import get_args
 
 import numpy as np
 
-from panda.documents.text import shorten
+from panda.documents.text import shorten, strip_citations
 from panda.documents.times import read_instant
-from panda.errors import UsageError
+from panda.errors import PandaError, UsageError
 from panda.retrieval.ranking import Bounds
 from panda.retrieval.search import search_index
+from panda.storage.files import read_beneath
 from panda.storage.formats import Status
 from panda.storage.index_tables import NO_TIME, IndexView, Integers, session_hash
-from panda.storage.layout import check_id
-from panda.storage.turns import TurnRow, read_row
+from panda.storage.layout import RESPONSE_MD, check_id
+from panda.storage.turns import TurnRow, TurnStore, read_row
 from panda.view.shelf import Query, Shelf
 
 PAGE_ROWS = 50
 _MOST_OPENED = 3_000
 """So many turns are opened for one page at most; it then says how far it has looked."""
 _QUERY_CHARS = 240
+_ANSWER_CHARS = 200
 STATUSES: tuple[str, ...] = get_args(Status)
 
 
@@ -61,6 +64,7 @@ class ListedTurn:
     session: str | None
     status: str  # as in metadata.json; "unreadable" if that file cannot be used
     query: str  # one line, cut where it is long
+    answer: str  # how its answer begins; "" if there is none
     problem: str | None  # why it is unreadable
 
 
@@ -112,7 +116,7 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
         statuses=STATUSES,
         fields={name: value for name, value in query.fields.items() if name != "user"},
         is_filtered=not wanted.is_open,
-        rows=tuple(map(_listed, rows)),
+        rows=tuple(_listed(store, row) for row in rows),
         total=len(numbers),
         before=before,
         older=older,
@@ -188,7 +192,13 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
     return [number for number in found if number is not None and number in shown], bool(report.behind)
 
 
-def _listed(row: TurnRow) -> ListedTurn:
+def _listed(store: TurnStore, row: TurnRow) -> ListedTurn:
     problem = row.problem.message if row.problem else None
-    query = shorten(row.query or "", _QUERY_CHARS)
-    return ListedTurn(row.number, row.at, row.session, row.status, query, problem)
+    query, data = shorten(row.query or "", _QUERY_CHARS), None
+    directory = store.layout.turn(store.user, row.number).directory
+    with suppress(PandaError):
+        data = read_beneath(directory, [RESPONSE_MD], most_bytes=4 * _ANSWER_CHARS)
+    answer = strip_citations((data or b"").decode("utf-8", "ignore"))
+    return ListedTurn(
+        row.number, row.at, row.session, row.status, query, shorten(answer, _ANSWER_CHARS), problem
+    )

@@ -1,0 +1,58 @@
+"""What halted a turn, and what a person can do about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from panda.errors import PandaError
+from panda.storage.interventions import load_intervention
+from panda.storage.layout import Layout
+
+_TEXT_CHARS = 6_000
+
+
+@dataclass(frozen=True)
+class Halt:
+    """One intervention; what its file does not say is empty."""
+
+    id: str
+    is_open: bool = True
+    at: str = ""  # when it was written
+    phase: int | None = None
+    recipe: str = ""
+    type: str = ""  # as "invalid_reply"
+    severity: str = ""
+    message: str = ""
+    where: str = ""
+    expected: str = ""
+    received: str = ""  # as far as it is shown
+    fix: str = ""  # what to do
+    go_on: str = ""  # the command that takes the turn up again
+    resolution: str = ""  # how it was settled
+    problem: str | None = None  # what is wrong with its file
+
+
+def read_halts(layout: Layout, user: str, turn: int) -> Iterator[Halt]:
+    """The interventions of a turn, oldest first; a damaged one says so."""
+    for path in sorted(layout.interventions.glob(f"*-{user}-{turn}-*.json")):
+        try:
+            found = load_intervention(layout, path.stem)
+        except PandaError as exc:
+            yield Halt(path.stem, problem=exc.message)
+            continue
+        value = found.value
+        yield Halt(
+            id=found.id,
+            is_open=found.is_open,
+            at=value["created_at"],
+            phase=value["phase"],
+            recipe=value["recipe"] or "",
+            type=value["type"],
+            severity=value["severity"],
+            message=value["message"],
+            where=value["where"] or "",
+            expected=value["expected"] or "",
+            received=(value["received"] or "")[:_TEXT_CHARS],
+            fix=value["what_to_do"] or "",
+            go_on=found.go_on or "",
+            resolution=value["resolution"] or "",
+        )
