@@ -289,7 +289,10 @@ def _shown(parameter: Any) -> str:
 def option(
     help_: str, metavar: str | None = None, *names: str, complete: _Completion = None, **more: Any
 ) -> Any:
-    """An option: its help, what stands for its value, further names, what a shell offers for it."""
+    """
+    An option: its help, what stands for its value, further names, what a shell offers for it. Where its
+    default is None, `show_default` says in words what that means.
+    """
     return typer.Option(*names, help=help_, metavar=metavar, autocompletion=complete, **more)
 
 
@@ -298,9 +301,9 @@ def flag(help_: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help_, **more)
 
 
-def out_file(help_: str, *names: str) -> Any:
+def out_file(help_: str, *names: str, default: str = "none") -> Any:
     """An option that names a file to write, in a folder that is there: none is made unasked."""
-    return option(help_, "FILE", *names, callback=_check_folder)
+    return option(help_, "FILE", *names, show_default=default, callback=_check_folder)
 
 
 def _check_folder(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
@@ -322,6 +325,12 @@ def argument(help_: str, metavar: str, *, complete: _Completion = None, **more: 
 Raw = Annotated[bool, flag("Give the bytes as they are, control characters too.", "--raw")]
 """The option of commands whose answer is a Document."""
 
+SESSION_DEFAULT, SEED_DEFAULT = (
+    "[env: PANDA_SESSION; default: default]",
+    "[env: PANDA_SEED; default: one for each turn, recipe and attempt]",
+)
+"""How the help of an option that is a setting too ends."""
+
 _ROOT = option("The store.  [env: PANDA_ROOT; default: ./panda-system-docs]", "DIR", show_default=False)
 _USER = option(
     "Whose turns.  [env: PANDA_USER; default: default]", "ID", complete=complete_users, show_default=False
@@ -329,7 +338,9 @@ _USER = option(
 _WAIT = option(
     "Wait this long for a lock.  [env: PANDA_WAIT_SECONDS; default: 600]", "SECONDS", show_default=False
 )
-_TRUST = flag("Let the project's files and the store's links reach out, in this run.", "--trust")
+_TRUST = flag(
+    "Let the project's files and the store's links reach out, in this run.  [env: PANDA_TRUST]", "--trust"
+)
 _VERBOSE = flag("Say more on stderr.", "--verbose", "-v", count=True, show_default=False)
 _OPTIONS: Mapping[str, tuple[object, object]] = {
     "root": (Annotated[str | None, _ROOT], None),
@@ -340,6 +351,35 @@ _OPTIONS: Mapping[str, tuple[object, object]] = {
     "quiet": (Annotated[bool, flag("Nothing on stderr but errors.", "--quiet", "-q")], False),
     "verbose": (Annotated[int, _VERBOSE], 0),
 }
+
+
+class PandaCommand(TyperCommand):
+    """A command whose help has its own options first, then those that all have, and no types of Python."""
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # Typer's own types are private
+        """Write what can be given, in three parts."""
+        parts: dict[str, list[tuple[str, str]]] = {
+            "Arguments": [],
+            "Options": [],
+            "Options of all commands": [],
+        }
+        for parameter in self.get_params(ctx):
+            shown = parameter.get_help_record(ctx)
+            if shown is not None and parameter.param_type_name == "argument":
+                parts["Arguments"].append((shown[0].partition(" <")[0], shown[1]))
+            elif shown is not None:
+                is_own = parameter.name not in (*_OPTIONS, "help")
+                parts["Options" if is_own else "Options of all commands"].append(shown)
+        for title, rows in parts.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def collect_usage_pieces(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as above
+        """The words of the usage line; what can be given several times has one mark of that."""
+        return [
+            piece.replace("…]...", "]…").replace("…}...", "}…") for piece in super().collect_usage_pieces(ctx)
+        ]
 
 
 @dataclass(frozen=True)
@@ -367,7 +407,7 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
         invocation = _invocation(words, ctx.obj, options, arguments)
         result = function(invocation, **arguments)
         if isinstance(result.body, Document) and not options["json"]:
-            _tell_altered(result.body, invocation.reporter)
+            _tell_altered(result.body, invocation.reporter, "; --raw gives the bytes" * ("raw" in arguments))
         return result
 
     own = [p for p in inspect.signature(function).parameters.values() if p.name != "invocation"]
@@ -380,16 +420,16 @@ def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     run.__signature__ = inspect.Signature([context, *keyword_only, *shared])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in (context, *keyword_only, *shared)}
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(words.split()[-1], help=inspect.getdoc(function))(run)
+    app.command(words.split()[-1], cls=PandaCommand, help=inspect.getdoc(function))(run)
     command = typer.main.get_command(app)
     assert isinstance(command, TyperCommand)
     return command
 
 
-def _tell_altered(document: Document, reporter: Reporter) -> None:
-    """Warn where what is shown differs from the bytes in more than its looks."""
+def _tell_altered(document: Document, reporter: Reporter, how_else: str) -> None:
+    """Warn where what is shown differs from the bytes in more than its looks, and say how to have these."""
     if document.piped != document.content:
-        reporter.warn("control characters are written out here; --raw gives the bytes as they are")
+        reporter.warn(f"control characters are written out here{how_else}")
 
 
 def _invocation(

@@ -37,14 +37,17 @@ def compress(
     invocation: Invocation,
     file: Annotated[str, argument("The document; - reads standard input.", "FILE|-")],
     budget: Annotated[int, option("Most tokens (cl100k_base) it may have.", "N", min=1)],
-    query: Annotated[str | None, option("What the document is wanted for.", "TEXT")] = None,
+    query: Annotated[
+        str | None, option("What the document is wanted for.", "TEXT", show_default="none")
+    ] = None,
     content_type: Annotated[
-        str | None, option(f"{', '.join(CONTENT_TYPES)}; detected if left out.", "TYPE", "--type")
+        str | None, option(f"{', '.join(CONTENT_TYPES)}.", "TYPE", "--type", show_default="detected")
     ] = None,
     keep: Annotated[
-        list[str] | None, option("Drop nothing in which this regular expression occurs.", "PATTERN")
+        list[str] | None,
+        option("Drop nothing in which this regular expression occurs.", "PATTERN", show_default="none"),
     ] = None,
-    out: Annotated[Path | None, out_file("Write there, not to stdout.", "--out", "-o")] = None,
+    out: Annotated[Path | None, out_file("Write there.", "--out", "-o", default="stdout")] = None,
     explain_it: Annotated[bool, flag("Say on stderr what was left out.", "--explain")] = False,
     raw: Raw = False,
 ) -> Result:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from panda.cli.command import Invocation, Result, Table, argument, option, out_file
 from panda.errors import UsageError
 from panda.settings import Settings
+from panda.storage.layout import asset
 
 if TYPE_CHECKING:  # imported when cases are asked: help must not wait for the recipes
     from panda.evals.cases import Case
@@ -18,7 +19,12 @@ _SPLITS = ("test", "fit", "all")
 
 _Recipes = Annotated[list[str] | None, argument("Recipes; without any, all that cases ask.", "RECIPE…")]
 _Cases = Annotated[
-    Path | None, option("File or directory of labelled cases; ./tests/evals if left out.", "FILE")
+    Path | None,
+    option(
+        "File or directory of labelled cases.",
+        "FILE",
+        show_default="./tests/evals if it is there, else those of panda",
+    ),
 ]
 
 
@@ -32,7 +38,7 @@ def eval_recipes(
     """
     Measure the choices of recipes on labelled cases: accuracy, calibration, milliseconds a choice.
 
-    Example: panda eval pipeline/phase1_reflection --cases tests/evals
+    Example: panda eval research/strategy
     """
     from panda.evals.answers import run_cases
     from panda.evals.report import COLUMNS, build_report, report_rows
@@ -53,7 +59,9 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
     """
     Fit the choices of recipes to the half of labelled cases that may be seen; needs scikit-learn.
 
-    Example: panda tune pipeline/phase1_reflection --cases tests/evals
+    The fits go to recipes/fits/ of the project, where they are used instead of panda's own.
+
+    Example: panda tune pipeline/phase1_reflection
     """
     from panda.choosing.fits import FITS_DIR
     from panda.evals.fits import tune
@@ -64,9 +72,10 @@ def tune_recipes(invocation: Invocation, recipes: _Recipes = None, cases: _Cases
         asked = _cases(executor, cases, recipes or [], "fit")
         with invocation.reporter.progress("cases", len(asked)) as advance:
             made = tune(executor, asked, advance=advance)
-    folder = place_within(invocation.settings.recipe_dirs[0], FITS_DIR, FITS_DIR)
+    folder = place_within(invocation.settings.project_dir / "recipes", FITS_DIR, FITS_DIR)
     for one in made:
         write_json(folder / one.name, one.content)
+        invocation.reporter.step(f"written: {folder / one.name}")
     rows = [(m.recipe, m.choice, m.content["cases"], m.content["accuracy_in_folds"], m.name) for m in made]
     data = {"fits": [{"recipe": row[0], "choice": row[1], "file": str(folder / row[4])} for row in rows]}
     return Result(data, Table(("recipe", "choice", "cases", "accuracy in folds", "file"), rows))
@@ -78,13 +87,7 @@ def _cases(
     from panda.evals.answers import recipe_of
     from panda.evals.cases import KINDS, load_cases
 
-    path = given or CASES_DIR
-    if given is None and not path.is_dir():
-        raise UsageError(
-            f"there are no labelled cases in {path.absolute()}",
-            where="--cases",
-            fix="name a file or directory of JSON lines with --cases; those of panda lie in its checkout",
-        )
+    path = given or (CASES_DIR if CASES_DIR.is_dir() else asset("tests/evals"))
     if split not in _SPLITS:
         raise UsageError(f"there is no split {split!r}", where="--split", fix="use test, fit or all")
     given_cases = load_cases(path)

@@ -30,14 +30,16 @@ def forget(
             "A key, a node such as visit:…, or a turn's number.", "KEY|NODE|TURN…", complete=complete_told
         ),
     ] = None,
-    text: Annotated[str | None, option("Exactly this text; - reads it from stdin.", "TEXT", "--text")] = None,
+    text: Annotated[
+        str | None, option("Exactly this text; - reads it from stdin.", "TEXT", "--text", show_default="none")
+    ] = None,
     dry_run: Annotated[bool, flag("Only list the places.", "--dry-run")] = False,
     yes: Annotated[bool, flag("Do not ask.", "--yes")] = False,
 ) -> Result:
     """
     Take out of everything what was told: memory, turns, sessions, logs, indexes, cached states.
 
-    Example: panda forget wifi_password --dry-run
+    Example: panda forget budget --dry-run --user demo
 
     A mark with the time remains. A key means all that was ever said under it, a turn all that was said in it.
     Notes are your own files: they are named, and the command ends with 3.

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from panda.cli.command import Document, Invocation, Result, argument, flag, option, requires
+from panda.cli.command import Document, Invocation, Result, argument, flag, option, out_file, requires
 from panda.cli.completion import complete_sessions, complete_turns
 from panda.documents.times import read_instant
 from panda.errors import CheckError, UsageError
@@ -28,17 +28,19 @@ def export(
             "queries: lines for panda batch; jsonl: lines for panda import; markdown: a transcript.",
             "queries|jsonl|markdown",
             "--as",
+            show_default="required",
         ),
     ] = "",
     session: Annotated[
-        str | None, option("Only turns of this session.", "ID", complete=complete_sessions)
+        str | None,
+        option("Only turns of this session.", "ID", complete=complete_sessions, show_default="all"),
     ] = None,
-    since: Annotated[str | None, option("Only turns from this time on.", "TIME")] = None,
-    status: Annotated[str | None, option("Only turns of this status.", "STATUS")] = None,
+    since: Annotated[str | None, option("Only turns from this time on.", "TIME", show_default="all")] = None,
+    status: Annotated[str | None, option("Only turns of this status.", "STATUS", show_default="all")] = None,
     renumber: Annotated[
         bool, flag("jsonl: without numbers; an import gives the next free ones.", "--renumber")
     ] = False,
-    out: Annotated[Path | None, option("Write there, not to stdout.", "FILE", "--out", "-o")] = None,
+    out: Annotated[Path | None, out_file("Write there.", "--out", "-o", default="stdout")] = None,
 ) -> Result:
     """
     Take saved turns out: as queries to ask again, as lines for another store, or as a transcript.

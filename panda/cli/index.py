@@ -99,8 +99,10 @@ def rebuild(
     invocation: Invocation,
     full: Annotated[bool, flag("Start from nothing; for all users.", "--full")] = False,
     summaries: Annotated[bool, flag("First write missing summaries.", "--summaries")] = False,
-    limit: Annotated[int | None, option("Most summaries.", "N", min=1)] = None,
-    max_seconds: Annotated[float | None, option("Begin no summary after so long.", "S", min=0)] = None,
+    limit: Annotated[int | None, option("Most summaries.", "N", show_default="all", min=1)] = None,
+    max_seconds: Annotated[
+        float | None, option("Begin no summary after so long.", "S", show_default="any", min=0)
+    ] = None,
 ) -> Result:
     """
     Bring the index in line with the files.
@@ -140,11 +142,12 @@ def search(
     invocation: Invocation,
     query: Annotated[str | None, argument("What to look for.", "QUERY")] = None,
     k: Annotated[int, option("Most results.", "K", "-k", min=1, max=POOL)] = 30,
-    session: Annotated[str | None, option("Only turns of this session.", "ID")] = None,
-    since: Annotated[str | None, option("Only from this time on.", "DATE")] = None,
+    session: Annotated[str | None, option("Only turns of this session.", "ID", show_default="all")] = None,
+    since: Annotated[str | None, option("Only from this time on.", "DATE", show_default="all")] = None,
     explain: Annotated[bool, flag("Say why each was found.", "--explain")] = False,
     batch: Annotated[
-        Path | None, option('JSON lines {"user", "question", "at"?} instead of QUERY.', "FILE.jsonl")
+        Path | None,
+        option('JSON lines {"user", "question", "at"?} instead of QUERY.', "FILE.jsonl", show_default="none"),
     ] = None,
 ) -> Result:
     """
@@ -164,6 +167,8 @@ def search(
         data, hits = search_turns(
             settings, index, meaning, tell, query=query, limit=k, session=session, since=since, why=explain
         )
+    if not hits:
+        tell(f"nothing of user {settings.user} is found")
     columns = ("score", "node", "date", "what", *(["why"] if explain else []))
     return Result(data, Table(columns, hit_rows(hits, why=explain)))
 

@@ -27,7 +27,7 @@ def list_all(
     """
     List the open interventions of a user, newest last.
 
-    Example: panda intervention list --all
+    Example: panda intervention list --all --user demo
     """
     user = invocation.settings.user
     found = list(_of_user(invocation, user, resolved=resolved))

@@ -33,9 +33,12 @@ def log(
     follow: Annotated[bool, flag("Go on until Ctrl-C.", "--follow", "-f")] = False,
     lines: Annotated[int, option("The newest so many; 0 for all.", "N", "--lines", "-n", min=0)] = 20,
     recipe: Annotated[
-        str | None, option("Only this recipe, by name or file.", "NAME", complete=complete_recipes)
+        str | None,
+        option("Only this recipe, by name or file.", "NAME", complete=complete_recipes, show_default="all"),
     ] = None,
-    turn: Annotated[int | None, option("Only this turn.", "N", complete=complete_turns, min=1)] = None,
+    turn: Annotated[
+        int | None, option("Only this turn.", "N", complete=complete_turns, show_default="all", min=1)
+    ] = None,
 ) -> Result:
     """
     Show the recipes that ran for a user, newest last: when, how long, how many tokens.
@@ -68,6 +71,7 @@ def _followed(
     invocation: Invocation, path: Path, wanted: Callable[[_Record], bool], lines: int
 ) -> Iterator[tuple[object, ...]]:
     """The newest rows, then those that come."""
+    yield _COLUMNS
     log = LineTail(path)
     for record in _newest(_records(invocation, log.read(torn=False)[1], wanted), lines)[0]:
         yield _row(record)
@@ -120,7 +124,9 @@ def _row(record: _Record) -> tuple[object, ...]:
 def stats(
     invocation: Invocation,
     by: Annotated[str, option("recipe, layer, phase, day or compression.", "WHAT")] = "recipe",
-    since: Annotated[str | None, option("Only what ran from this day or time on.", "TIME")] = None,
+    since: Annotated[
+        str | None, option("Only what ran from this day or time on.", "TIME", show_default="all")
+    ] = None,
     plot: Annotated[bool, flag("Draw latency and tokens as bars.", "--plot")] = False,
 ) -> Result:
     """
@@ -129,7 +135,7 @@ def stats(
     Held is the share of judged executions whose turn ended approved; the calibration error is how far their
     confidence lies from that. `--by compression` adds up compressions by content type.
 
-    Example: panda stats --by phase --plot
+    Example: panda stats --by phase --plot --user demo
     """
     if by not in _KINDS:
         raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
@@ -139,6 +145,7 @@ def stats(
     found = sum_executions(records, by=group, verdict=_verdict(layout))
     if not found and not compressions:
         invocation.check_user(layout)
+        invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
     total, by_type = _compression_data(compressions)
     groups = {name: vars(one) for name, one in found.items()}
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}

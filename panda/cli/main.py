@@ -145,7 +145,7 @@ def build_program() -> TyperGroup:
     app = typer.Typer(
         cls=LazyGroup, help=_ABOUT, rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=True
     )
-    app.callback()(_program)
+    app.callback(context_settings={"help_option_names": ["--help", "-h"]})(_program)
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     fill_group(group, COMMANDS, GROUP_HELP)

@@ -36,9 +36,10 @@ _PROPOSAL_COLUMNS = ("status", "key", "value", "turn", "batches", "until")
 _VALUE_CHARS = 60
 _READER_WAIT_SECONDS = 2.0
 _AT_ONCE = 20
-_Kind = Annotated[str | None, option("preference or fact.", "KIND")]
-_Scope = Annotated[str | None, option("local, team, company or public.", "SCOPE")]
-_Entity = Annotated[str | None, option("Whom or what it is about; the user if left out.", "NAME")]
+_KINDS = "preference or fact."
+_SCOPES = "local, team, company or public."
+_Scope = Annotated[str | None, option(_SCOPES, "SCOPE", show_default="local")]
+_Entity = Annotated[str | None, option("Whom or what it is about.", "NAME", show_default="the user")]
 _Key = Annotated[str, argument("A key such as budget, or entity#key.", "KEY", complete=complete_memory_keys)]
 
 
@@ -111,12 +112,15 @@ def _read_memory(invocation: Invocation) -> Projection:
 
 
 def list_all(
-    invocation: Invocation, kind: _Kind = None, scope: _Scope = None, entity: _Entity = None
+    invocation: Invocation,
+    kind: Annotated[str | None, option(_KINDS, "KIND", show_default="both")] = None,
+    scope: Annotated[str | None, option(_SCOPES, "SCOPE", show_default="all")] = None,
+    entity: _Entity = None,
 ) -> Result:
     """
     List what is remembered: values, how far they are to be believed, since when.
 
-    Example: panda memory list --kind preference
+    Example: panda memory list --kind preference --user demo
     """
     settings = invocation.settings
     now = settings.clock()
@@ -140,7 +144,7 @@ def get(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _Entity
     """
     Print the value that is remembered under a key.
 
-    Example: panda memory get budget
+    Example: panda memory get budget --user demo
     """
     settings = invocation.settings
     now = settings.clock()
@@ -167,18 +171,28 @@ def set_value(
         ),
     ],
     value: Annotated[list[str] | None, argument("The value; several make a list.", "VALUE…")] = None,
-    kind: _Kind = None,
+    kind: Annotated[
+        str | None, option(_KINDS, "KIND", show_default="preference of what is about the user, else fact")
+    ] = None,
     scope: _Scope = None,
     entity: _Entity = None,
     type_: Annotated[
-        str | None, option("string, text, number, boolean, datetime, ref, null or list.", "TYPE", "--type")
+        str | None,
+        option(
+            "string, text, number, boolean, datetime, ref, null or list.",
+            "TYPE",
+            "--type",
+            show_default="by the value",
+        ),
     ] = None,
-    valid_until: Annotated[str | None, option("The last instant at which it holds.", "TIME")] = None,
+    valid_until: Annotated[
+        str | None, option("The last instant at which it holds.", "TIME", show_default="for good")
+    ] = None,
 ) -> Result:
     """
     Remember a value. An earlier value that you gave is retracted first.
 
-    Example: panda memory set budget 900 --type number --valid-until 2026-12-31
+    Example: panda memory set budget 900 --type number --valid-until 2026-12-31 --user demo
 
     With - each line of standard input is an object with key and value, and kind, scope, entity, type and
     valid_until if need be.
@@ -212,7 +226,7 @@ def retract(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
     """
     Take back what is remembered under a key, whoever said it. The history stays.
 
-    Example: panda memory retract budget
+    Example: panda memory retract budget --user demo
     """
     user = invocation.settings.user
     subject = find_subject(key, Given(scope=scope, entity=entity), user)
@@ -227,7 +241,7 @@ def history(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
     """
     Show all that was ever said under a key, oldest first.
 
-    Example: panda memory history budget
+    Example: panda memory history budget --user demo
     """
     user = invocation.settings.user
     subject = find_subject(key, Given(scope=scope, entity=entity), user)
@@ -267,7 +281,7 @@ def merge(
     Every machine that has the same facts picks the same winners. Merging twice changes nothing. A line that
     is no fact is refused, and then nothing is written.
 
-    Example: panda memory merge other/users/ann/memory.jsonl other/users/ann/conflicts.jsonl
+    Example: panda memory merge other/users/ann/memory.jsonl other/users/ann/conflicts.jsonl --user demo
     """
     user = invocation.settings.user
     merged = merge_files(_memory_of(invocation), files)
@@ -286,7 +300,7 @@ def conflicts(invocation: Invocation) -> Result:
     """
     List the contradictions that stand: what holds, and what speaks against it.
 
-    Example: panda memory conflicts
+    Example: panda memory conflicts --user demo
     """
     settings = invocation.settings
     found = find_contradictions(_read_memory(invocation).log, settings.clock())
@@ -308,16 +322,20 @@ def resolve_conflict(
     conflict: Annotated[
         str, argument("Id of a contradiction or its beginning, or a key: all of that key.", "CONFLICT")
     ],
-    winner: Annotated[str | None, option("Id of the fact that is right, or its beginning.", "ID")] = None,
-    value: Annotated[list[str] | None, option("What is right instead; several make a list.", "V")] = None,
+    winner: Annotated[
+        str | None, option("Id of the fact that is right, or its beginning.", "ID", show_default="none")
+    ] = None,
+    value: Annotated[
+        list[str] | None, option("What is right instead; several make a list.", "V", show_default="none")
+    ] = None,
     type_: Annotated[
-        str | None, option("Type of the value; that of the winner if left out.", "TYPE", "--type")
+        str | None, option("Type of the value.", "TYPE", "--type", show_default="that of the winner")
     ] = None,
 ) -> Result:
     """
     Settle a contradiction. Both facts stay in the history.
 
-    Example: panda memory resolve conflict-0123456789ab --winner fact-89abcdef01234567
+    Example: panda memory resolve budget --value 900 --user demo
     """
     settings = invocation.settings
     if winner is None and not value:
@@ -348,13 +366,14 @@ def lint(
     Check the memory: contradictions, what has expired or soon will, what a retraction left alone, references
     to nothing. Ends with 3 if it finds something.
 
-    Example: panda memory lint --within 30
+    Example: panda memory lint --within 30 --user demo
     """
     settings = invocation.settings
     state = _read_memory(invocation)
     findings = lint_memory(state.log, settings.user, settings.clock(), within_days=within)
     data = {"user": settings.user, "findings": [vars(one) for one in findings]}
     if not findings:
+        invocation.reporter.step(f"nothing in the memory of {settings.user} needs a look")
         return Result(data)
     rows = [(one.rule, one.scope, one.key, one.message) for one in findings]
     counts = ", ".join(f"{count} {rule}" for rule, count in Counter(one.rule for one in findings).items())
@@ -372,7 +391,7 @@ def reflect(
     A proposal becomes a fact of confidence .60 once a second batch, with a new turn in it, agrees; after 30
     days it is dropped. What memory holds or the user has taken back is not proposed.
 
-    Example: panda memory reflect --dry-run
+    Example: panda memory reflect --dry-run --user demo
     """
     from panda.actions.reflection import reflect as reflect_on
     from panda.app import build

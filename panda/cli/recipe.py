@@ -83,7 +83,14 @@ def render(
     invocation: Invocation,
     name: _Name,
     turn: Annotated[
-        int | None, option("Take the documents from this saved turn.", "N", complete=complete_turns, min=1)
+        int | None,
+        option(
+            "Take the documents from this saved turn.",
+            "N",
+            complete=complete_turns,
+            show_default="placeholders",
+            min=1,
+        ),
     ] = None,
     raw: Raw = False,
 ) -> Result:
@@ -238,8 +245,8 @@ def compare(
 
     A turn that one of them could not run is not equal, and ends with 3 as well.
 
-    Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813-820
-    """
+    Example: panda recipe compare pipeline/phase1_reflection@3f2a9c pipeline/phase1_reflection --on 813 --user demo
+    """  # noqa: E501  # an example stands on one line
     from panda.actions.replay import begin_run, run_turns
     from panda.cli.replay import result_of
     from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
@@ -270,6 +277,8 @@ def failures(invocation: Invocation, name: _Name) -> Result:
 
     invocation.book().load_recipe(name)
     found = find_failures(invocation.store(), name)
+    if not found:
+        invocation.reporter.step(f"no failures of {name} in the log")
     rows = [
         ((failure["version"] or "")[:SHORT], *(failure[key] for key in ("time", "turn", "kind", "message")))
         for failure in found

@@ -61,10 +61,11 @@ def replay(
         ),
     ] = "simulate",
     session: Annotated[
-        str | None, option("Only turns of this session.", "ID", complete=complete_sessions)
+        str | None,
+        option("Only turns of this session.", "ID", complete=complete_sessions, show_default="all"),
     ] = None,
-    since: Annotated[str | None, option("Only turns from this time on.", "TIME")] = None,
-    status: Annotated[str | None, option("Only turns of this status.", "STATUS")] = None,
+    since: Annotated[str | None, option("Only turns from this time on.", "TIME", show_default="all")] = None,
+    status: Annotated[str | None, option("Only turns of this status.", "STATUS", show_default="all")] = None,
     on_miss: Annotated[
         str, option("simulate: report a call without a recording, or run it live.", "report|run")
     ] = "report",
@@ -79,7 +80,7 @@ def replay(
 
     What came of it is kept in a new directory under runs/; the saved turns are never touched.
 
-    Example: panda replay 813-820 --mode rerun --workers 2
+    Example: panda replay 813-820 --workers 2 --user demo
     """
     from panda.actions.replay import begin_run, resume_run, run_turns
     from panda.replays.runs import open_run
@@ -160,10 +161,10 @@ def diff(
     max_flips: Annotated[int, option("Decisions that may flip.", "N", min=0)] = 0,
     max_answers: Annotated[int, option("Answers that may change.", "N", min=0)] = 0,
     max_tokens: Annotated[
-        float | None, option("Most growth of tokens.", "PERCENT", show_default=False)
+        float | None, option("Most growth of tokens.", "PERCENT", show_default="any")
     ] = None,
     max_seconds: Annotated[
-        float | None, option("Most growth of seconds.", "PERCENT", show_default=False)
+        float | None, option("Most growth of seconds.", "PERCENT", show_default="any")
     ] = None,
     allow_missing: Annotated[
         bool, flag("Let turns pass that only one run holds or has ended.", "--allow-missing")
@@ -177,7 +178,7 @@ def diff(
     A turn that is missing on one side, failed or was not finished is not equal: it ends with 3 as well, and
     so does a run that was killed or compares nothing.
 
-    Example: panda diff saved last --html report.html
+    Example: panda diff saved last --html report.html --user demo
     """
     from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 
@@ -193,6 +194,10 @@ def diff(
         from panda.replays.reports import write_page
 
         write_page(html, found, one, two, regressions)
+    invocation.reporter.step(
+        f"turns compared: {found.turns}, decisions flipped: {len(found.flips)}, "
+        f"answers changed: {len(found.answers)}, not compared: {len(found.not_judged)}"
+    )
     return result_of(found, regressions, f"{one.name} → {two.name}", [one.name, two.name])
 
 

@@ -33,20 +33,28 @@ def synthesize_scope(
             complete=lambda: list(SCOPES),
         ),
     ],
-    entity: Annotated[str | None, option("Only this one, as user:default.", "NAME")] = None,
-    relation: Annotated[str | None, option("Only this one, as budget.", "NAME")] = None,
-    min_confidence: Annotated[float | None, option("Leave out what is less certain, 0 to 1.", "C")] = None,
+    entity: Annotated[
+        str | None, option("Only this one, as user:default.", "NAME", show_default="all")
+    ] = None,
+    relation: Annotated[str | None, option("Only this one, as budget.", "NAME", show_default="all")] = None,
+    min_confidence: Annotated[
+        float | None, option("Leave out what is less certain, 0 to 1.", "C", show_default="0")
+    ] = None,
     include_expired: Annotated[
         bool, flag("Count facts past their valid_until too.", "--include-expired")
     ] = False,
-    as_of: Annotated[str | None, option("Judge by this instant what has expired.", "TIME")] = None,
-    facts: Annotated[Path | None, option(FACTS_HELP, "FILE.json")] = None,
+    as_of: Annotated[
+        str | None, option("Judge by this instant what has expired.", "TIME", show_default="now")
+    ] = None,
+    facts: Annotated[
+        Path | None, option(FACTS_HELP, "FILE.json", show_default="the memory of the user")
+    ] = None,
 ) -> Result:
     """
     Show what is known now within a scope: for each entity and relation the most credible value, and where
     another fact says otherwise, both.
 
-    Example: panda synthesize --scope local --entity user:default --min-confidence 0.5
+    Example: panda synthesize --scope local --min-confidence 0.5 --user demo
     """
     given = {"scope": scope, "entity": entity, "relation": relation, "min_confidence": min_confidence}
     given |= {"include_expired": include_expired, "as_of": as_of}
@@ -92,12 +100,14 @@ def serve(
     invocation: Invocation,
     host: Annotated[str, option(HOST_HELP, "HOST")] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 for any free one.", "N", min=0, max=65535)] = 8765,
-    facts: Annotated[Path | None, option(FACTS_HELP, "FILE.json")] = None,
+    facts: Annotated[
+        Path | None, option(FACTS_HELP, "FILE.json", show_default="the memory of the user")
+    ] = None,
 ) -> Result:
     """
     Answer POST /v1/synthesis and GET /healthz over HTTP until Ctrl-C; the address goes to stdout.
 
-    Example: panda serve --port 0 --facts facts.json
+    Example: panda serve --port 0 --user demo
     """
     source = open_source(invocation, facts)
     source.load()  # a broken file is told now, not to the first client
@@ -124,7 +134,9 @@ def mcp(
     http: Annotated[bool, flag("Serve over HTTP, not on stdin and stdout.", "--http")] = False,
     host: Annotated[str, option(f"With --http. {HOST_HELP}", "HOST")] = "127.0.0.1",
     port: Annotated[int, option("With --http; 0 for any free one.", "N", min=0, max=65535)] = 8766,
-    facts: Annotated[Path | None, option(FACTS_HELP, "FILE.json")] = None,
+    facts: Annotated[
+        Path | None, option(FACTS_HELP, "FILE.json", show_default="the memory of the user")
+    ] = None,
 ) -> Result:
     """
     Serve tools and resources over the Model Context Protocol: synthesize_scope, search_turns, gather_context,

@@ -84,7 +84,7 @@ def close(
     """
     Close a session: no turn can be asked in it any more, until it is opened again.
 
-    Example: panda session close laptops
+    Example: panda session close kitchen --user demo
     """
     layout, user = invocation.store_for_writing(), invocation.settings.user
     found = _open(invocation, layout, session)

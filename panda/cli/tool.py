@@ -37,7 +37,7 @@ def run(
     invocation: Invocation,
     name: Annotated[str, argument("A tool.", "NAME", complete=complete_tools)],
     args: Annotated[str, option("Its arguments, a JSON object.", "JSON")] = "{}",
-    query: Annotated[str, option("What a user would have said.", "TEXT")] = "",
+    query: Annotated[str, option("What a user would have said.", "TEXT", show_default="nothing")] = "",
     dry_run: Annotated[bool, flag("Only show what a file would become.", "--dry-run")] = False,
 ) -> Result:
     """

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from panda.cli.command import (
+    SEED_DEFAULT,
+    SESSION_DEFAULT,
     Document,
     Invocation,
     Markdown,
@@ -53,22 +55,42 @@ _QUERY_CHARS = 60
 def turn(
     invocation: Invocation,
     query: Annotated[str | None, argument("The query; - reads it from standard input.", "QUERY|-")] = None,
-    session: Annotated[str | None, option("Session of the turn.", "ID", complete=complete_sessions)] = None,
+    session: Annotated[
+        str | None,
+        option(
+            f"Session of the turn.  {SESSION_DEFAULT}", "ID", complete=complete_sessions, show_default=False
+        ),
+    ] = None,
     mode: Annotated[str, option("chat, or code to work on the project.", "MODE")] = "chat",
-    seed: Annotated[int | None, option("Seed of every model call.", "N")] = None,
+    seed: Annotated[
+        int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
+    ] = None,
     resume: Annotated[
         int | None,
-        option("Go on with a turn that stopped.", "TURN", complete=complete_unfinished_turns, min=1),
+        option(
+            "Go on with a turn that stopped.",
+            "TURN",
+            complete=complete_unfinished_turns,
+            show_default="none",
+            min=1,
+        ),
     ] = None,
     resume_all: Annotated[
         bool, flag("Go on with all that stopped, of --session if it is given.", "--resume-all")
     ] = False,
     discard: Annotated[
         int | None,
-        option("Take a turn that stopped out for good.", "TURN", complete=complete_unfinished_turns, min=1),
+        option(
+            "Take a turn that stopped out for good.",
+            "TURN",
+            complete=complete_unfinished_turns,
+            show_default="none",
+            min=1,
+        ),
     ] = None,
     image: Annotated[
-        Path | None, option("An image that the layer EYES describes: PNG or JPEG.", "FILE")
+        Path | None,
+        option("An image that the layer EYES describes: PNG or JPEG.", "FILE", show_default="none"),
     ] = None,
     dry_run: Annotated[
         bool, flag("Only tell what would be done; in code mode, show the diff.", "--dry-run")
@@ -198,12 +220,21 @@ def gather(
             "A turn whose context is not gathered yet.", "TURN", complete=complete_ungathered_turns, min=1
         ),
     ] = None,
-    query: Annotated[str | None, option("Begin a new turn with this query; - reads it.", "TEXT|-")] = None,
+    query: Annotated[
+        str | None, option("Begin a new turn with this query; - reads it.", "TEXT|-", show_default="none")
+    ] = None,
     plan: Annotated[bool, flag("Print the retrieval plan and stop.", "--plan")] = False,
     draft: Annotated[bool, flag("Print §2 without committing it.", "--draft")] = False,
-    session: Annotated[str | None, option("Session of a new turn.", "ID", complete=complete_sessions)] = None,
+    session: Annotated[
+        str | None,
+        option(
+            f"Session of a new turn.  {SESSION_DEFAULT}", "ID", complete=complete_sessions, show_default=False
+        ),
+    ] = None,
     mode: Annotated[str, option("chat or code, for a new turn.", "MODE")] = "chat",
-    seed: Annotated[int | None, option("Seed of every model call.", "N")] = None,
+    seed: Annotated[
+        int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
+    ] = None,
 ) -> Result:
     """
     Gather the context of a turn and stop; `panda turn --resume TURN` goes on.
@@ -240,13 +271,15 @@ def _gathered_result(done: "Outcome") -> Result:
 
 def list_turns(
     invocation: Invocation,
-    session: Annotated[str | None, option("Only this session.", "ID", complete=complete_sessions)] = None,
-    limit: Annotated[int, option("The newest so many; 0 for all.", min=0)] = 20,
+    session: Annotated[
+        str | None, option("Only this session.", "ID", complete=complete_sessions, show_default="all")
+    ] = None,
+    limit: Annotated[int, option("The newest so many; 0 for all.", "N", min=0)] = 20,
 ) -> Result:
     """
     List the saved turns of a user, newest last.
 
-    Example: panda list --session default --limit 5
+    Example: panda list --session default --limit 5 --user demo
     """
     settings = invocation.settings
     store = invocation.turns()
@@ -273,7 +306,8 @@ def show(
     invocation: Invocation,
     turn: Annotated[int, argument("Number of the turn.", "TURN", complete=complete_turns, min=1)],
     section: Annotated[
-        int | None, option("Only this section of context.md.", "N", min=0, max=len(SECTIONS) - 1)
+        int | None,
+        option("Only this section of context.md.", "N", show_default="all", min=0, max=len(SECTIONS) - 1),
     ] = None,
     file: Annotated[str, option("Another file of the turn, e.g. response.md.", "NAME")] = CONTEXT_MD,
     raw: Raw = False,

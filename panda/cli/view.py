@@ -28,7 +28,9 @@ def view(
             complete=complete_turns,
         ),
     ] = None,
-    out: Annotated[Path | None, option("Write the pages as files into this new directory.", "DIR")] = None,
+    out: Annotated[
+        Path | None, option("Write the pages as files into this new directory.", "DIR", show_default="none")
+    ] = None,
     host: Annotated[str, option(HOST_HELP, "HOST")] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 for any free one.", "N", min=0, max=65535)] = 0,
     no_open: Annotated[bool, flag("Do not open the browser.", "--no-open")] = False,

@@ -258,7 +258,7 @@ def turn_number(name: str) -> int | None:
     return int(match[1]) or None if match else None
 
 
-AssetName = Literal["recipes", "prompts", "models.yaml", "encoder", "panda-system-docs"]
+AssetName = Literal["recipes", "prompts", "models.yaml", "encoder", "panda-system-docs", "tests/evals"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -179,7 +179,8 @@ def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """A command's help has its docstring, its own options and those of every command."""
     text = run_words(make_program(), ["echo", "--help"], capsys).out
     assert all(
-        word in text for word in ("Echo a text.", "text <str>", "--times", "--root", "--json", "--wait")
+        word in text
+        for word in ("Echo a text.", "Arguments:\n  TEXT  ", "--times", "--root", "--json", "--wait")
     )
 
 

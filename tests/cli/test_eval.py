@@ -4,10 +4,15 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from panda.evals.cases import load_cases
+from panda.storage.layout import asset
+from tests.file_map import ROOT
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 LINES = (
@@ -74,12 +79,19 @@ def test_recipe_that_no_case_asks(tmp_path: Path) -> None:
     assert "pipeline/phase1_reflection" in value["error"]["fix"]
 
 
-@pytest.mark.parametrize("command", ["eval", "tune"])
-def test_without_cases(tmp_path: Path, command: str) -> None:
-    """Where no labelled cases lie, as after an installation, the error says how to name some."""
-    done = subprocess.run(
-        [PANDA, command, "--json"], capture_output=True, env={**os.environ}, check=False, cwd=tmp_path
-    )
-    error = json.loads(done.stdout)["error"]
-    assert (done.returncode, error["where"]) == (2, "--cases")
-    assert f"{tmp_path}/tests/evals" in error["message"]
+def test_without_cases(tmp_path: Path) -> None:
+    """Where a project has no labelled cases of its own, those of panda are asked."""
+    words = [PANDA, "eval", "pipeline/phase1_reflection", "--json"]
+    done = subprocess.run(words, capture_output=True, env={**os.environ}, check=False, cwd=tmp_path)
+    (kind,) = json.loads(done.stdout)["data"]["kinds"]
+    assert (done.returncode, kind["kind"]) == (0, "reflection")
+    cases = load_cases(asset("tests/evals") / "reflection.jsonl")
+    assert kind["cases"] == sum(case.split == "test" for case in cases)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_wheel_holds_the_cases() -> None:
+    """What is packed as the cases of panda is the folder of the checkout, and no module of the tests."""
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    assert packed["targets"]["wheel"]["force-include"]["tests/evals"] == "panda/_data/tests/evals"
+    assert {path.suffix for path in asset("tests/evals").iterdir()} == {".jsonl", ".md"}

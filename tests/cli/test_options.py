@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 import typer
+from typer.core import TyperOption
 
 from panda.cli.command import Surroundings, build_command, check_options
 from panda.cli.main import COMMANDS, Entry, build_program
@@ -131,8 +132,26 @@ def test_every_help_shows_defaults_and_an_example(panda: Shell, entry: Entry) ->
         "[env: PANDA_ROOT; default: ./panda-system-docs]",
         "[env: PANDA_USER; default: default]",
         "[env: PANDA_WAIT_SECONDS; default: 600]",
+        "[env: PANDA_TRUST]",
     ):
         assert "".join(told.split()) in plain
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.words)
+def test_every_option_says_what_holds_without_it(entry: Entry, tmp_path: Path) -> None:
+    """Each option that takes a value is required or tells its default; settings name their variable too."""
+    module, function = entry.target.split(":")
+    command = build_command(entry.words, getattr(import_module(module), function))
+    with command.make_context(
+        entry.words, [], obj=Surroundings({}, tmp_path), resilient_parsing=True
+    ) as context:
+        for parameter in command.get_params(context):
+            name, told = parameter.get_help_record(context) or ("", "")
+            if not isinstance(parameter, TyperOption) or parameter.is_flag or parameter.count:
+                continue
+            assert "default: " in told or "required" in told, name
+            if entry.words in ("turn", "gather", "batch") and parameter.name in ("session", "seed"):
+                assert f"env: PANDA_{parameter.name.upper()}; " in told
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.words)

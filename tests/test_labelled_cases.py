@@ -12,7 +12,7 @@ from panda.errors import FileFormatError, NotFoundError
 from panda.evals.cases import KINDS, Case, load_cases, parse_cases
 from panda.storage.layout import asset
 
-CASES = Path(__file__).parent
+CASES = asset("tests/evals")
 ALIKE = 0.6
 LEAST_WORDS = 3
 PLAIN = frozenset(
