@@ -14,7 +14,18 @@ from panda.batches.queries import Query, read_queries
 from panda.batches.remote import remote_worker
 from panda.batches.reports import write_junit, write_page
 from panda.batches.working_copy import BatchWorker
-from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, out_file, requires
+from panda.cli.command import (
+    SEED_DEFAULT,
+    Invocation,
+    Result,
+    Table,
+    argument,
+    excludes,
+    flag,
+    option,
+    out_file,
+    requires,
+)
 from panda.cli.completion import complete_runs
 from panda.cli.index import fill_imported
 from panda.cli.text import clipped, read_lines
@@ -44,21 +55,31 @@ def batch(
     ] = None,
     jobs: Annotated[
         int | None,
-        option("Worker processes; without it 1, or as many as the model servers take at once.", "N", min=1),
+        option(
+            "Worker processes.", "N", show_default="1, or as many as the model servers take at once", min=1
+        ),
     ] = None,
     out: Annotated[
         str | None,
-        option("Write what came of each item, a JSON line as it ends; - writes to stdout.", "FILE|-"),
+        option(
+            "Write what came of each item, a JSON line as it ends; - writes to stdout.",
+            "FILE|-",
+            show_default="none",
+        ),
     ] = None,
     resume: Annotated[
         str | None,
-        option("Go on with a batch; last is the newest run.", "RUN", complete=complete_runs),
+        option(
+            "Go on with a batch; last is the newest run.", "RUN", complete=complete_runs, show_default="none"
+        ),
     ] = None,
     retry_failed: Annotated[bool, flag("Run again what failed, too.", "--retry-failed")] = False,
     max_failures: Annotated[
-        int | None, option("Begin no further item after so many failures.", "N", min=1)
+        int | None, option("Begin no further item after so many failures.", "N", show_default="any", min=1)
     ] = None,
-    limit: Annotated[int | None, option("Run at most so many now; --resume goes on.", "N", min=1)] = None,
+    limit: Annotated[
+        int | None, option("Run at most so many now; --resume goes on.", "N", show_default="all", min=1)
+    ] = None,
     live: Annotated[
         bool, flag("Let items see what is in the store by then, not as the batch began.", "--live")
     ] = False,
@@ -70,8 +91,12 @@ def batch(
     engine: Annotated[
         str, option("local: processes of this machine; dask: a cluster.", "local|dask")
     ] = "local",
-    address: Annotated[str | None, option("Scheduler, as tcp://10.0.0.5:8786.", "URL")] = None,
-    seed: Annotated[int | None, option("Seed of every model call.", "N")] = None,
+    address: Annotated[
+        str | None, option("Scheduler, as tcp://10.0.0.5:8786.", "URL", show_default="none")
+    ] = None,
+    seed: Annotated[
+        int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
+    ] = None,
 ) -> Result:
     """
     Run many queries, each exactly once; exit 3 if any fails, 75 if all fail for want of a model server.

@@ -72,7 +72,12 @@ def replay(
     workers: Annotated[int, option("Processes that run turns; each loads its own models.", "N", min=1)] = 1,
     resume: Annotated[
         str | None,
-        option("Go on with a run that was interrupted; last is the newest.", "RUN", complete=complete_runs),
+        option(
+            "Go on with a run that was interrupted; last is the newest.",
+            "RUN",
+            complete=complete_runs,
+            show_default="none",
+        ),
     ] = None,
 ) -> Result:
     """
