@@ -53,9 +53,14 @@ def log(
     if earlier:
         invocation.reporter.step(f"{earlier} earlier lines are left out: -n 0 shows all")
     if not found:
-        invocation.check_user(layout)
-        invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
+        _tell_empty(invocation, layout)
     return Result({"lines": list(found)}, Table(_COLUMNS, [_row(record) for record in found]))
+
+
+def _tell_empty(invocation: Invocation, layout: Layout) -> None:
+    """Say that the log has nothing of the user, who must be there."""
+    invocation.check_user(layout)
+    invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
 
 
 def _newest(records: Iterable[_Record], most: int) -> tuple[deque[_Record], int]:
@@ -144,8 +149,7 @@ def stats(
     records = _lines_since(invocation, layout, since, compressions)
     found = sum_executions(records, by=group, verdict=_verdict(layout))
     if not found and not compressions:
-        invocation.check_user(layout)
-        invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
+        _tell_empty(invocation, layout)
     total, by_type = _compression_data(compressions)
     groups = {name: vars(one) for name, one in found.items()}
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}

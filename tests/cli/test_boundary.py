@@ -180,7 +180,7 @@ def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = run_words(make_program(), ["echo", "--help"], capsys).out
     assert all(
         word in text
-        for word in ("Echo a text.", "Arguments:\n  TEXT  ", "--times", "--root", "--json", "--wait")
+        for word in ("Echo a text.", "Arguments:\n  text  ", "--times", "--root", "--json", "--wait")
     )
 
 

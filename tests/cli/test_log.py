@@ -118,6 +118,7 @@ def test_follow(layout: Layout) -> None:
             assert process.stdout is not None
             return process.stdout.readline().split("\t")[2]
 
+        assert next_turn() == "turn"  # the heads
         turns = [next_turn()]
         append_json_line(layout.executions_log, record(11))
         turns.append(next_turn())
