@@ -10,10 +10,11 @@ from typing import Any
 
 from panda.actions.replay import Progress, fingerprint_now
 from panda.actions.turn import turn_data
+from panda.actions.unfinished import discard_turn
 from panda.batches.adoption import Made, adopt, join_turn, read_files
 from panda.batches.queries import Answer, Query, read_queries, unmet
 from panda.batches.start import freeze
-from panda.batches.working_copy import Task, exit_code_of
+from panda.batches.working_copy import Task
 from panda.documents.problems import Verdict
 from panda.documents.records import encode
 from panda.engines.contract import Engine, run_chains
@@ -24,9 +25,8 @@ from panda.replays.runs import Fingerprint, PlannedTurn, Result, RunFolder, Turn
 from panda.settings import Settings
 from panda.storage.files import append_json_lines, read_text
 from panda.storage.index import Index
-from panda.storage.interventions import Intervention, list_interventions
 from panda.storage.layout import METRICS_JSON, Layout
-from panda.storage.turns import TurnFolder, TurnStore
+from panda.storage.turns import TurnStore
 
 QUERIES_JSONL = "queries.jsonl"
 _START = "start"
@@ -316,11 +316,15 @@ class Batch:
         if not store.has(one.turn):
             return
         folder = store.open(one.turn)
-        if folder.read_metadata().saved_at is not None:
+        metadata = folder.read_metadata()
+        if metadata.saved_at is not None:
             seconds = folder.read_json(METRICS_JSON)["totals"]["seconds"] or 0.0
-            self._end(self._task(one), Made(exit_code_of(folder), seconds))
+            self._end(self._task(one), Made(metadata.exit_code, seconds))
         elif self.start is not None:
-            _discard(self._layout, folder)
+            self._discard(one)
+
+    def _discard(self, one: PlannedTurn) -> None:
+        discard_turn(self._layout, replace(self._settings, user=one.user), one.turn, self._tell)
 
     def _renumber(self) -> None:
         """Give the items that failed new numbers; the turns that they left unfinished go."""
@@ -330,21 +334,10 @@ class Batch:
             if one.item in failed:
                 store = TurnStore(self._layout, one.user, self._settings.clock)
                 if not failed[one.item].is_saved and store.has(one.turn):
-                    _discard(self._layout, store.open(one.turn))
+                    self._discard(one)
                 turns.append(_planned(self._queries[str(one.item)], one.user, store.reserve(1)))
                 del self._lines[one.item]
             else:
                 turns.append(one)
         self._plan = replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
         self._run.write_plan(self._plan)
-
-
-def _discard(layout: Layout, turn: TurnFolder) -> None:
-    """Take a turn that did not end out of the store, with what it halted for."""
-    for one in list_interventions(layout):
-        if isinstance(one, Intervention) and (one.user, one.turn) == (
-            turn.paths.directory.parts[-3],
-            turn.number,
-        ):
-            one.path.unlink(missing_ok=True)
-    rmtree(turn.paths.directory)

@@ -23,14 +23,12 @@ from panda.memory.log import MemoryLog
 from panda.session.file import load_session
 from panda.settings import Settings
 from panda.storage.files import held_lock, store_errors, sync_directory
-from panda.storage.formats import Metadata
+from panda.storage.formats import ASKED_BACK, Metadata
 from panda.storage.index import Index
 from panda.storage.interventions import Intervention, list_interventions, resolve_intervention
 from panda.storage.layout import Layout
 from panda.storage.temporaries import held_temporary
 from panda.storage.turns import TurnFolder, TurnStore
-
-_ASKED_BACK = 21
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def _resumed(app: App, number: int, before: Metadata | PandaError, tell: Tell) -
             status = app.store.open(number).read_metadata().status
     if error is None and status == "failed":
         error = NotApprovedError(f"the answer of turn {number} was not approved: {data['reason']}")
-    code = error.exit_code if error else _ASKED_BACK if status == "clarify" else 0
+    code = error.exit_code if error else ASKED_BACK if status == "clarify" else 0
     return ResumedTurn(number, before.session_id, before.status, status, code, error)
 
 

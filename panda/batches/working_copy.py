@@ -11,19 +11,15 @@ from panda.app import App, build_with
 from panda.batches.adoption import Files, Made, join_turn, read_files, write_files
 from panda.batches.queries import Query
 from panda.engines.contract import Work
-from panda.errors import ModelAwayError, NotApprovedError, PandaError
+from panda.errors import ModelAwayError, PandaError
 from panda.models.contract import Layers
 from panda.settings import Settings
 from panda.storage.files import read_json, read_json_lines, stop_syncing
 from panda.storage.layout import Layout
 from panda.storage.links import forget_store
 from panda.storage.temporaries import work_directory
-from panda.storage.turns import Reserved, TurnFolder
+from panda.storage.turns import Reserved
 from panda.trust import guard_links, open_layers
-
-ASKED = 21
-"""Exit code of a turn that asks back."""
-
 
 OpenModels = Callable[[Settings, Mapping[str, str]], AbstractContextManager[Layers]]
 """Gives the models by layer, none loaded yet, with the environment for API keys."""
@@ -189,12 +185,6 @@ def _run(app: App, task: Task, *, dry_run: bool) -> Made:
         app.run_turn(turn)
     except PandaError as exc:
         error = exc
-    code = error.exit_code if error else exit_code_of(app.store.open(task.turn))
+    code = error.exit_code if error else app.store.open(task.turn).read_metadata().exit_code
     told = error.to_json() if error else None
     return Made(code, round(time.monotonic() - started, 3), told, isinstance(error, ModelAwayError))
-
-
-def exit_code_of(turn: TurnFolder) -> int:
-    """How `panda turn` ends with a turn that has come to its end."""
-    codes = {"clarify": ASKED, "failed": NotApprovedError.exit_code}
-    return codes.get(turn.read_metadata().status, 0)

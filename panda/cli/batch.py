@@ -229,7 +229,6 @@ def _opened(out: str) -> TextIO:
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
-
     log = invocation.store(new_user=True).executions_log
     found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))
     seconds = None if found.seconds is None else found.seconds / (jobs or 1)
@@ -241,7 +240,6 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
 
 
 def _write_reports(found: Batch, run: RunFolder, junit: Path | None, html: Path | None) -> None:
-
     if junit is not None:
         write_junit(junit, run.id, found.lines, found.left)
     if html is not None:

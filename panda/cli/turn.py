@@ -28,6 +28,7 @@ from panda.cli.text import clipped, read_argument
 from panda.documents.context import SECTIONS
 from panda.documents.times import time_text
 from panda.errors import NotApprovedError, UsageError
+from panda.storage.formats import ASKED_BACK
 from panda.storage.layout import CONTEXT_MD, Layout
 from panda.storage.turns import (
     TurnRow,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from panda.actions.turn import Outcome, Until
     from panda.app import App
 
-CLARIFY = 21
 _MODES = ("chat", "code")
 _RESUMED = "leave it out: a turn that goes on has its own"
 _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
@@ -207,7 +207,7 @@ def turn_result(done: "Outcome", tell: Callable[[str], None]) -> Result:
 def _halted_or_asked(done: "Outcome") -> Result:
     if done.error is not None or done.data is None:
         return Result(done.data, error=done.error)
-    return Result(done.data, str(done.data["question"]), exit_code=CLARIFY)
+    return Result(done.data, str(done.data["question"]), exit_code=ASKED_BACK)
 
 
 @excludes("turn", "query", "session", "mode", "seed", fix="leave it out: a turn that is there has its own")

@@ -16,7 +16,7 @@ from panda.documents.carry import Outcome as TurnOutcome
 from panda.documents.json_text import surely_fits
 from panda.documents.problems import Problem
 from panda.documents.records import Record, Time, encode, schema_of
-from panda.errors import FileFormatError
+from panda.errors import FileFormatError, NotApprovedError
 from panda.storage import layout
 from panda.storage.seals import part_of
 
@@ -46,6 +46,8 @@ Status = Literal[
     "running", "approved", "clarify", "failed", "halted", "imported", "gathered", "interrupted", "forgotten"
 ]
 METADATA_SCHEMA: Final = "panda.metadata/1"
+ASKED_BACK = 21
+"""Exit code of a turn that asks back."""
 _RARE = ("forgotten_at", "run", "item")
 
 
@@ -90,6 +92,11 @@ class Metadata:
     """When something that was told in it was last forgotten; None if all is there."""
     run: str | None = None  # id of the batch that made it
     item: str | None = None  # id of the line of that batch
+
+    @property
+    def exit_code(self) -> int:
+        """How `panda turn` ends with a turn that has come to its end."""
+        return {"clarify": ASKED_BACK, "failed": NotApprovedError.exit_code}.get(self.status, 0)
 
     def to_json(self) -> dict[str, Any]:
         """The value of metadata.json; what most turns lack stands there only if it is there."""
