@@ -17,7 +17,7 @@ from panda.batches.start import freeze
 from panda.batches.working_copy import Task
 from panda.documents.problems import Verdict
 from panda.documents.records import encode
-from panda.engines.contract import Engine, run_chains
+from panda.engines.contract import Chain, Engine, run_chains
 from panda.errors import BugError, UsageError
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
@@ -213,8 +213,9 @@ class Batch:
                     return
                 yield self._task(one)
 
+        given = (Chain(tasks(items), len(items)) for items in chains.values())
         with closing(engine), progress("batch", len(left)) as advance:
-            for ended in run_chains(engine, (tasks(items) for items in chains.values())):
+            for ended in run_chains(engine, given, eager=max_failures is None):
                 fault = {"message": ended.fault, "where": None, "fix": None}
                 self._take(ended.task, ended.value or Made(BugError.exit_code, 0.0, fault))
                 advance()
@@ -242,11 +243,12 @@ class Batch:
 
     def _end(self, task: Task, made: Made) -> None:
         """What an item adds to the store beside its turn, and its line."""
-        store = TurnStore(self._layout, task.user, self._settings.clock)
+        clock = self._settings.clock
+        store = TurnStore(self._layout, task.user, clock)
         folder = store.open(task.turn) if store.has(task.turn) else None
         is_saved = folder is not None and folder.read_metadata().saved_at is not None
         if is_saved and self.start is not None:
-            join_turn(self._layout, task.user, task.turn, self._settings.clock, self._settings.wait_seconds)
+            join_turn(self._layout, self._index, task.user, task.turn, clock, self._settings.wait_seconds)
             self._unindexed[task.user] += 1
         data = turn_data(folder) if folder else {}
         text = data.get("question") or data.get("response")

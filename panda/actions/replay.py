@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from panda.documents.problems import Verdict
-from panda.engines.contract import Engine, Inline, run_chains
+from panda.engines.contract import Chain, Engine, Inline, run_chains
 from panda.engines.processes import Processes
 from panda.errors import UsageError
 from panda.recipes.book import RecipeBook
@@ -102,7 +102,7 @@ def run_turns(
         engine: Engine = Processes(opener, min(workers, len(tasks))) if several else Inline(opener)
         started = time.monotonic()
         with closing(engine), progress("replaying", len(tasks)) as advance:
-            for ended in run_chains(engine, (iter([task]) for task in tasks)):
+            for ended in run_chains(engine, (Chain(iter([task]), 1) for task in tasks)):
                 fault = [ended.fault] if ended.fault else []
                 line = ended.value or line_of(ended.task.place, "error", fault)
                 run.add(line)

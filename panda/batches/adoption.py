@@ -14,8 +14,8 @@ from panda.storage.files import (
     make_directory,
     store_errors,
     sync_directory,
+    sync_file,
     write_json,
-    write_synced,
 )
 from panda.storage.index import Index, note_turns
 from panda.storage.layout import STAGED_MEMORY_JSON, Layout, below
@@ -49,10 +49,12 @@ def write_files(directory: Path, files: Files) -> None:
     """Make a directory of files, in one step."""
     make_directory(directory.parent)
     with store_errors(directory, "create"), held_temporary(directory, directory=True) as made:
-        for name, data in files.items():
-            path = below(made, name)
+        paths = {below(made, name): data for name, data in files.items()}
+        for path, data in paths.items():
             make_directory(path.parent)
-            write_synced(path, data)
+            path.write_bytes(data)
+        for path in paths:  # all are written: the disk is waited for once
+            sync_file(path)
         made.rename(directory)
     sync_directory(directory.parent)
 
@@ -70,18 +72,20 @@ def adopt(layout: Layout, user: str, number: int, made: Made) -> None:
         write_files(layout.turn(user, number).directory, made.files)
 
 
-def join_turn(layout: Layout, user: str, number: int, clock: Clock, wait_seconds: float) -> bool:
+def join_turn(
+    layout: Layout, index: Index, user: str, number: int, clock: Clock, wait_seconds: float
+) -> None:
     """
     Bring in what a turn adds beside its directory: what was told, to the memory; itself, to its session; and
-    a note for the index. Doing it again changes nothing.
+    a note for the index. Doing it again changes nothing. A turn that is not saved adds nothing.
 
-    Returns:
-        Whether the turn is saved; one that is not adds nothing.
+    Args:
+        index: Knows the turns of a session that has no file.
     """
     folder = TurnStore(layout, user, clock).open(number)
     metadata = folder.read_metadata()
     if metadata.saved_at is None:
-        return False
+        return
     if folder.has(STAGED_MEMORY_JSON):
         staged = [StagedValue.from_json(one) for one in folder.read_json(STAGED_MEMORY_JSON)["staged"]]
         due = [one for one in staged if one.told or metadata.ending == "approved"]
@@ -94,15 +98,6 @@ def join_turn(layout: Layout, user: str, number: int, clock: Clock, wait_seconds
         session = load_session(layout, user, name)
         if session is None or session.head_turn < number:
             if session is None:
-                session = fold_turns(layout, user, name, _earlier(layout, user, name, number))
+                earlier = index.read(user, lambda view: view.session_turns(name))
+                session = fold_turns(layout, user, name, [one for one in earlier if one != number])
             commit_turn(layout, user, session, number)
-    return True
-
-
-def _earlier(layout: Layout, user: str, session: str, number: int) -> list[int]:
-    """The saved turns of a session that has no file, but for one."""
-    index = Index(layout)
-    index.freshen(user)
-    found = index.read(user, lambda view: view.session_turns(session))
-    index.close()
-    return [one for one in found if one != number]

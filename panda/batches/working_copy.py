@@ -144,13 +144,14 @@ class WorkingCopy:
             return
         if self._held is not None:
             self._set_back(self._held[0], self._held[2])
+        layout, settings = self._layout, self._settings
         for number, source in task.earlier:
             directory = self._layout.turn(task.user, number).directory
             if isinstance(source, Path):
                 directory.symlink_to(source.absolute(), target_is_directory=True)
             else:
                 write_files(directory, source)
-            join_turn(self._layout, task.user, number, self._settings.clock, self._settings.wait_seconds)
+            join_turn(layout, self._app(task).index, task.user, number, settings.clock, settings.wait_seconds)
         self._held = wanted
 
     def _set_back(self, user: str, numbers: list[int]) -> None:

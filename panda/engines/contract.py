@@ -85,32 +85,46 @@ def attempt(work: Work, task: Any) -> tuple[Any, str | None]:
         return None, f"panda has a bug: {type(exc).__name__}: {exc} ({last.filename}:{last.lineno})"
 
 
-def run_chains(engine: Engine, chains: Iterable[Iterator[Any]]) -> Iterator[Ended]:
+@dataclass
+class Chain:
+    """Tasks that follow one another."""
+
+    tasks: Iterator[Any]
+    """Gives the next one when the one before has ended and the caller has dealt with it, so that a task may
+    depend on what came of the last."""
+    length: int  # how many they are at most
+
+
+def run_chains(engine: Engine, chains: Iterable[Chain], *, eager: bool = True) -> Iterator[Ended]:
     """
     Run tasks in chains: those of one chain in order, several chains side by side.
 
     Args:
-        chains: Each gives its next task when the one before has ended and the caller has dealt with it, so
-            that a task may depend on what came of the last; a chain may end at any time.
+        eager: Whether a worker begins another chain, if its own is through, while the caller still deals with
+            what came of the last task.
 
     Yields:
         Each task as it ends. One whose worker died is tried once more first.
     """
     fresh = iter(chains)
-    under_way: dict[int, tuple[Iterator[Any], int]] = {}  # id of a task → its chain, tries begun
+    under_way: dict[int, tuple[Chain, int]] = {}  # id of a task → its chain, tries begun
 
-    def begin(chain: Iterator[Any]) -> None:
-        for task in chain:
+    def begin(chain: Chain) -> None:
+        for task in chain.tasks:
+            chain.length -= 1
             under_way[id(task)] = chain, 1
             engine.submit(task)
             return
 
-    while True:
+    def fill_up() -> None:
         while len(under_way) < engine.width:
             chain = next(fresh, None)
             if chain is None:
-                break
+                return
             begin(chain)
+
+    while True:
+        fill_up()
         if not under_way:
             return
         ended = engine.wait()
@@ -119,5 +133,8 @@ def run_chains(engine: Engine, chains: Iterable[Iterator[Any]]) -> Iterator[Ende
             under_way[id(ended.task)] = chain, tries + 1
             engine.submit(ended.task)
             continue
+        if eager and not chain.length:
+            fill_up()
         yield ended
-        begin(chain)
+        if chain.length:
+            begin(chain)

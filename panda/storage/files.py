@@ -65,6 +65,13 @@ def _sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+def sync_file(path: Path) -> None:
+    """Makes what was written to a file last through a crash."""
+    if _Durability.is_wanted:
+        with store_errors(path, "sync"), path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
 def sync_directory(path: Path) -> None:
     """Makes names created, renamed or removed in a directory last through a crash."""
     if not _Durability.is_wanted:
