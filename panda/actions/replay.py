@@ -63,6 +63,8 @@ def resume_run(settings: Settings, environ: Mapping[str, str], run: RunFolder) -
         UsageError: It has ended, is a batch, or recipes or models have changed since it began.
     """
     plan = run.plan()
+    if plan.mode == "batch":
+        raise UsageError(f"run {run.id} is a batch", where="--resume", fix=f"panda batch --resume {run.id}")
     if plan.finished_at is not None:
         raise UsageError(f"run {run.id} has ended", where="--resume", fix="begin a new run")
     run.check_same(fingerprint_now(settings, environ))

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean
 from typing import Any
 
 _MOST_TURNS = 200
@@ -21,7 +21,7 @@ class Estimate:
 
 def estimate(items: int, records: Iterable[Mapping[str, Any]]) -> Estimate:
     """
-    What a batch of so many items will take: the medians of the last turns of a log, times their number.
+    What a batch of so many items will take: what the last turns of a log took on average, times their number.
 
     Args:
         records: Lines of the log of executions, in order.
@@ -46,5 +46,5 @@ def estimate(items: int, records: Iterable[Mapping[str, Any]]) -> Estimate:
         spent[turn][1] += (record.get("latency_ms") or 0) / 1000
     if not spent:
         return Estimate(items, 0, None, None)
-    tokens, seconds = (median(one[at] for one in spent.values()) for at in (0, 1))
+    tokens, seconds = (mean(one[at] for one in spent.values()) for at in (0, 1))
     return Estimate(items, len(spent), round(items * tokens), round(items * seconds, 1))

@@ -45,7 +45,6 @@ _NAMED = 20
 
 @excludes("resume", "live", fix="leave it out: a run has its own")
 @excludes("dry_run", "resume", "out", "junit", "html", "retry_failed")
-@requires("retry_failed", "resume")
 @requires("address", "engine", "dask")
 @excludes("address", "live", "jobs", fix="leave it out: the cluster has its own workers and its own copies")
 def batch(
@@ -108,7 +107,8 @@ def batch(
 
     Example: panda batch queries.jsonl --jobs 2 --junit report.xml
     """
-    _check_usage(queries, resume, engine, address, out, as_json=invocation.as_json)
+    _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
+    workers = Workers(engine, address, jobs)
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len(given or ()), jobs)
@@ -118,7 +118,6 @@ def batch(
     else:
         run = open_run(layout, resume)
         given = resume_batch(invocation.settings, invocation.environ, run, given)
-    workers = Workers(engine, address, jobs)
     limits = {"most": limit, "max_failures": max_failures}
     found = _executed(invocation, run, given or [], workers, limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
@@ -132,6 +131,14 @@ class Workers:
     engine: str  # local or dask
     address: str | None  # of the scheduler, for dask
     jobs: int | None  # worker processes, for local; None for as many as the models serve
+
+    def __post_init__(self) -> None:
+        if self.engine not in _ENGINES:
+            fix = f"use {' or '.join(_ENGINES)}"
+            raise UsageError(f"there is no engine {self.engine!r}", where="--engine", fix=fix)
+        if self.engine == "dask" and self.address is None:
+            fix = "give --address tcp://HOST:8786; docs/scale.md says how scheduler and workers are started"
+            raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
 
     def start(self, invocation: Invocation, found: Batch) -> Engine:
         """The engine, ready for the items of a batch."""
@@ -178,27 +185,19 @@ def _executed(
 
 
 def _check_usage(
-    queries: str | None,
-    resume: str | None,
-    engine: str,
-    address: str | None,
-    out: str | None,
-    *,
-    as_json: bool,
+    queries: str | None, resume: str | None, out: str | None, *, as_json: bool, retry_failed: bool
 ) -> None:
     if queries is None and resume is None:
-        raise UsageError(
-            "give QUERIES or --resume RUN", where="QUERIES.jsonl|-", fix="as in panda batch queries.jsonl"
-        )
-    if engine not in _ENGINES:
-        raise UsageError(
-            f"there is no engine {engine!r}", where="--engine", fix=f"use {' or '.join(_ENGINES)}"
-        )
-    if engine == "dask" and address is None:
-        fix = "give --address tcp://HOST:8786; docs/scale.md says how a scheduler and workers are started"
-        raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
+        fix = "as in panda batch queries.jsonl"
+        raise UsageError("give QUERIES or --resume RUN", where="QUERIES.jsonl|-", fix=fix)
+    if retry_failed and resume is None:
+        fix = "give --resume RUN, whose items are meant"
+        raise UsageError("--retry-failed goes with --resume", where="--retry-failed", fix=fix)
     if out == "-" and as_json:
         raise UsageError("--out - and --json both write to stdout", where="--out", fix="give --out a file")
+    if out not in (None, "-") and not Path(str(out)).parent.is_dir():
+        fix = f"make it first: mkdir -p {Path(str(out)).parent}"
+        raise UsageError(f"there is no directory {Path(str(out)).parent}", where="--out", fix=fix)
 
 
 def _read(queries: str, invocation: Invocation) -> list[Query]:

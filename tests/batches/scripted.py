@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from panda.batches.working_copy import BatchWorker
 from panda.engines.contract import Engine
 from panda.engines.dask import DaskCluster
 from panda.engines.processes import Processes
+from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.replays.runs import open_run
 from panda.settings import Settings, load_settings
@@ -44,10 +45,19 @@ class Moody(Script):
         return super().__call__(asked)
 
 
+class _Forgetful(ScriptedModel):
+    """A scripted model that does not keep what it was asked: memory is that of the turns."""
+
+    def generate(self, messages: Sequence[Message], params: GenerateParams) -> Completion:
+        """The scripted completion."""
+        self.asked.clear()
+        return super().generate(messages, params)
+
+
 @contextmanager
 def scripted_models(settings: Settings, environ: Mapping[str, str]) -> Iterator[Any]:
     """Layers that all have the scripted model."""
-    yield OneModel(ScriptedModel(Moody(), writes=True, scores=False))
+    yield OneModel(_Forgetful(Moody(), writes=True, scores=False))
 
 
 def settings_of(root: Path) -> Settings:

@@ -1,0 +1,100 @@
+"""`panda batch` as a process, with the embedded model: its exit codes, and what it writes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+PANDA = str(Path(sys.executable).with_name("panda"))
+PASSING = {"id": "right", "query": "what is my budget?", "user": "demo", "expect": {"contains": "$500-800"}}
+FAILING = {**PASSING, "id": "<wrong>", "expect": {"not_contains": "$500-800", "cites": ["memory:nothing"]}}
+
+
+@pytest.fixture
+def directory(demo: Path, tmp_path: Path) -> Path:
+    """A directory with the demo store in it."""
+    shutil.copytree(demo, tmp_path / "panda-system-docs")
+    return tmp_path
+
+
+def panda(directory: Path, *words: str, lines: list[dict[str, Any]] | None = None) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command; *lines* are the queries on its standard input."""
+    text = "".join(json.dumps(line) + "\n" for line in lines or ())
+    environ = {"PATH": os.environ["PATH"], "HOME": str(directory)}
+    done = subprocess.run(
+        [PANDA, *words], input=text, capture_output=True, text=True, cwd=directory, env=environ, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_batch_with_a_failure_is_red(directory: Path) -> None:
+    """It ends 3; the lines, JUnit and the page say what is wrong; the other item is done."""
+    words = ("batch", "-", "--out", "-", "--junit", "j.xml", "--html", "p.html")
+    code, out, err = panda(directory, *words, lines=[PASSING, FAILING])
+    assert code == 3
+    lines = {line["id"]: line for line in map(json.loads, out.splitlines())}
+    assert {name: line["result"] for name, line in lines.items()} == {"right": "passed", "<wrong>": "failed"}
+    assert lines["right"]["sources"] == ["memory:budget"]
+    assert len(lines["<wrong>"]["findings"]) == 2
+    suite = ElementTree.parse(directory / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
+    page = (directory / "p.html").read_text()
+    assert "&lt;wrong&gt;" in page
+    assert "<wrong>" not in page
+    assert "--retry-failed" in err
+    code, out, _ = panda(directory, "list", "--user", "demo", "--json")
+    assert code == 0
+    assert [turn["turn"] for turn in json.loads(out)["data"]["turns"]][-2:] == [813, 814]
+
+
+def test_the_same_run_again(directory: Path) -> None:
+    """--limit leaves items, --resume does them, and says what the others came to as well."""
+    (directory / "q.jsonl").write_text(
+        "".join(json.dumps({**PASSING, "id": str(n)}) + "\n" for n in range(3))
+    )
+    code, out, _ = panda(directory, "batch", "q.jsonl", "--limit", "1", "--json")
+    assert (code, json.loads(out)["data"]["left"]) == (0, 2)
+    code, out, _ = panda(directory, "batch", "--resume", "last", "--out", "all.jsonl", "--json")
+    assert (code, json.loads(out)["data"]["results"]) == (0, {"passed": 3})
+    written = (directory / "all.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in written] == ["0", "1", "2"]
+    code, _, err = panda(directory, "replay", "--resume", "last")
+    assert code == 2
+    assert "is a batch" in err
+
+
+def test_no_server(directory: Path) -> None:
+    """All items fail for want of a server: 75."""
+    server = "{backend: openai, location: 'http://127.0.0.1:9/v1', model: m, n_ctx: 8192, writes: true}"
+    layers = ", ".join(f"{layer}: gone" for layer in ("REFLEX", "NERVES", "MIND", "VOICE"))
+    (directory / "models.yaml").write_text(f"models:\n  gone: {server}\nlayers: {{{layers}}}\n")
+    (directory / "panda.toml").write_text('models_file = "models.yaml"\n')
+    junit = directory / "j.xml"
+    code, _, err = panda(directory, "batch", "-", "--trust", "--junit", str(junit), lines=[PASSING, FAILING])
+    assert code == 75, err
+    assert ElementTree.parse(junit).getroot().get("errors") == "2"
+
+
+@pytest.mark.parametrize(
+    ("lines", "where"),
+    [
+        ([], "stdin"),
+        ([{"id": "a"}], "stdin:1 (query)"),
+        ([PASSING, {**PASSING, "expects": 1}], "stdin:2 (expects)"),
+        ([PASSING, PASSING], "stdin:2"),
+        ([{**PASSING, "user": "../up"}], "stdin:1"),
+        ([{**PASSING, "expect": {"exit_code": "0"}}], "stdin:1 (expect.exit_code)"),
+        ([{**PASSING, "query": " "}], "stdin:1"),
+    ],
+)
+def test_wrong_lines_begin_nothing(directory: Path, lines: list[dict[str, Any]], where: str) -> None:
+    """Everything is checked first; the error names line and key."""
+    code, _, err = panda(directory, "batch", "-", lines=lines)
+    assert (code, f"where: {where}\n" in err) == (2, True), err
+    assert not (directory / "panda-system-docs" / "runs").exists()
