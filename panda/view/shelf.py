@@ -4,16 +4,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 from panda.documents.times import Clock
-from panda.errors import NotFoundError, UsageError
+from panda.errors import NotFoundError, PandaError, TryAgainError, UsageError
 from panda.storage.index import Index
 from panda.storage.index_sources import turn_numbers, turns_stamp, users_of
 from panda.storage.layout import Layout, is_id
 from panda.storage.turns import TurnFolder, TurnStore
 
 Numbers = Sequence[int]
+_PATIENCE_SECONDS = 5.0
 
 
 class Shelf:
@@ -32,11 +33,33 @@ class Shelf:
         self.layout = layout
         self.user = user
         self.clock = clock
-        self.index = Index(layout, private=True)
-        """Its own copy of the index, so that nothing is written into the store."""
+        self._index = Index(layout, private=True)  # its own copy: nothing is written into the store
+        self._indexed: dict[str, Thread] = {}
         self._selected = selected
         self._known: dict[str, tuple[str, Numbers]] = {}
         self._lock = Lock()
+
+    def index(self, user: str) -> Index:
+        """
+        The index, with what the files of a user say now. Raises TryAgainError: it is still being made, which
+        takes minutes where the store has many turns and no index of them.
+        """
+        with self._lock:
+            making = self._indexed.get(user)
+            if making is None:
+                making = self._indexed[user] = Thread(target=self._take_in, args=(user,), daemon=True)
+                making.start()
+        making.join(_PATIENCE_SECONDS)
+        if making.is_alive():
+            message = "the index of these turns is still being made"
+            fix = "load this page again in a while; `panda index rebuild` makes one that stays"
+            raise TryAgainError(message, where=str(self.layout.indexes), fix=fix)
+        self._index.freshen(user)
+        return self._index
+
+    def _take_in(self, user: str) -> None:
+        with suppress(PandaError):  # whoever asks next is told
+            self._index.freshen(user)
 
     def users(self) -> list[str]:
         """Everybody whose turns are shown, and the first one even without any."""

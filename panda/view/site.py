@@ -106,6 +106,8 @@ class Site:
             finalize=_shown,
         )
         self._environment.filters |= FILTERS
+        for name in self._environment.list_templates(extensions=["j2"]):
+            self._environment.get_template(name)  # compiled now, not while somebody waits for a page
 
     def render(self, page: Page, parameters: Mapping[str, str], fields: Mapping[str, str]) -> str:
         """A page as HTML. Raises NotFoundError: there is no such page. UsageError: a field is wrong."""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import get_args
 
 import numpy as np
+from msgspec import Struct
 
 from panda.documents.text import shorten, strip_citations
 from panda.documents.times import read_instant
@@ -16,7 +17,8 @@ from panda.retrieval.search import search_index
 from panda.storage.files import read_beneath
 from panda.storage.formats import Status
 from panda.storage.index_tables import NO_TIME, IndexView, Integers, session_hash
-from panda.storage.layout import RESPONSE_MD, check_id
+from panda.storage.layout import METADATA_JSON, RESPONSE_MD, check_id
+from panda.storage.records import load_keys
 from panda.storage.turns import TurnRow, TurnStore, read_row
 from panda.view.shelf import Query, Shelf
 
@@ -106,6 +108,8 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
             if opened > _MOST_OPENED:
                 older = looked_to = number + 1
                 break
+            if wanted.status is not None and not _may_have(shelf, user, number, wanted.status):
+                continue
             row = read_row(store, number)
             if row is not None and wanted.takes(row):
                 rows.append(row)
@@ -123,6 +127,19 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
         looked_to=looked_to,
         is_behind=is_behind,
     )
+
+
+class _StatusFile(Struct):
+    status: str | None = None
+
+
+def _may_have(shelf: Shelf, user: str, number: int, status: str) -> bool:
+    """Whether a turn has a status, by a quick look; one that cannot be read may."""
+    try:
+        path = shelf.layout.turn(user, number) / METADATA_JSON
+        return load_keys(_StatusFile, path).status == status
+    except PandaError:
+        return True
 
 
 def older_lists(shelf: Shelf) -> Iterator[Mapping[str, str]]:
@@ -160,8 +177,7 @@ def _candidates(
     if before is not None:
         here = here[here < before]
     if wanted.session is not None or wanted.since is not None or wanted.until is not None:
-        shelf.index.freshen(user)
-        out = shelf.index.read(user, lambda view: _left_out(view, wanted))
+        out = shelf.index(user).read(user, lambda view: _left_out(view, wanted))
         here = np.setdiff1d(here, out, assume_unique=True)
     return map(int, here[::-1])
 
@@ -185,7 +201,7 @@ def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[i
     """Saved turns that share words with a query, best first, and whether some may be missing."""
     bounds = Bounds(session=wanted.session, since=wanted.since, turns_only=True)
     hits, report = search_index(
-        shelf.index, user, words, now=shelf.clock(), limit=PAGE_ROWS * 4, bounds=bounds
+        shelf.index(user), user, words, now=shelf.clock(), limit=PAGE_ROWS * 4, bounds=bounds
     )
     shown = set(shelf.numbers(user))
     found = [hit.ranked.entry.number for hit in hits]
