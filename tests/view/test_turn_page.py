@@ -1,0 +1,141 @@
+"""What the page of a turn says beside its answer: halts, replaced attempts, tools, calls, candidates."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from panda.cli.main import build_program
+from panda.documents.context import Meta, Section, Text
+from panda.errors import ReplyError
+from panda.storage.interventions import resolve_intervention, write_intervention
+from panda.storage.layout import Layout
+from panda.storage.turns import TurnFolder, TurnStore
+from panda.view.shelf import Query
+from panda.view.turn import TurnPage, load_turn
+from tests.cli.programs import run_words
+from tests.view.sites import client_of, shelf_of
+
+
+def at_noon() -> datetime:
+    """The present of these tests."""
+    return datetime(2026, 2, 1, 12, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(recorded: Path, tmp_path: Path) -> Path:
+    """A store of its own with the recorded turns."""
+    return shutil.copytree(recorded, tmp_path / "store")
+
+
+def turn_of(root: Path, number: int = 813) -> TurnFolder:
+    """A turn to change."""
+    return TurnStore(Layout(root), "demo", at_noon).open(number)
+
+
+def page_of(root: Path, number: int = 813) -> TurnPage:
+    """What the page of a turn shows."""
+    return load_turn(shelf_of(root), Query({"user": "demo", "turn": str(number)}, {}))
+
+
+def test_a_halt_is_told_with_its_fix(root: Path) -> None:
+    """An intervention of the turn says what came, what to do and how to go on; of others there is none."""
+    layout = Layout(root)
+    error = ReplyError(
+        "no JSON came", where="phase 5", fix="use another model", expected="JSON", received="<b>words</b>"
+    )
+    for number in (813, 8130):
+        id_ = write_intervention(layout, at_noon, error, user="demo", turn=number, phase=5, recipe=None)
+    (layout.interventions / f"20260201t120000z-demo-813-{'0' * 8}.json").write_text("{")
+    text = client_of(root).get("/turns/demo/813").text
+    for words in ("no JSON came", "use another model", "panda turn --resume 813", "&lt;b&gt;words&lt;/b&gt;"):
+        assert words in text
+    assert len(page_of(root).halts) == 2
+    assert page_of(root).halts[0].problem
+    resolve_intervention(layout, at_noon, id_, "a larger model is used", wait_seconds=1)
+    assert [halt.resolution for halt in page_of(root, 812).halts] == []
+
+
+def test_replaced_attempts_are_compared_with_what_came_after(root: Path) -> None:
+    """Each attempt stands beside the next one of the same section, the last beside the answer."""
+    turn = turn_of(root)
+    for number, line in enumerate(("first line", "second line", "third line")):
+        document = turn.read_context()
+        section = document.section(5)
+        assert section is not None
+        turn.write_context(document.with_section(Section(5, (Meta(section.meta), Text(line)))))
+        if number < 2:
+            turn.supersede([5, 6], number + 1)
+    attempts = page_of(root).attempts
+    assert [attempt.number for attempt in attempts] == [1, 2]
+    changed = [
+        {(line.kind, line.text) for line in attempt.sections[0].lines if line.kind in ("old", "new")}
+        for attempt in attempts
+    ]
+    assert changed == [
+        {("old", "first line"), ("new", "second line")},
+        {("old", "second line"), ("new", "third line")},
+    ]
+    assert attempts[0].sections[1].lines == ()
+    text = client_of(root).get("/turns/demo/813").text
+    assert "<del" in text
+    assert "Written anew without a change" in text
+
+
+def test_candidates_are_all_there_with_score_and_choice(root: Path) -> None:
+    """Every candidate of the retrieval plan is a row, the chosen ones first, each with who chose it."""
+    plan = json.loads((turn_of(root).paths / "retrieval_plan.json").read_text())
+    rows = page_of(root).candidates
+    assert {(row.node_id, row.chosen, row.by, row.score) for row in rows} == {
+        (one["node_id"], one["chosen"], one["by"], one["score"]) for one in plan["candidates"]
+    }
+    assert [row.chosen for row in rows] == sorted((row.chosen for row in rows), reverse=True)
+
+
+def test_calls_hold_prompt_options_and_probabilities(root: Path) -> None:
+    """Every line of calls.jsonl is a call; a prompt that stands in an earlier line is spelt out."""
+    calls = page_of(root).calls.shown
+    assert len(calls) == len((turn_of(root).paths / "calls.jsonl").read_text().splitlines())
+    for call in calls:
+        assert all(prompt.text for prompt in call.prompts), call.number
+        assert all(0 <= choice.share <= 1 for choice in call.choices)
+        assert [choice.share for choice in call.choices] == sorted(
+            (choice.share for choice in call.choices), reverse=True
+        )
+
+
+def test_phases_add_up(root: Path) -> None:
+    """The bars of the timeline lie one behind the other and fill it."""
+    bars = page_of(root).phases
+    assert [bar.number for bar in bars] == list(range(8))
+    assert sum(bar.width for bar in bars) == pytest.approx(100)
+    assert bars[3].start == pytest.approx(sum(bar.width for bar in bars[:3]))
+
+
+def test_ages_and_confidences_are_those_of_then(root: Path) -> None:
+    """A source is as old, and as much to be believed, as it was when the turn ran."""
+    source = page_of(root).statements[0].sources[0]
+    assert source.age_seconds is not None
+    assert source.age_seconds < 2 * 3_600
+    assert source.confidence == pytest.approx(0.94, abs=0.005)
+
+
+def test_memory_that_changed_since_is_shown_as_it_was(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What an answer quotes of memory is what that said then, whatever it says now."""
+    before = page_of(root, 815).statements
+    words = ["memory", "set", "favorite_hamster", "Roborovski", "--root", str(root), "--user", "demo"]
+    assert run_words(build_program(), words, capsys).code == 0
+    assert "Roborovski" in (root / "users" / "demo" / "preferences.md").read_text()
+    after = page_of(root, 815).statements
+    assert [source.lines for one in after for source in one.sources] == [
+        source.lines for one in before for source in one.sources
+    ]
+
+
+def test_neighbours_skip_gaps(root: Path) -> None:
+    """The turns before and after are those that there are."""
+    page = page_of(root, 798)
+    assert (page.older, page.newer) == (790, 805)
+    assert (page_of(root, 720).older, page_of(root, 816).newer) == (None, None)
