@@ -8,6 +8,8 @@ gives a plain value; if people should find it from everywhere, by a line in NAVI
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from panda.view.memory import load_memory, load_value, memory_places, value_addresses
+from panda.view.sessions import load_session_list, load_session_page, session_names, session_places
 from panda.view.shelf import Load, Shelf
 from panda.view.turn import load_turn
 from panda.view.turn_file import load_turn_file
@@ -26,6 +28,31 @@ def _users(shelf: Shelf) -> Iterable[Parameters]:
 
 def _turns(shelf: Shelf) -> Iterable[Parameters]:
     return [{"user": user, "turn": str(number)} for user in shelf.users() for number in shelf.numbers(user)]
+
+
+def _all_users(shelf: Shelf) -> Iterable[Parameters]:
+    """Everybody, of pages that are not about turns: a selection of turns has none."""
+    return [] if shelf.is_selection else _users(shelf)
+
+
+def _memory_places(shelf: Shelf) -> Iterable[Parameters]:
+    for one in _all_users(shelf):
+        yield from ({**one, "place": str(place)} for place in memory_places(shelf, one["user"]))
+
+
+def _values(shelf: Shelf) -> Iterable[Parameters]:
+    for one in _all_users(shelf):
+        yield from ({**one, "value": value} for value in value_addresses(shelf, one["user"]))
+
+
+def _session_places(shelf: Shelf) -> Iterable[Parameters]:
+    for one in _all_users(shelf):
+        yield from ({**one, "place": str(place)} for place in session_places(shelf, one["user"]))
+
+
+def _sessions(shelf: Shelf) -> Iterable[Parameters]:
+    for one in _all_users(shelf):
+        yield from ({**one, "session": name} for name in session_names(shelf, one["user"]))
 
 
 def _nowhere(shelf: Shelf) -> Iterable[Parameters]:
@@ -54,8 +81,18 @@ PAGES: tuple[Page, ...] = (
     Page("turns/{user}/before/{before}", "turn_list.html.j2", load_turn_list, older_lists),
     Page("turns/{user}/{turn}", "turn.html.j2", load_turn, _turns),
     Page("turns/{user}/{turn}/files/{name:path}", "turn_file.html.j2", load_turn_file, _nowhere),
+    Page("memory/{user}", "memory.html.j2", load_memory, _all_users),
+    Page("memory/{user}/page/{place}", "memory.html.j2", load_memory, _memory_places),
+    Page("memory/{user}/{value}", "value.html.j2", load_value, _values),
+    Page("sessions/{user}", "session_list.html.j2", load_session_list, _all_users),
+    Page("sessions/{user}/page/{place}", "session_list.html.j2", load_session_list, _session_places),
+    Page("sessions/{user}/{session}", "session.html.j2", load_session_page, _sessions),
 )
 """In the order in which they are tried."""
 
-NAVIGATION: tuple[tuple[str, str], ...] = (("Turns", "turns/{user}"),)
+NAVIGATION: tuple[tuple[str, str], ...] = (
+    ("Turns", "turns/{user}"),
+    ("Memory", "memory/{user}"),
+    ("Sessions", "sessions/{user}"),
+)
 """Name and address of what every page leads to; {user} is whose pages are looked at."""

@@ -1,10 +1,11 @@
 """What pages are made from: a store as it is now, read and never written."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
+from typing import Any, TypeVar
 
 from panda.documents.times import Clock
 from panda.errors import NotFoundError, PandaError, TryAgainError, UsageError
@@ -15,6 +16,7 @@ from panda.storage.turns import TurnFolder, TurnStore
 
 Numbers = Sequence[int]
 _PATIENCE_SECONDS = 5.0
+_T = TypeVar("_T")
 
 
 class Shelf:
@@ -37,6 +39,7 @@ class Shelf:
         self._indexed: dict[str, Thread] = {}
         self._selected = selected
         self._known: dict[str, tuple[str, Numbers]] = {}
+        self._readers: dict[Hashable, Any] = {}
         self._lock = Lock()
 
     def index(self, user: str) -> Index:
@@ -60,6 +63,19 @@ class Shelf:
     def _take_in(self, user: str) -> None:
         with suppress(PandaError):  # whoever asks next is told
             self._index.freshen(user)
+
+    @property
+    def is_selection(self) -> bool:
+        """Whether only some turns are shown, and nothing else of the store."""
+        return self._selected is not None
+
+    def kept(self, name: Hashable, make: Callable[[], _T]) -> _T:
+        """A reader that is kept from page to page, made when it is first asked for."""
+        with self._lock:
+            if name not in self._readers:
+                self._readers[name] = make()
+            found: _T = self._readers[name]
+            return found
 
     def users(self) -> list[str]:
         """Everybody whose turns are shown, and the first one even without any."""

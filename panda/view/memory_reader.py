@@ -1,0 +1,119 @@
+"""The memory of one user as it is now, read as far as it can be: damage is noted, the rest is given."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+
+from panda.documents.problems import Problem
+from panda.errors import PandaError, StoreError
+from panda.memory.conflicts import Contradiction, find_contradictions
+from panda.memory.fact import Assertion, parse_assertion
+from panda.memory.files import KINDS, Projection
+from panda.memory.log import MemoryLog
+from panda.memory.memory import Remembered, load_remembered
+from panda.storage.files import read_text
+from panda.storage.jsonl import LineTail
+from panda.storage.layout import CONFLICTS_JSONL, MEMORY_JSONL, Layout
+
+_MOST_BAD = 50
+
+
+@dataclass(frozen=True)
+class MemoryState:
+    """What a memory says at one moment."""
+
+    log: MemoryLog
+    values: tuple[Remembered, ...]  # what holds; () if the log is damaged
+    contradictions: tuple[Contradiction, ...]  # those that stand
+    problems: tuple[tuple[str, str], ...]  # name of each damaged file, and what is wrong with it
+    lines: tuple[Assertion, ...] | None
+    """The lines of a damaged log that can be read, in its order; None if it is sound."""
+
+
+class MemoryReader:
+    """Reads a user's memory again and again, each line once; writes nothing, takes no edits in."""
+
+    def __init__(self, layout: Layout, user: str) -> None:
+        self._state = Projection(layout, user)
+        self._logs = (layout.memory_log(user), layout.conflicts_log(user))
+        self._lock = Lock()
+
+    def read(self, now: datetime) -> MemoryState:
+        """What it says now. Nothing holds of a log with a damaged line, which may have retracted anything."""
+        with self._lock:
+            try:
+                self._check_files()
+                self._state.log.refresh()
+            except (PandaError, OSError) as exc:
+                return self._damaged(exc)
+            problems = tuple(self._load_texts())
+            return MemoryState(
+                self._state.log,
+                tuple(load_remembered(self._state, now)),
+                tuple(find_contradictions(self._state.log, now)),
+                problems,
+                None,
+            )
+
+    def _check_files(self) -> None:
+        """Raises StoreError where a log is a pipe or a device, which would be read for ever."""
+        for path in self._logs:
+            if path.exists() and not path.is_file():
+                raise StoreError("not a regular file", where=str(path))
+
+    def _load_texts(self) -> Iterator[tuple[str, str]]:
+        """Read the memory files; one that is damaged counts as if there were none, and is named."""
+        try:
+            self._state.refresh()
+        except (PandaError, OSError):
+            self._state.texts = dict.fromkeys(KINDS)
+            for kind, path in self._state.paths.items():
+                try:
+                    self._state.texts[kind] = read_text(path) if path.exists() else None
+                except (PandaError, OSError) as exc:
+                    yield path.name, _message(exc)
+        for kind, path in self._state.paths.items():
+            try:
+                self._state.entries(kind)
+            except PandaError as exc:
+                self._state.texts[kind] = None
+                yield path.name, _message(exc)
+
+    def _damaged(self, error: PandaError | OSError) -> MemoryState:
+        lines, problems = [], []
+        for one in _sound(self._logs[0]):
+            if isinstance(one, Assertion):
+                lines.append(one)
+            else:
+                problems.append((MEMORY_JSONL, one))
+        if not problems:
+            name = CONFLICTS_JSONL if self._logs[0].is_file() else MEMORY_JSONL
+            problems = [(name, _message(error))]
+        return MemoryState(self._state.log, (), (), tuple(problems[:_MOST_BAD]), tuple(lines))
+
+
+def _sound(path: Path) -> Iterator[Assertion | str]:
+    """The assertions of a log, and what is wrong with its other lines."""
+    if not path.is_file():
+        return
+    try:
+        with closing(LineTail(path).read()[1]) as parts:
+            for part in parts:
+                if isinstance(part, Problem):
+                    yield f"line {part.line}: {part.message}"
+                    continue
+                try:
+                    yield parse_assertion(part.record, where=MEMORY_JSONL)
+                except PandaError as exc:
+                    yield f"line {part.number}: {exc.message}"
+    except (PandaError, OSError) as exc:
+        yield _message(exc)
+
+
+def _message(error: PandaError | OSError) -> str:
+    if isinstance(error, PandaError):
+        return f"{error.where}: {error.message}" if error.where else error.message
+    return error.strerror or "it cannot be read"

@@ -1,0 +1,96 @@
+"""Plots as plain values: lines, columns and dots in percent, each with its numbers as a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Point = tuple[float, float]
+"""Across and down, in percent, from the upper left corner."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, perhaps in several stretches."""
+
+    name: str  # as the legend has it
+    style: str  # one, two, ahead or even
+    stretches: tuple[tuple[Point, ...], ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column, standing on the ground."""
+
+    left: float  # percent
+    width: float  # percent
+    height: float  # percent
+    text: str  # what it says when it is pointed at
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One dot."""
+
+    across: float  # percent
+    down: float  # percent
+    radius: float  # pixels
+    text: str  # what it says when it is pointed at
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot. Its labels stand beside it, so that they can be read however narrow it is."""
+
+    id: str
+    title: str
+    heads: tuple[str, ...]  # of the table of its numbers
+    rows: tuple[tuple[str, ...], ...]  # the table; the first cell of a row names it
+    top: str  # label of the upper end
+    bottom: str  # label of the lower end
+    left: str  # label of the left end
+    right: str  # label of the right end
+    lines: tuple[Line, ...] = ()
+    columns: tuple[Column, ...] = ()
+    dots: tuple[Dot, ...] = ()
+    marks: tuple[tuple[float, str], ...] = ()  # lines across: percent from above, and what they mean
+    now: float | None = None  # a line down at the present, in percent from the left
+    is_square: bool = False  # whether it is as high as wide
+
+
+def share_of(part: float, whole: float) -> float:
+    """
+    Percent, two decimals at most; 0 of nothing.
+
+    >>> share_of(1, 3), share_of(1, 0)
+    (33.33, 0.0)
+    """
+    return round(100 * part / whole, 2) if whole else 0.0
+
+
+def plot_columns(
+    names: Sequence[str], values: Sequence[float | None], texts: Sequence[str]
+) -> tuple[Column, ...]:
+    """A column for each value that there is, side by side, the highest as high as the plot."""
+    most = max((value for value in values if value), default=0) or 1
+    width = 100 / max(1, len(values))
+    return tuple(
+        Column(
+            round(place * width + width * 0.1, 3),
+            round(width * 0.8, 3),
+            share_of(value, most),
+            f"{name}: {text}",
+        )
+        for place, (name, value, text) in enumerate(zip(names, values, texts, strict=True))
+        if value
+    )
+
+
+def plot_line(name: str, style: str, values: Sequence[float | None], most: float) -> Line:
+    """A line through the middles of as many columns; a value that is not there interrupts it."""
+    stretches: list[list[Point]] = [[]]
+    for place, value in enumerate(values):
+        if value is None:
+            stretches.append([])
+        else:
+            across = share_of(place + 0.5, len(values))
+            stretches[-1].append((across, 100 - share_of(value, most)))
+    return Line(name, style, tuple(tuple(one) for one in stretches if one))
