@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from panda.errors import ModelAwayError, ModelTimeoutError, PandaError
 from panda.models.model_server import AttemptError, ModelServer, TimeLimit
+from panda.models.server_slots import ServerSlots
 
 _Reply = TypeVar("_Reply")
 _ROUNDS = 5
@@ -55,19 +56,29 @@ class Breaker:
         self.until = 0.0
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """A server that was chosen for one request."""
+
+    number: int  # its place in the list
+    slot: int | None  # what holds the slot between processes
+
+
 class Fleet:
     """
     The servers of one model. Calls may come from several threads.
 
-    Of servers with equally few requests each is taken in its turn. Where the turns begin depends on the
-    process: workers of a batch share a fleet without knowing of each other's requests, and if all began with
-    the first server, it would have all first requests and the others none.
+    The requests of other processes of this machine are known by their slots. Of servers with equally few
+    requests each is taken in its turn. Where the turns begin depends on the process: workers on several
+    machines share a fleet without knowing of each other's requests, and if all began with the first server,
+    it would have all first requests and the others none.
 
     A lone server has no breaker, since there is nowhere else to go.
 
     Args:
         name: The model's key in models.yaml.
         servers: At least one.
+        slots: The requests that they have from all processes.
         sleep: Waits for so many seconds.
         clock: Gives monotonic seconds; the same for the servers.
     """
@@ -76,12 +87,14 @@ class Fleet:
         self,
         name: str,
         servers: Sequence[ModelServer],
+        slots: ServerSlots,
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
         self.servers = tuple(servers)
+        self._slots = slots
         self._sleep = sleep
         self._clock = clock
         self._is_lone = len(self.servers) == 1
@@ -113,13 +126,13 @@ class Fleet:
         while True:
             before = frozenset(final)
             failed = set(before)
-            while (number := self._take(failed)) is not None:
+            while (taken := self._take(failed)) is not None:
                 try:
-                    return self._try(number, exchange)
+                    return self._try(taken, exchange)
                 except AttemptError as exc:
-                    failed.add(number)
+                    failed.add(taken.number)
                     if exc.is_final:
-                        final.add(number)
+                        final.add(taken.number)
             if failed != before:  # else all are left alone, or busy with a request that decides
                 rounds += 1
             if rounds == _ROUNDS or len(final) == len(self.servers):
@@ -148,8 +161,8 @@ class Fleet:
         for server in self.servers:
             server.close()
 
-    def _take(self, without: set[int]) -> int | None:
-        """The number of the least busy server that may be asked, which then has one request more; or None."""
+    def _take(self, without: set[int]) -> "_Taken | None":
+        """The least busy server that may be asked, which then has one request more; None if none may be."""
         with self._lock:
             now = self._clock()
             free = [
@@ -160,16 +173,18 @@ class Fleet:
             if not free:
                 return None
             count = len(self.servers)
-            number = min(free, key=lambda n: (self._breakers[n].in_flight, (n - self._turn) % count))
+            free.sort(key=lambda n: (self._breakers[n].in_flight, (n - self._turn) % count))
+            index, slot = self._slots.take([self.servers[number].url for number in free])
+            number = free[index]
             self._turn = (number + 1) % count
             self._breakers[number].in_flight += 1
-            return number
+            return _Taken(number, slot)
 
-    def _try(self, number: int, exchange: Callable[[ModelServer], _Reply]) -> _Reply:
+    def _try(self, taken: "_Taken", exchange: Callable[[ModelServer], _Reply]) -> _Reply:
         """What the exchange gives with a server that was taken; what became of it is noted."""
-        breaker = self._breakers[number]
+        breaker = self._breakers[taken.number]
         try:
-            reply = exchange(self.servers[number])
+            reply = exchange(self.servers[taken.number])
         except AttemptError as exc:
             self._note_failure(breaker, exc.words, exc.asked_seconds)
             raise
@@ -183,6 +198,7 @@ class Fleet:
             self._note_answer(breaker)
             return reply
         finally:
+            self._slots.give_back(taken.slot)
             with self._lock:
                 breaker.in_flight -= 1
 

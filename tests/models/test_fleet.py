@@ -1,6 +1,8 @@
 """One model behind several servers: who is asked, what follows a failure, and who is left alone."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -15,6 +17,7 @@ import pytest
 from panda.errors import ModelAwayError, ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message
 from panda.models.openai import OpenAiModel
+from panda.models.server_slots import ServerSlots
 from tests.models.conftest import Answer, Clock, Server, reply
 
 CHAT = (Message("user", "Hi"),)
@@ -99,6 +102,58 @@ def test_the_least_busy_server_is_asked(servers: tuple[Server, Server]) -> None:
         slow.result()
     ask(model, 2)
     assert counts(servers) == [2, 5]
+
+
+CALLER = """\
+import sys
+from pathlib import Path
+from panda.models.contract import GenerateParams, Message
+from panda.models.models_file import ModelSpec
+from panda.models.openai import OpenAiModel
+
+first, second, cache = sys.argv[1:]
+spec = ModelSpec("m", "openai", first, 1024, writes=True, model="m", further_servers=(second,))
+params = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)
+OpenAiModel(spec, cache_dir=Path(cache)).generate((Message("user", "Hi"),), params)
+"""
+
+
+def test_requests_of_other_processes_count(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    """A server that another process asks is passed over, until that process has its reply or is killed."""
+    gate = Gate()
+    servers[0].answer = servers[1].answer = gate
+    urls = [server.url for server in in_order(servers)]
+    with subprocess.Popen([sys.executable, "-c", CALLER, *urls, str(tmp_path)]) as other:
+        assert gate.waiting.acquire(timeout=60)
+        (busy,) = (server for server in servers if server.asked)
+        (idle,) = (server for server in servers if not server.asked)
+        idle.answer = lambda _: reply("Hello there")
+        model = fleet(servers, cache_dir=tmp_path)
+        ask(model, 4)
+        assert (len(busy.asked), len(idle.asked)) == (1, 4)
+        other.kill()
+    gate.opened.set()
+    ask(model, 4)
+    assert (len(busy.asked), len(idle.asked)) == (3, 6)
+
+
+def test_slots_fill_level_by_level(tmp_path: Path) -> None:
+    """Each server's first slot is taken before any second one; what is given back is taken next."""
+    mine, others = ServerSlots(tmp_path, 2), ServerSlots(tmp_path, 2)
+    taken = [slots.take(["a", "b"]) for slots in (mine, others, others, mine, others)]
+    assert [index for index, _ in taken] == [0, 1, 0, 1, 0]
+    assert [slot is None for _, slot in taken] == [False] * 4 + [True]
+    others.give_back(taken[1][1])
+    index, slot = mine.take(["a", "b"])
+    assert (index, slot is None) == (1, False)
+    for held in (slot, taken[0][1], taken[2][1], taken[3][1]):
+        mine.give_back(held)
+
+
+def test_slots_that_cannot_be_kept(tmp_path: Path) -> None:
+    """Where no file can be locked, requests go on without."""
+    (tmp_path / "file").write_bytes(b"")
+    assert ServerSlots(tmp_path / "file", 1).take(["a", "b"]) == (0, None)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520])
