@@ -76,7 +76,7 @@ class TurnList:
 
     user: str  # whose turns
     users: list[str]  # everybody whose turns can be looked at
-    sessions: list[str]  # what the filter offers
+    sessions: list[str]  # what the filter offers: those that may have more turns, and those of the rows
     statuses: tuple[str, ...]
     fields: Mapping[str, str]  # the filter as it was typed
     is_filtered: bool  # whether anything was asked
@@ -116,7 +116,7 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
     return TurnList(
         user=user,
         users=shelf.users(),
-        sessions=shelf.sessions(user),
+        sessions=sorted({*shelf.sessions(user), *(row.session for row in rows if row.session)}),
         statuses=STATUSES,
         fields={name: value for name, value in query.fields.items() if name != "user"},
         is_filtered=not wanted.is_open,

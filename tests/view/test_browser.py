@@ -1,11 +1,13 @@
 """The pages in a headless Chromium: no complaint on the console, no fault for axe-core, links that land."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from panda.storage.layout import Layout
 from panda.view.output import write_site
 from tests.builders import build_store, import_line
 from tests.serving.servers import Server, running
@@ -106,6 +108,25 @@ def test_the_list_follows_new_turns(page: Browser, server: Server, root: Path, t
     page.open(server.url)
     build_store(root, import_line(turn=990, query="Is this new?"))
     page.wait("document.querySelector('ol.turns').textContent.includes('Is this new?')")
+
+
+def test_the_page_of_a_running_turn_follows_it(page: Browser, server: Server, root: Path) -> None:
+    """While a turn runs its page shows what it writes, and what was opened stays open."""
+    path = Layout(root).turn("demo", 812).directory / "metadata.json"
+    saved = json.loads(path.read_text())
+    going = {
+        "status": "running",
+        "saved_at": None,
+        "seal": None,
+        "next": {"phase": 3, "round": 0, "attempt": 0},
+    }
+    path.write_text(json.dumps({**saved, **going}))
+    page.open(server.url + "turns/demo/812")
+    page.ask("document.querySelector('#section-0').open = true")
+    path.write_text(json.dumps({**saved, "query": "How deep exactly?"}))
+    page.wait("document.querySelector('h1').textContent === 'How deep exactly?'")
+    assert page.ask("document.querySelector('#section-0').open")
+    assert not page.ask("document.querySelector('main').hasAttribute('data-live')")
 
 
 def test_written_pages_open_from_a_disk(page: Browser, recorded: Path, tmp_path: Path) -> None:

@@ -222,3 +222,11 @@ def test_turns_of_a_session_that_are_not_saved_are_found(tmp_path: Path) -> None
     client = client_of(tmp_path / "store")
     assert listed(client.get("/?session=blue").text) == [2, 1]
     assert listed(client.get("/?status=halted").text) == [2]
+
+
+def test_the_filter_shows_what_was_asked(demo: Path) -> None:
+    """A filter stands in its fields again, and goes with the links to older turns."""
+    text = client_of(demo).get("/?q=laptop&session=default&status=approved&since=2020-01-01").text
+    fields = {given.get("name"): given.get("value") for tag, given in Html(text).elements if tag == "input"}
+    assert (fields["q"], fields["session"], fields["since"]) == ("laptop", "default", "2020-01-01")
+    assert "<option selected>approved</option>" in text
