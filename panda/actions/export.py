@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from panda.actions.replay import Progress
+from panda.documents.progress import Progress
 from panda.errors import FileFormatError, UsageError
 from panda.history.lines import import_line, render_line
 from panda.history.past_turn import LeftOut, PastTurn, damaged_turn, load_past_turn

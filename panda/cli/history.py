@@ -1,16 +1,35 @@
 """`panda export` and `panda import`: what was said, out of the store and into it."""
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-from panda.cli.command import Document, Invocation, Result, argument, flag, option, out_file, requires
+from panda.cli.command import (
+    Document,
+    Invocation,
+    Result,
+    Table,
+    argument,
+    flag,
+    option,
+    out_file,
+    requires,
+)
 from panda.cli.completion import complete_sessions, complete_turns
-from panda.documents.times import read_instant
+from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
+from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:
     from panda.actions.export import Export, Format
+    from panda.actions.intake import Imported
+    from panda.history.export_file import ExportFile, Source
+    from panda.history.intake import IntakePlan
+
+_MOST_TOLD = 20  # damaged conversations that are named on stderr
 
 
 @requires("renumber", "as_", "jsonl")
@@ -92,3 +111,113 @@ def _exported(made: "Export", form: str, out: Path | None) -> Result:
     message = f"turns that are damaged: {len(damaged)}" if damaged else "none of the turns can be exported"
     first = (damaged or made.left_out)[0]
     return Result(data, body, error=CheckError(message, where=f"turn {first.turn}", fix=first.fix))
+
+
+def import_file(
+    invocation: Invocation,
+    file: Annotated[str, argument("The file as it was delivered, a .zip too; - for stdin.", "FILE")],
+    from_: Annotated[
+        str | None,
+        option(
+            "Who made it; found out if left out.", "chatgpt|claude|llm|jsonl", "--from", show_default=False
+        ),
+    ] = None,
+    dry_run: Annotated[bool, flag("Only tell what would come in.", "--dry-run")] = False,
+) -> Result:
+    """
+    Save turns that another program or store held: an export of ChatGPT or Claude, the log of llm, JSON lines.
+
+    Each message of the user becomes a turn with the reply after it, each conversation a session. Everything
+    is checked first; turns that are there already stay as they are. What cannot come in, such as pictures
+    and queries without a reply, is told.
+
+    A line of JSON lines is {"user", "turn"?, "session", "at", "query", "response", "summary"?, "topics"?}; a
+    wrong line, or a number that another turn has, changes nothing.
+
+    Example: panda import --from chatgpt export.zip --dry-run
+    """
+    from panda.actions.intake import import_file as take_in
+    from panda.cli.index import fill_imported  # each command waits for what it needs alone
+    from panda.history.export_file import ExportFile
+
+    settings, reporter = invocation.settings, invocation.reporter
+    layout = invocation.store(new_user=True) if dry_run else invocation.store_for_writing()
+    reporter.detail(f"reading {file}")
+    name = "<stdin>" if file == "-" else file
+    with _at_hand(file, invocation.stdin) as place:
+        given = ExportFile(place, name, _source_of(place, name, from_))
+        done = take_in(given, layout, settings, reporter.progress, reporter.step, dry_run=dry_run)
+    if not dry_run:
+        fill_imported(invocation, sorted({turn.user for turn in done.report.turns if turn.created}))
+    return _imported(invocation, done, given, dry_run=dry_run)
+
+
+@contextmanager
+def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
+    """The file; what comes through a pipe, and can be read only once, is kept in one meanwhile."""
+    path = Path(file)
+    if file != "-" and (path.is_file() or not path.exists() or path.is_dir()):
+        yield path
+        return
+    with work_directory("import") as directory:
+        kept = directory / "file"
+        with kept.open("wb") as target, stdin if file == "-" else path.open("rb") as source:
+            shutil.copyfileobj(source, target)
+        yield kept
+
+
+def _source_of(path: Path, name: str, word: str | None) -> "Source":
+    from panda.history.export_file import SOURCES, find_source
+
+    if word is None:
+        return find_source(path, name)
+    if word not in SOURCES:
+        message = f"there is no {word!r} for --from"
+        raise UsageError(message, where="--from", fix=f"use one of: {', '.join(SOURCES)}")
+    return word
+
+
+def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, dry_run: bool) -> Result:
+    """What an import ends with: turns and, of an export, what does not come in."""
+    report, plan = done.report, done.plan
+    counts = {"created": done.created, "unchanged": report.unchanged}
+    data: dict[str, object] = {"from": given.source, "dry_run": dry_run, **counts}
+    data["turns"] = [asdict(one) for one in report.turns]
+    rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", report.unchanged)]
+    if plan is not None:
+        data |= _plan_data(plan)
+        rows += _plan_rows(plan)
+        _tell_left(invocation, plan, dry_run=dry_run)
+    if dry_run:
+        return Result(data, Table(("what", "count"), rows))
+    invocation.reporter.step(f"{done.created} saved, {report.unchanged} there already")
+    return Result(data)
+
+
+def _plan_data(plan: "IntakePlan") -> dict[str, object]:
+    return {
+        "conversations": plan.conversations,
+        "sessions": sorted(plan.sessions),
+        "first": time_text(plan.first),
+        "last": time_text(plan.last),
+        "left_out": plan.counts,
+        "not_imported": [asdict(one) for one in plan.left],
+    }
+
+
+def _plan_rows(plan: "IntakePlan") -> list[tuple[str, object]]:
+    return [
+        ("conversations", plan.conversations),
+        ("sessions with new turns", len(plan.sessions)),
+        ("first query", time_text(plan.first)),
+        ("last query", time_text(plan.last)),
+        *((f"left out: {kind}", count) for kind, count in plan.counts.items()),
+    ]
+
+
+def _tell_left(invocation: Invocation, plan: "IntakePlan", *, dry_run: bool) -> None:
+    for one in [one for one in plan.left if one.why][:_MOST_TOLD]:
+        invocation.reporter.warn(f"{one.kind}: {one.why}")
+    if plan.counts and not dry_run:  # a dry run has rows of it
+        told = ", ".join(f"{kind}: {count:,}" for kind, count in plan.counts.items())
+        invocation.reporter.step(f"left out: {told} (--json lists them)")

@@ -80,7 +80,7 @@ COMMANDS = (
     Entry("show", "panda.cli.turn:show", "Show a turn, one section of it, or one of its files."),
     Entry("view", "panda.cli.view:view", "Look at turns and what they rest on in the browser."),
     Entry("export", "panda.cli.history:export", "Take saved turns out: queries, JSON lines, a transcript."),
-    Entry("import", "panda.cli.store:import_file", "Save turns from a file of JSON lines."),
+    Entry("import", "panda.cli.history:import_file", "Save turns from JSON lines, ChatGPT, Claude or llm."),
     Entry("forget", "panda.cli.forget:forget", "Take out of everything what was told."),
     Entry("validate", "panda.cli.store:validate", "Check the store, recipes, prompts and models.yaml."),
     Entry("synthesize", "panda.cli.serve:synthesize_scope", "Show what is known now, contradictions too."),

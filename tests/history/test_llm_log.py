@@ -1,0 +1,207 @@
+"""The log of `llm`, written by llm itself: its newer message store, and the older table of responses."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import llm
+import pytest
+import sqlite_utils
+from llm import migrations
+
+from panda.errors import ImportFileError
+from panda.history.conversation import Conversation, exchanges_of
+from panda.history.llm_log import LlmLog
+
+_MIGRATIONS: Any = migrations  # its functions have no types
+
+
+class Echo(llm.Model):
+    """Says the prompt backwards; asks for a sum first, if it has tools."""
+
+    model_id = "echo"
+    supports_tools = True
+    attachment_types = {"image/png"}  # noqa: RUF012  # as llm declares it
+
+    def execute(self, prompt: Any, stream: bool, response: Any, conversation: Any = None) -> Iterator[str]:
+        if prompt.tools and not prompt.tool_results:
+            response.add_tool_call(llm.ToolCall(name="add", arguments={"a": 2, "b": 3}, tool_call_id="t1"))
+            yield ""
+        elif prompt.tool_results:
+            yield f"The sum is {prompt.tool_results[0].output}"
+        else:
+            yield (prompt.prompt or "")[::-1]
+
+
+def add(a: int, b: int) -> int:
+    """The sum."""
+    return a + b
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log as llm writes it: a conversation of two, a picture, a file, a tool."""
+    path = tmp_path_factory.mktemp("llm") / "logs.db"
+    database = sqlite_utils.Database(path)
+    _MIGRATIONS.migrate(database)
+    conversation = Echo().conversation()
+    response: Any
+    for query in ("abc", "d\x00\x1b[2Jf"):
+        response = conversation.prompt(query)
+        response.text()
+        response.log_to_db(database)
+    picture = llm.Attachment(type="image/png", content=b"\x89PNG")
+    for more in ({"attachments": [picture]}, {"fragments": ["hay " * 50]}, {"system": "Be brief."}):
+        response = Echo().prompt("xyz", **more)
+        response.text()
+        response.log_to_db(database)
+    chain: Any = Echo().conversation(tools=[add]).chain("What is 2+3?")
+    chain.text()
+    chain.log_to_db(database)
+    database.close()
+    return path
+
+
+def said(path: Path) -> list[list[tuple[str, str]]]:
+    return [[(one.query, one.response) for one in exchanges_of(each)[0]] for each in read(path)]
+
+
+def read(path: Path) -> list[Conversation]:
+    return list(LlmLog(path, path.name).conversations())
+
+
+def test_the_message_store(written: Path) -> None:
+    """What was typed and answered; a tool's call joins question and answer; files are counted."""
+    found = said(written)
+    assert found[0] == [("abc", "cba"), ("d\x00\x1b[2Jf", "fJ2[\x1b\x00d")]
+    assert [one[0][0] for one in found[1:]] == ["xyz", "xyz", "xyz", "What is 2+3?"]
+    assert found[-1] == [("What is 2+3?", "The sum is 5")]
+    left = [dict(exchanges_of(one)[1]) for one in read(written)]
+    assert left == [{}, {"picture": 1}, {"file": 1}, {}, {"tool message": 2}]
+    assert LlmLog(written, "").count() == 7
+
+
+def older(path: Path, until: str) -> sqlite_utils.Database:
+    """A log as the llm of some time ago made it."""
+    database = sqlite_utils.Database(path)
+    for migration in _MIGRATIONS.MIGRATIONS:
+        migration(database)
+        if migration.__name__.startswith(until):
+            break
+    return database
+
+
+def response(number: int, conversation: str | None, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"01aaaaaaaaaaaaaaaaaaaaaaa{number}",
+        "model": "gpt-4",
+        "prompt": f"Question {number}?",
+        "response": f"Answer {number}.",
+        "conversation_id": conversation,
+        "datetime_utc": f"2023-08-0{number}T10:00:00.123456",
+        **more,
+    }
+
+
+@pytest.mark.parametrize("until", ["m010", "m014", "m022"])
+def test_the_table_of_responses(until: str, tmp_path: Path) -> None:
+    """Of every age: one row a call, by conversation; a call that stands alone is a conversation."""
+    path = tmp_path / "logs.db"
+    database = older(path, until)
+    database.table("conversations").insert({"id": "01conv", "name": "Talk", "model": "gpt-4"})
+    rows = [
+        response(1, "01conv"),
+        response(2, None),
+        response(3, "01conv"),
+        response(4, "01conv", response=None),
+    ]
+    database.table("responses").insert_all(rows)
+    database.close()
+    assert said(path) == [
+        [("Question 2?", "Answer 2.")],
+        [("Question 1?", "Answer 1."), ("Question 3?", "Answer 3.")],
+    ]
+    assert [one.session for one in read(path)] == ["llm-01aaaaaaaaaaaaaaaaaaaaaaa2", "llm-01conv"]
+    assert dict(exchanges_of(read(path)[1])[1]) == {"query without a reply": 1}
+    assert exchanges_of(read(path)[0])[0][0].at.isoformat() == "2023-08-02T10:00:00+00:00"
+
+
+def test_an_empty_reply_is_not_joined_to_the_next_question(tmp_path: Path) -> None:
+    path = tmp_path / "logs.db"
+    database = older(path, "m022")
+    database.table("responses").insert_all([response(1, "c", response=""), response(2, "c")])
+    database.close()
+    assert said(path) == [[("Question 2?", "Answer 2.")]]
+
+
+def test_both_generations_in_one_log(written: Path, tmp_path: Path) -> None:
+    """A call that stands in both tables comes in once, and a conversation goes on from one to the other."""
+    path = Path(shutil.copy(written, tmp_path / "logs.db"))
+    database = sqlite_utils.Database(path)
+    first = next(iter(database.query("SELECT * FROM turns ORDER BY id")))
+    rows = [response(1, first["thread_id"]), response(2, None, id=first["id"])]
+    database.table("responses").insert_all(rows, alter=True)
+    database.close()
+    found = said(path)
+    assert [len(one) for one in found] == [3, 1, 1, 1, 1]
+    assert found[0][:2] == [("Question 1?", "Answer 1."), ("abc", "cba")]
+
+
+def test_values_of_other_types_are_no_text(tmp_path: Path) -> None:
+    """SQLite takes anything: bytes, numbers, text that is no UTF-8, times that are none."""
+    path = tmp_path / "logs.db"
+    database = older(path, "m022")
+    database.table("responses").insert_all(
+        [
+            response(1, "c", prompt=b"\xff"),
+            response(2, "c", datetime_utc="soon"),
+            response(3, "c", response=7),
+        ]
+    )
+    database.execute("UPDATE responses SET response = CAST(x'61ff62' AS TEXT) WHERE prompt = 'Question 3?'")
+    database.conn.commit()
+    database.close()
+    ((conversation),) = read(path)
+    assert [(one.query, one.response) for one in exchanges_of(conversation)[0]] == [
+        ("Question 3?", "a\ufffdb")
+    ]
+    assert dict(exchanges_of(conversation)[1]) == {"reply without a query": 1, "exchange without a time": 1}
+
+
+def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+    """Another database, a file that is none, a damaged one, one that lacks a column."""
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE a (b)")
+    text = tmp_path / "text.db"
+    text.write_text("no database at all, but long enough to be looked at " * 20, encoding="utf-8")
+    lacking = tmp_path / "lacking.db"
+    with sqlite3.connect(lacking) as database:
+        database.execute("CREATE TABLE responses (id, prompt)")
+    for path, told in (
+        (other, "neither the table responses nor the table turns"),
+        (text, "file is not a database"),
+        (lacking, "lacks conversation_id, datetime_utc, response"),
+    ):
+        with pytest.raises(ImportFileError, match=told):
+            read(path)
+
+
+def test_a_torn_log_says_so(written: Path, tmp_path: Path) -> None:
+    path = tmp_path / "logs.db"
+    data = bytearray(written.read_bytes())
+    data[8192:40_000] = b"\xff" * (40_000 - 8192)
+    path.write_bytes(data)
+    with pytest.raises(ImportFileError, match="the log does not read"):
+        read(path)
+
+
+def test_a_log_that_may_only_be_read_and_is_in_use(written: Path, tmp_path: Path) -> None:
+    """llm may write meanwhile; nothing is written into its directory."""
+    path = Path(shutil.copy(written, tmp_path / "logs.db"))
+    with sqlite3.connect(path) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert len(read(path)) == 5
+    assert sorted(one.name for one in tmp_path.iterdir() if "journal" not in one.name) == ["logs.db"]
