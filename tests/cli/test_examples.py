@@ -17,6 +17,7 @@ import pytest
 
 from panda.cli.main import COMMANDS, build_program
 from tests.cli.programs import Ended, run_words
+from tests.history.exports import chatgpt, said, write_export
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 FIRST = (
@@ -76,6 +77,7 @@ def shell(
     monkeypatch.chdir(tmp_path)
     Path("turns.jsonl").write_text(json.dumps(TURN), encoding="utf-8")
     Path("queries.jsonl").write_text('{"id": "a", "query": "my favorite tea is Assam"}\n', encoding="utf-8")
+    write_export(Path("export.zip"), chatgpt(said("user", "Tea?"), said("assistant", "Assam.")))
     Path("notes.md").write_text("# Shops\n\nThe cheapest laptop cost $697.\n" * 50, encoding="utf-8")
     ann = Path("other/users/ann")
     ann.mkdir(parents=True)
