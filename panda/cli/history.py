@@ -119,7 +119,7 @@ def import_file(
     from_: Annotated[
         str | None,
         option(
-            "Who made it; found out if left out.", "chatgpt|claude|llm|jsonl", "--from", show_default=False
+            "Who made it.", "chatgpt|claude|llm|jsonl", "--from", show_default="what its first bytes tell"
         ),
     ] = None,
     dry_run: Annotated[bool, flag("Only tell what would come in.", "--dry-run")] = False,
