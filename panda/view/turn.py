@@ -54,6 +54,7 @@ from panda.view.evidence import (
     split_answer,
     turn_at,
 )
+from panda.view.executions import Executions, read_executions
 from panda.view.halts import Halt, read_halts
 from panda.view.shelf import Query, Shelf
 from panda.view.steps import StepNodes, StepRow, read_steps
@@ -153,6 +154,7 @@ class TurnPage:
     image: str | None  # the image given with the query as a data: URL
     image_text: str  # what the model of EYES says of it
     calls: Calls
+    executions: Executions  # what the log says of it
     files: tuple[File, ...]
     files_left: int
     problems: Mapping[str, str]  # what is wrong with damaged files, by name
@@ -212,6 +214,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         image=_image(folder, metadata),
         image_text=(image.description if (image := reader.record(Image, IMAGE_JSON)) else ""),
         calls=calls,
+        executions=_executions(shelf, user, folder.number, metadata),
         files=tuple(File(name, size, reader.problems.get(name)) for name, size in files[:_MOST_FILES]),
         files_left=max(0, len(files) - _MOST_FILES),
         problems=reader.problems,
@@ -244,6 +247,15 @@ def _first_anchors(statements: Sequence[Statement]) -> dict[str, str]:
         for source in statement.sources:
             found.setdefault(source.node_id, source.anchor)
     return found
+
+
+def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None) -> Executions:
+    if metadata is None:
+        return Executions()
+    with suppress(PandaError):
+        begun, ended = metadata.created_at, metadata.updated_at
+        return read_executions(shelf.layout, user, number, begun, max(begun, ended))
+    return Executions()
 
 
 def _sections(sections: Mapping[int, Section]) -> Iterator[tuple[int, str, str, int]]:
