@@ -178,8 +178,12 @@ def _executed(
             on_line=on_line,
         )
         fill_imported(invocation, found.users)
-        found.prepare(retry_failed=retry_failed)
-        found.execute(workers.start(invocation, found), invocation.reporter.progress, **limits)
+        try:
+            found.prepare(retry_failed=retry_failed)
+            found.execute(workers.start(invocation, found), invocation.reporter.progress, **limits)
+        except BaseException:
+            tell(f"panda batch --resume {run.id} goes on with what is left")
+            raise
         fill_imported(invocation, found.users)
     return found
 
