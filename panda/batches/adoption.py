@@ -99,5 +99,5 @@ def join_turn(
         if session is None or session.head_turn < number:
             if session is None:
                 earlier = index.read(user, lambda view: view.session_turns(name))
-                session = fold_turns(layout, user, name, [one for one in earlier if one != number])
+                session = fold_turns(layout, user, name, [one for one in earlier if one < number])
             commit_turn(layout, user, session, number)

@@ -13,7 +13,6 @@ Work = Callable[[Any], Any]
 Opener = Callable[[], AbstractContextManager[Work]]
 """Makes a worker ready, with its models; called once in each. Travels there as a pickle."""
 DIED = "the process that was to run it has died"
-_TRIES = 2
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,9 @@ class Ended:
 
 class Engine(Protocol):
     """Runs tasks in workers. Not for several threads."""
+
+    tries: int
+    """How often a task is begun whose worker dies."""
 
     @property
     def width(self) -> int:
@@ -51,7 +53,7 @@ class Engine(Protocol):
 class Inline:
     """Does each task in this process."""
 
-    width = 1
+    width = tries = 1
 
     def __init__(self, opener: Opener) -> None:
         self._opened = opener()
@@ -104,7 +106,7 @@ def run_chains(engine: Engine, chains: Iterable[Chain], *, eager: bool = True) -
             what came of the last task.
 
     Yields:
-        Each task as it ends. One whose worker died is tried once more first.
+        Each task as it ends. One whose worker died is tried again first.
     """
     fresh = iter(chains)
     under_way: dict[int, tuple[Chain, int]] = {}  # id of a task → its chain, tries begun
@@ -129,7 +131,7 @@ def run_chains(engine: Engine, chains: Iterable[Chain], *, eager: bool = True) -
             return
         ended = engine.wait()
         chain, tries = under_way.pop(id(ended.task))
-        if ended.fault == DIED and tries < _TRIES:
+        if ended.fault == DIED and tries < engine.tries:
             under_way[id(ended.task)] = chain, tries + 1
             engine.submit(ended.task)
             continue

@@ -1,5 +1,6 @@
 """An engine on a cluster of Dask, which others start: a scheduler at an address, workers anywhere."""
 
+import logging
 import queue
 import threading
 from contextlib import suppress
@@ -27,12 +28,15 @@ class DaskCluster:
         TryAgainError: No scheduler answers there.
     """
 
+    tries = 3  # beside those of Dask itself: three each time
+
     def __init__(self, opener: Opener, address: str) -> None:
         try:
             import distributed
         except ImportError as exc:
             fix = "pip install 'panda-turns[dask]'"
             raise UsageError("Dask is not installed", where="--engine dask", fix=fix) from exc
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is told by this class
         self._address = address
         self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._tasks: dict[str, Any] = {}
@@ -50,9 +54,10 @@ class DaskCluster:
     @property
     def width(self) -> int:
         """Twice as many tasks as workers, so that none waits for its next one; at least two."""
+        workers: dict[str, Any] = {}
         with suppress(OSError, TimeoutError):
-            return 2 * max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
-        return 2
+            workers = self._client.scheduler_info(n_workers=-1).get("workers", {})  # none while it is away
+        return 2 * max(1, len(workers))
 
     def submit(self, task: Any) -> None:
         """Give a task to the scheduler."""

@@ -36,6 +36,8 @@ class Processes:
             a model that reads its prompt on all cores would only be in the way of the others.
     """
 
+    tries = 2
+
     def __init__(self, opener: Opener, width: int) -> None:
         self.width = width
         self._opener = opener

@@ -88,6 +88,19 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
     check_sound(layout)
 
 
+def test_long_sessions_side_by_side(layout: Layout) -> None:
+    """Workers that change between sessions have each as it was left, however often they come back to it."""
+    queries = [Query(f"q{n}", QUESTION, session=f"s{n % 3}") for n in range(15)]
+    found = run_batch(layout.root, queries, jobs=2)
+    assert [line.findings for line in found.lines if line.findings] == []
+    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    seen = {number: store.open(number).snapshot() for _, number in made_turns(layout)}
+    last = seen[17]
+    assert last is not None
+    assert last.turns == ((1, 2), (5, 5), (8, 8), (11, 11), (14, 14))
+    check_sound(layout)
+
+
 def test_live_items_see_what_is_there(layout: Layout) -> None:
     """A live batch runs in the store: later items see the turns of other sessions."""
     run_batch(layout.root, asked(3), jobs=1, live=True)
