@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,14 +167,18 @@ def _folds(groups: Sequence[str]) -> NDArray[Any]:
     return np.array([names[group] for group in groups])
 
 
+def _require_scikit_learn() -> None:
+    """Raises UsageError where scikit-learn is missing, before what it is needed for was worked out."""
+    if find_spec("sklearn") is None:
+        fix = "pip install 'panda-turns[tune]'"
+        raise UsageError("tuning needs scikit-learn", where="panda tune", fix=fix)
+
+
 def _logistic(values: Matrix, wanted: NDArray[Any], strength: float) -> tuple[Matrix, Matrix]:
     """Weights (k, n) and bias (k,)."""
-    try:
-        from sklearn.linear_model import LogisticRegression
-    except ImportError as exc:
-        raise UsageError(
-            "tuning needs scikit-learn", where="panda tune", fix="pip install 'panda-turns[tune]'"
-        ) from exc
+    _require_scikit_learn()
+    from sklearn.linear_model import LogisticRegression
+
     model = LogisticRegression(C=strength, max_iter=2000, class_weight="balanced").fit(values, wanted)
     weights, bias = model.coef_, model.intercept_
     if len(weights) == 1:  # one row stands for the second class against the first
@@ -234,6 +239,7 @@ def tune(
     Raises:
         UsageError: There is no encoder, scikit-learn is missing, or the cases of a fit have one class.
     """
+    _require_scikit_learn()
     found: dict[str, _Fitting] = {}
     for case in cases:
         kind = case.of

@@ -208,6 +208,11 @@ class Index:
             self._database.close()
             self._cached.clear()
 
+    def look(self) -> None:
+        """From now on write nothing: what is read is a private copy of the file, or of an empty one."""
+        with self._guard:
+            self._database.make_private()
+
     def record(self, user: str, numbers: Sequence[int]) -> SyncReport:
         """
         Index turns that were just saved; to be called when their files are on disk.
@@ -491,8 +496,10 @@ def index_imported(layout: Layout, report: ImportReport) -> None:
 
 def index_status(index: Index, layout: Layout, user: str) -> IndexStatus:
     """
-    How the index stands, by a look at every file of a user; writes nothing but an empty index.
+    How the index stands, by a look at every file of a user; writes nothing.
     """
+    if not layout.turn_index.exists():  # what is not there is not made by looking
+        index.look()
     difference = index.behind(user)
     rows, research = index.read(user, lambda view: (view.count_rows(), len(view.research())), as_it_is=True)
     files = (layout.turn_index, layout.vectors)

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -17,6 +18,7 @@ import pytest
 
 from panda.cli.main import COMMANDS, build_program
 from tests.cli.programs import Ended, run_words
+from tests.file_map import ROOT
 from tests.history.exports import chatgpt, said, write_export
 
 PANDA = str(Path(sys.executable).with_name("panda"))
@@ -84,9 +86,8 @@ def shell(
     fact = {"id": "fact-0123456789abcdef", "hlc": "1795359845001.000", "source_turn": None, **FACT}
     (ann / "memory.jsonl").write_text(json.dumps(fact) + "\n", encoding="utf-8")
     (ann / "conflicts.jsonl").touch()
-    return lambda words: run_words(
-        build_program(), words, capsys, {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
-    )
+    plain = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
+    return lambda words, **environ: run_words(build_program(), words, capsys, {**plain, **environ})
 
 
 def stand_in(words: Sequence[str], shell: Callable[..., Ended]) -> list[str]:
@@ -140,6 +141,26 @@ def test_the_examples_of_servers_run(words: str, demo: Path, tmp_path: Path) -> 
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) in (0, 130)
+
+
+@pytest.mark.asks_for("www.bestbuy.com")
+def test_the_readme_shows_what_comes_out(shell: Callable[..., Ended]) -> None:
+    """The first block is the output of that turn, and each command of the second ends with 0, but servers."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    shown, commands = blocks[0].removeprefix("$ make turn\n"), blocks[1].splitlines()
+    for line in commands[1:]:
+        words = shlex.split(line.removeprefix("$ panda "), comments=True)
+        if words[0] not in SERVERS:
+            ended = shell(words)
+            assert ended.code == 0, (line, ended)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (query,) = re.findall(r"^Q \?= (.*)$", makefile, re.MULTILINE)
+    (day,) = re.findall(r"last seen (\S+)\)", shown)
+    here = {"PANDA_NOW": f"{day}T18:00:00Z", "PANDA_ROOT": "fresh"}
+    assert shell(["init", "--demo"], **here).code == 0
+    ended = shell(["turn", query, "--user", "demo"], **here)
+    root = str(Path("fresh").absolute())
+    assert (ended.err + ended.out).replace(root, "/home/you/panda/demo/panda-system-docs") == shown
 
 
 def test_the_example_of_mcp_runs(demo: Path, tmp_path: Path) -> None:

@@ -230,9 +230,12 @@ def test_digest_is_remembered_until_the_file_changes(tmp_path: Path) -> None:
 
 
 def test_a_damaged_note_gives_no_other_digest(tmp_path: Path) -> None:
-    """Whichever byte of what is remembered changes: the digest is the file's."""
+    """Whichever byte of what is remembered changes: the digest is the file's. Nothing makes the cache."""
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF-one")
+    assert GgufFile(path, tmp_path / "cache").sha256
+    assert not (tmp_path / "cache").exists()
+    (tmp_path / "cache").mkdir()
     right = GgufFile(path, tmp_path / "cache").sha256
     (note,) = (tmp_path / "cache" / "digests").iterdir()
     data = note.read_bytes()

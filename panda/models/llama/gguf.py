@@ -148,7 +148,8 @@ class GgufFile:
     @cached_property
     def sha256(self) -> str:
         """
-        Hex sha256 of the file; remembered in the cache by path, size and time of change.
+        Hex sha256 of the file; remembered in the cache, once a model that ran has made one, by path, size and
+        time of change.
 
         Raises:
             ModelFileError: The file is missing, unreadable, or no GGUF.
@@ -170,7 +171,8 @@ class GgufFile:
             raise self._error(f"there is no model file {self.path.name}") from exc
         except OSError as exc:
             raise self._error(f"the model file cannot be read: {exc.strerror or exc}") from exc
-        write_cache_file(note, json.dumps(_digest_note(stamp, digest)).encode())
+        if self.cache_dir.is_dir():  # a command that only looks makes none
+            write_cache_file(note, json.dumps(_digest_note(stamp, digest)).encode())
         return digest
 
     @property
