@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from panda.actions.batch import begin_batch
+from panda.actions.batch import Batch, begin_batch
+from panda.batches.adoption import Files
 from panda.batches.queries import Expectation, Query
+from panda.batches.working_copy import Task, WorkingCopy
 from panda.errors import UsageError
 from panda.memory.files import Projection
 from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
@@ -23,7 +25,7 @@ from panda.storage.check import check_store
 from panda.storage.index import Index
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
-from tests.batches.scripted import QUESTION, run_batch, settings_of
+from tests.batches.scripted import QUESTION, run_batch, scripted_models, settings_of
 from tests.scripted_turns import USER, laptop_store
 
 
@@ -88,17 +90,29 @@ def test_an_item_sees_its_own_session_and_the_start(layout: Layout) -> None:
     check_sound(layout)
 
 
-def test_long_sessions_side_by_side(layout: Layout) -> None:
-    """Workers that change between sessions have each as it was left, however often they come back to it."""
-    queries = [Query(f"q{n}", QUESTION, session=f"s{n % 3}") for n in range(15)]
-    found = run_batch(layout.root, queries, jobs=2)
-    assert [line.findings for line in found.lines if line.findings] == []
-    store = TurnStore(layout, USER, settings_of(layout.root).clock)
-    seen = {number: store.open(number).snapshot() for _, number in made_turns(layout)}
-    last = seen[17]
-    assert last is not None
-    assert last.turns == ((1, 2), (5, 5), (8, 8), (11, 11), (14, 14))
-    check_sound(layout)
+def test_a_session_that_changes_between_workers(layout: Layout, tmp_path: Path) -> None:
+    """A worker that comes back to a session which went on in another one has its turns, and no others."""
+    settings = settings_of(layout.root)
+    run = begin_batch(settings, {}, layout, asked(4, session="s"))
+    found = Batch(settings, layout, run, asked(4, session="s"), tell=print)
+    found.prepare()
+    assert found.start is not None
+    with scripted_models(settings, {}) as layers:
+        copies = [
+            WorkingCopy(settings, layers, found.start, Layout(tmp_path / name / "panda-system-docs"))
+            for name in ("a", "b")
+        ]
+        earlier: list[tuple[int, Path | Files]] = []
+        for turn, copy in zip((3, 4, 5, 6), (copies[0], copies[0], copies[1], copies[0]), strict=True):
+            query = Query(f"q{turn - 3}", QUESTION, session="s")
+            made = copy.run(Task(run.id, query, USER, "s", turn, tuple(earlier)))
+            assert made.error is None
+            assert made.files is not None
+            snapshot = json.loads(made.files["snapshot.json"])
+            assert snapshot["turns"] == ([[1, 2]] if turn == 3 else [[1, turn - 1]])
+            earlier.append((turn, made.files))
+        for copy in copies:
+            copy.close()
 
 
 def test_live_items_see_what_is_there(layout: Layout) -> None:
