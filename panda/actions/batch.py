@@ -190,7 +190,9 @@ class Batch:
             else:
                 if line.is_saved:
                     self._note_saved(one)
-                self._on_line(self._told(line, str(one.session)))
+                store = TurnStore(self._layout, one.user, self._settings.clock)
+                data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
+                self._on_line(self._told(line, str(one.session), data))
 
     def execute(
         self, engine: Engine, progress: Progress, *, most: int | None = None, max_failures: int | None = None
@@ -276,13 +278,11 @@ class Batch:
         if findings:
             self._failures += 1
             self._tell(f"{line.item}: {'; '.join(findings)}")
-        self._on_line(self._told(line, task.session))
+        self._on_line(self._told(line, task.session, data))
         self._catch_up(_INDEXED_AT_ONCE)
 
-    def _told(self, line: TurnLine, session: str) -> dict[str, Any]:
+    def _told(self, line: TurnLine, session: str, data: Mapping[str, Any]) -> dict[str, Any]:
         """What came of an item, for whoever reads along."""
-        store = TurnStore(self._layout, line.user, self._settings.clock)
-        data = turn_data(store.open(line.turn)) if store.has(line.turn) else {}
         return {
             "id": line.item,
             "result": line.result,
@@ -330,12 +330,12 @@ class Batch:
 
     def _renumber(self) -> None:
         """Give the items that failed new numbers; the turns that they left unfinished go."""
-        failed = {line.item: line for line in self.failed}
+        failed = {line.item for line in self.failed}
         turns = []
         for one in self._plan.turns:
             if one.item in failed:
                 store = TurnStore(self._layout, one.user, self._settings.clock)
-                if not failed[one.item].is_saved and store.has(one.turn):
+                if store.has(one.turn) and store.open(one.turn).read_metadata().saved_at is None:
                     self._discard(one)
                 turns.append(_planned(self._queries[str(one.item)], one.user, store.reserve(1)))
                 del self._lines[one.item]

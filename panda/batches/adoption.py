@@ -61,15 +61,16 @@ def write_files(directory: Path, files: Files) -> None:
 
 def adopt(layout: Layout, user: str, number: int, made: Made) -> None:
     """
-    Put what an item made into a store, the turn's directory last: what was killed before that is made again.
-    What the turn adds beside its directory, join_turn puts in.
+    Put what an item made into a store. Killed before the turn's directory is there, the item is run again;
+    killed after that, a turn that halted is discarded and run again. What a saved turn adds beside its
+    directory, join_turn puts in.
     """
-    for value in made.interventions:
-        write_json(layout.interventions / f"{value['id']}.json", value)
     if made.executions:
         append_json_lines(layout.executions_log, made.executions)
     if made.files is not None and not layout.turn(user, number).directory.is_dir():
         write_files(layout.turn(user, number).directory, made.files)
+    for value in made.interventions:
+        write_json(layout.interventions / f"{value['id']}.json", value)
 
 
 def join_turn(

@@ -185,6 +185,8 @@ def _executed(
             tell(f"panda batch --resume {run.id} goes on with what is left")
             raise
         fill_imported(invocation, found.users)
+    if found.left:
+        tell(f"{len(found.left)} items are left: panda batch --resume {run.id}")
     return found
 
 

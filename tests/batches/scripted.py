@@ -29,12 +29,16 @@ QUESTION = "How much is the Lenovo LOQ 15?"
 
 
 class Moody(Script):
-    """The script of an approved turn; a query that says so is slow, kills its process, or has no server."""
+    """The script of an approved turn; a query that says so is slow, halts, or kills its process."""
 
     def __call__(self, asked: Asked) -> Reply:
         """The scripted reply, after what the query says."""
         if "slowly" in asked.text:
             time.sleep(0.05)
+        if (at := asked.text.find("halt-without:")) >= 0 and not Path(
+            asked.text[at + 13 :].split()[0]
+        ).exists():
+            return "nonsense"
         if "die at once" in asked.text:
             os.kill(os.getpid(), signal.SIGKILL)
         if (at := asked.text.find("kill:")) >= 0:

@@ -23,6 +23,7 @@ from panda.replays.runs import open_run
 from panda.session.file import verify_session
 from panda.storage.check import check_store
 from panda.storage.index import Index
+from panda.storage.interventions import Intervention, list_interventions
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.batches.scripted import QUESTION, run_batch, scripted_models, settings_of
@@ -190,6 +191,27 @@ def test_failures_end_it_and_are_tried_again(layout: Layout) -> None:
     found = run_batch(layout.root, None, jobs=1, resume="last", retry_failed=True)
     assert {str(line.item): line.turn for line in found.lines} == {"bad": 7, "q0": 4, "q1": 5, "q2": 6}
     assert not mark.exists()
+    check_sound(layout)
+
+
+def test_a_halted_item_is_adopted_and_tried_again(layout: Layout, tmp_path: Path) -> None:
+    """Its turn is there, with an open intervention; when it is tried again, that goes, and another comes."""
+    mark = tmp_path / "mark"
+    queries = [Query("halts", f"{QUESTION} halt-without:{mark} please"), *asked(2)]
+    found = run_batch(layout.root, queries)
+    assert [(line.item, line.exit_code) for line in found.failed] == [("halts", 20)]
+    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    assert store.open(3).read_metadata().status == "halted"
+    (one,) = list_interventions(layout)
+    assert isinstance(one, Intervention)
+    assert (one.turn, one.is_open) == (3, True)
+    mark.touch()
+    found = run_batch(layout.root, None, resume="last", retry_failed=True)
+    assert [line.result for line in found.lines] == ["passed"] * 3
+    assert made_turns(layout) == [("q0", 4), ("q1", 5), ("halts", 6)]
+    (one,) = list_interventions(layout)
+    assert isinstance(one, Intervention)
+    assert not one.is_open
     check_sound(layout)
 
 
