@@ -32,7 +32,7 @@ class Breaker:
     most_failures: float  # in a row, after which it opens; infinite if it never does
     in_flight: int = 0  # requests of this process that the server has now
     failures: int = 0  # in a row
-    rests: int = 0  # how often in a row the server was left alone
+    rest_seconds: float = 0.0  # for how long it was left alone last; 0 once it has answered
     until: float = 0.0  # until when it is left alone
     words: str = ""  # what it said when it failed last
 
@@ -45,15 +45,14 @@ class Breaker:
         self.failures += 1
         self.words = words
         if self.failures >= self.most_failures and now >= self.until:
-            rest = min(_FIRST_REST_SECONDS * 2**self.rests, _LONGEST_REST_SECONDS)
-            self.rests += 1
-            self.until = now + rest
+            self.rest_seconds = min(2 * self.rest_seconds or _FIRST_REST_SECONDS, _LONGEST_REST_SECONDS)
+            self.until = now + self.rest_seconds
         self.until = max(self.until, now + asked_seconds)
 
     def succeed(self) -> None:
         """Note that the server has answered."""
-        self.failures = self.rests = 0
-        self.until = 0.0
+        self.failures = 0
+        self.rest_seconds = self.until = 0.0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pytest
 
 from panda.errors import ModelAwayError, ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message
+from panda.models.fleet import Breaker
 from panda.models.openai import OpenAiModel
 from panda.models.server_slots import ServerSlots
 from tests.models.conftest import Answer, Clock, Server, reply
@@ -189,6 +190,14 @@ def test_a_server_that_fails_is_left_alone_for_a_growing_while(servers: tuple[Se
     assert clock.pauses == []
 
 
+def test_a_server_may_be_away_for_days() -> None:
+    """However often the trials of one process fail, the next one comes within 30 seconds."""
+    breaker = Breaker(3)
+    for now in range(0, 200_000, 40):
+        breaker.fail(now, "no", 0)
+        assert breaker.lets_through(now + 30)
+
+
 def test_a_trial_that_goes_well_closes_the_breaker(servers: tuple[Server, Server]) -> None:
     """A server that died is asked again once its rest is over, and then as often as the other one."""
     clock = Clock()
@@ -303,11 +312,11 @@ def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
     """With attempt_seconds another one follows; without, the call's time is over, which is a failure too."""
     gate = Gate()
     servers[0].answer = gate
-    ask(fleet(servers, attempt_seconds=0.2))
+    ask(fleet(servers, attempt_seconds=1))
     assert counts(servers) == [1, 1]
-    model = fleet(servers, timeout_seconds=0.2)
+    model = fleet(servers, timeout_seconds=1)
     for _ in range(3):
-        with pytest.raises(ModelTimeoutError, match=r"0\.2 seconds"):
+        with pytest.raises(ModelTimeoutError, match="1 seconds"):
             model.generate(CHAT, FREE)
         ask(model)
     ask(model, 4)
@@ -367,7 +376,7 @@ def is_of(body: dict[str, Any], dialect: str) -> bool:
 
 
 def test_a_server_that_fails_half_of_its_requests(servers: tuple[Server, Server]) -> None:
-    """Of 120 calls by six threads each is done, by one server, once; both servers share them."""
+    """Of 100 calls by six threads each is done, by one server, once; both servers share them."""
     hangs = threading.Event()
     failures = cycle(["500", "503", "reset", "hang up", "hang"])
     numbers = cycle([True, False])
@@ -390,20 +399,20 @@ def test_a_server_that_fails_half_of_its_requests(servers: tuple[Server, Server]
         return good(servers[0], body)
 
     servers[0].answer, servers[1].answer = flaky, lambda body: good(servers[1], body)
-    model = fleet(servers, attempt_seconds=0.5, sleep=time.sleep)
+    model = fleet(servers, attempt_seconds=2, sleep=time.sleep)
 
     def call(number: int) -> str:
         return model.generate((Message("user", f"call {number}"),), FREE).text
 
     with ThreadPoolExecutor(6) as pool:
-        texts = list(pool.map(call, range(120)))
+        texts = list(pool.map(call, range(100)))
     hangs.set()
     answered = Counter(body["messages"][0]["content"] for server in servers for body in server.answered)
-    assert answered == Counter(f"call {number}" for number in range(120))
+    assert answered == Counter(f"call {number}" for number in range(100))
     assert texts == [f"{port}: call {number}" for number, port in enumerate(ports_of(texts))]
     shares = Counter(ports_of(texts))
     assert {server.port: len(server.answered) for server in servers} == shares
-    assert min(shares.values()) >= 12
+    assert min(shares.values()) >= 10
     assert len(servers[0].asked) > len(servers[0].answered)
 
 
