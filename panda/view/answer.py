@@ -40,7 +40,7 @@ def render_markdown(text: str, statements: Sequence[Statement] = ()) -> Markup:
         here = [one for one in statements if one.sources and _holds(said, one.text)]
         for token in block.children or ():
             if token.type == "text":
-                token.content, token.type = str(_linked(token.content, here, used)), "html_inline"
+                token.content, token.type = str(_linked(token.content, here, statements, used)), "html_inline"
     return Markup(_PARSER.renderer.render(tokens, _PARSER.options, {}))
 
 
@@ -65,12 +65,16 @@ def _without_marks(text: str) -> str:
     return one_line(MARK.sub("", text)).lstrip("-*+ ").strip() or "\0"
 
 
-def _linked(text: str, statements: Sequence[Statement], used: set[str]) -> Markup:
+def _linked(text: str, here: Sequence[Statement], statements: Sequence[Statement], used: set[str]) -> Markup:
+    """
+    A text whose marks are links: to the sources of the statements that its block holds, else (in rows of a
+    table, below a fence) to those of the next statement of the answer that has such a mark.
+    """
     parts: list[str] = []
     at = 0
     for mark in MARK.finditer(text):
         number = int(mark[1])
-        anchors = [source.anchor for one in statements for source in one.sources if source.number == number]
+        anchors = _anchors(here, number) or _anchors(statements, number)
         anchor = next((one for one in anchors if one not in used), anchors[0] if anchors else None)
         if anchor is None:
             continue
@@ -81,3 +85,7 @@ def _linked(text: str, statements: Sequence[Statement], used: set[str]) -> Marku
         ]
         at = mark.end()
     return Markup("").join([*parts, escape(text[at:])])
+
+
+def _anchors(statements: Sequence[Statement], number: int) -> list[str]:
+    return [source.anchor for one in statements for source in one.sources if source.number == number]

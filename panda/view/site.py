@@ -14,6 +14,7 @@ from markupsafe import Markup
 from panda import __version__
 from panda.documents.text import visible
 from panda.errors import NotFoundError, PandaError, UsageError
+from panda.view.answer import render_markdown
 from panda.view.formats import FILTERS
 from panda.view.pages import NAVIGATION, Page
 from panda.view.shelf import Query, Shelf
@@ -105,7 +106,7 @@ class Site:
             lstrip_blocks=True,
             finalize=_shown,
         )
-        self._environment.filters |= FILTERS
+        self._environment.filters |= {**FILTERS, "markdown": render_markdown}
         for name in self._environment.list_templates(extensions=["j2"]):
             self._environment.get_template(name)  # compiled now, not while somebody waits for a page
 

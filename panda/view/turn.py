@@ -130,6 +130,7 @@ class TurnPage:
     at: datetime | None  # when it was claimed
     question: str
     answer: Markup | None
+    draft: Markup | None  # an answer that was not approved, where another text was given instead
     answer_left: int  # how many of its characters are not shown
     listed: tuple[Listed, ...]  # the list of sources below the answer
     first_anchor: Mapping[str, str]  # where a cited node is first shown, by its id
@@ -169,8 +170,11 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
     front, sections = reader.context()
     at = metadata.created_at if metadata else front.created_at if front else None
     response = reader.text(RESPONSE_MD)
-    answer, listed = split_answer(response or (sections[5].text if 5 in sections else ""))
-    statements = _evidence(shelf, user, reader, at, sections.get(5), answer, listed)
+    written = sections[5].text if 5 in sections else ""
+    is_refused = metadata is not None and metadata.status == "failed" and bool(written and response)
+    stated, listed = split_answer(written if is_refused else response or written)
+    answer = (response or "") if is_refused else stated
+    statements = _evidence(shelf, user, reader, at, sections.get(5), stated, listed)
     gathered = reader.record(GatheredContext, GATHERED_CONTEXT_JSON)
     phases, totals = _timeline(reader.record(Metrics, METRICS_JSON), metadata)
     candidates = _candidates(reader.record(RetrievalPlan, RETRIEVAL_PLAN_JSON))
@@ -190,7 +194,8 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         status=metadata.status if metadata else "unreadable",
         at=at,
         question=metadata.query if metadata else sections[0].text if 0 in sections else "",
-        answer=render_markdown(answer, statements) if answer else None,
+        answer=render_markdown(answer, () if is_refused else statements) if answer else None,
+        draft=render_markdown(stated, statements) if is_refused else None,
         answer_left=max(0, len(answer) - MOST_CHARS),
         listed=listed,
         first_anchor=_first_anchors(statements),

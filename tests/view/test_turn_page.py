@@ -13,6 +13,8 @@ from panda.errors import ReplyError
 from panda.storage.interventions import resolve_intervention, write_intervention
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnFolder, TurnStore
+from panda.view.answer import render_markdown
+from panda.view.evidence import Source, Statement
 from panda.view.shelf import Query
 from panda.view.turn import TurnPage, load_turn
 from tests.cli.programs import run_words
@@ -139,3 +141,40 @@ def test_neighbours_skip_gaps(root: Path) -> None:
     page = page_of(root, 798)
     assert (page.older, page.newer) == (790, 805)
     assert (page_of(root, 720).older, page_of(root, 816).newer) == (None, None)
+
+
+def test_an_answer_that_was_not_approved_is_shown_as_a_draft(root: Path) -> None:
+    """Where another text was given instead, the draft stands below it, with its sources."""
+    turn = turn_of(root)
+    metadata = json.loads((turn.paths / "metadata.json").read_text())
+    (turn.paths / "metadata.json").write_text(json.dumps({**metadata, "status": "failed"}))
+    (turn.paths / "response.md").write_text("No answer was approved.\n")
+    page = page_of(root)
+    assert page.answer is not None
+    assert page.draft is not None
+    assert "No answer was approved." in page.answer
+    assert 'href="#e1-1"' in page.draft
+    assert "not approved" in client_of(root).get("/turns/demo/813").text
+
+
+@pytest.mark.parametrize(
+    ("answer", "statement"),
+    [
+        ("It is **In Stock**. [1]", "It is **In Stock**."),
+        ("| a | b |\n|---|---|\n| In | Stock |\n\n([1])", "| a | b |\n|---|---|\n| In | Stock |"),
+        ("```\nIn Stock\n```\n\n([1])", "```\nIn Stock\n```"),
+        ("It is:\n\n- In\n- Stock [1]", "It is:\n\n- In\n- Stock"),
+        ("1. In Stock [1]", "In Stock"),
+        ("| a |\n|---|\n| In Stock [1] |", "a: In Stock"),
+        ("> In Stock [1]", "> In Stock"),
+        ("\\# In Stock [1]", "# In Stock"),
+        ("<b>In Stock</b> [1]", "<b>In Stock</b>"),
+        ("In &amp; Stock [1] and `x[1]`", "In &amp; Stock"),
+    ],
+)
+def test_marks_lead_to_their_source_whatever_they_stand_in(answer: str, statement: str) -> None:
+    """A mark behind a paragraph, list, table, fence or quote is a link to the source of that statement."""
+    source = Source("e1-1", 1, "turn:1", "", "", None, None, None, None, True, True, ())
+    html = render_markdown(answer, [Statement(statement, (source,))])
+    assert html.count('href="#e1-1"') == 1
+    assert "<b>" not in html
