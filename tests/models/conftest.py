@@ -95,6 +95,10 @@ class Server:
                 super().setup()
                 server._sockets.add(self.connection)
 
+            def handle(self) -> None:
+                with suppress(OSError):  # the client has gone, or the server has died
+                    super().handle()
+
             def finish(self) -> None:
                 server._sockets.discard(self.connection)
                 with suppress(OSError):

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -312,12 +313,13 @@ def test_a_server_that_hangs(servers: tuple[Server, Server]) -> None:
     """With attempt_seconds another one follows; without, the call's time is over, which is a failure too."""
     gate = Gate()
     servers[0].answer = gate
-    ask(fleet(servers, attempt_seconds=1))
+    ask(fleet(servers, attempt_seconds=2))
     assert counts(servers) == [1, 1]
-    model = fleet(servers, timeout_seconds=1)
+    model = fleet(servers)
+    short = replace(FREE, timeout_seconds=1)
     for _ in range(3):
         with pytest.raises(ModelTimeoutError, match="1 seconds"):
-            model.generate(CHAT, FREE)
+            model.generate(CHAT, short)
         ask(model)
     ask(model, 4)
     assert len(servers[0].asked) == 4
