@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from panda.errors import NotFoundError, PandaError
@@ -45,8 +45,10 @@ class ViewApplication:
 
     def _endpoint(self, page: Page):  # type: ignore[no-untyped-def]  # a plain function: run in a thread
         def answer(request: Request) -> Response:
-            html = self._site.render(page, request.path_params, dict(request.query_params))
-            return _html(request, html)
+            fields = dict(request.query_params)
+            if not page.address and (user := fields.pop("user", None)):  # of the filter: their own list
+                return RedirectResponse(Served().link("", f"turns/{user}", fields, ""), 303, _HEADERS)
+            return _html(request, self._site.render(page, request.path_params, fields))
 
         return answer
 

@@ -33,7 +33,7 @@ class Served:
 
     is_static = False
 
-    def link(self, here: str, path: str, fields: Mapping[str, object], fragment: str) -> str | None:
+    def link(self, here: str, path: str, fields: Mapping[str, object], fragment: str) -> str:
         """From the page *here* to another one of the site."""
         query = urlencode({name: value for name, value in fields.items() if value not in (None, "")})
         return f"/{quote(path)}" + (f"?{query}" if query else "") + (f"#{fragment}" if fragment else "")

@@ -90,7 +90,7 @@ class TurnList:
 
 def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
     """The page that an address asks for. Raises UsageError: a field of the filter is wrong."""
-    user = query.parameters.get("user") or query.fields.get("user") or shelf.user
+    user = query.parameters.get("user", shelf.user)
     store, wanted, before = shelf.turns(user), _read_filter(query), query.number("before")
     numbers = shelf.numbers(user)
     rows: list[TurnRow] = []
@@ -118,7 +118,7 @@ def load_turn_list(shelf: Shelf, query: Query) -> TurnList:
         users=shelf.users(),
         sessions=sorted({*shelf.sessions(user), *(row.session for row in rows if row.session)}),
         statuses=STATUSES,
-        fields={name: value for name, value in query.fields.items() if name != "user"},
+        fields=query.fields,
         is_filtered=not wanted.is_open,
         rows=tuple(_listed(store, row) for row in rows),
         total=len(numbers),

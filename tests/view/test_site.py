@@ -230,3 +230,24 @@ def test_the_filter_shows_what_was_asked(demo: Path) -> None:
     fields = {given.get("name"): given.get("value") for tag, given in Html(text).elements if tag == "input"}
     assert (fields["q"], fields["session"], fields["since"]) == ("laptop", "default", "2020-01-01")
     assert "<option selected>approved</option>" in text
+
+
+def test_the_filter_leads_to_the_list_of_its_user(tmp_path: Path) -> None:
+    """Who chooses another user gets that one's turns, filtered as asked, and links that stay with them."""
+    build_store(
+        tmp_path / "store",
+        *[import_line(turn=n, user=user, query=f"{user} asks") for user in ("ann", "bob") for n in (1, 2)],
+    )
+    client = client_of(tmp_path / "store", "ann")
+    reply = client.get("/?user=bob&q=asks&session=&status=")
+    assert str(reply.url).endswith("/turns/bob?q=asks")
+    assert "bob asks" in reply.text
+    assert "/turns/ann/" not in reply.text
+    assert client.get("/?user=//evil.example").status_code == 404
+
+
+def test_a_user_without_turns(demo: Path) -> None:
+    """The list of a user of whom nothing is saved says how to begin."""
+    reply = client_of(demo, "newcomer").get("/")
+    assert reply.status_code == 200
+    assert "There are no turns here yet" in reply.text
