@@ -196,7 +196,7 @@ def status(invocation: Invocation) -> Result:
 
 
 def _status_rows(status: IndexStatus, missing: int | None) -> list[tuple[str, object]]:
-    behind = f"{status.turns_behind} turns behind ({status.files_behind} files)"
+    behind = f"behind by {status.files_behind} files or turns, {status.turns_behind} of them turns"
     lack = f"; {missing:,} rows lack some: panda index rebuild" if missing else ""
     return [
         *((f"rows: {name}", count) for name, count in status.rows.items()),

@@ -11,7 +11,7 @@ from panda.cli.completion import complete_turns
 from panda.cli.text import problem_text
 from panda.documents.problems import Problem, Verdict, verdict_of
 from panda.documents.progress import no_progress
-from panda.errors import CheckError
+from panda.errors import CheckError, NotFoundError
 from panda.settings import Settings
 from panda.storage.layout import Layout, asset
 from panda.storage.store import create_store
@@ -26,6 +26,7 @@ def init(
     Create a store.
 
     The store is the directory --root, else ./panda-system-docs. One that is there already is left as it is.
+    Notes of your own are Markdown files in users/USER/knowledge/ of it; what is told goes to users/USER/ too.
 
     Example: panda init --demo
     """
@@ -37,9 +38,10 @@ def init(
     begin_writing(settings.root)
     if demo:
         copy_demo(asset("panda-system-docs"), settings.root, settings.clock())
+    user = "demo" if demo else settings.user
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
-    data = {"root": str(settings.root), "created": created, "user": "demo" if demo else settings.user}
-    return Result(data)
+    invocation.reporter.step(f"notes: Markdown files in {Layout(settings.root).user(user) / 'knowledge'}")
+    return Result({"root": str(settings.root), "created": created, "user": user})
 
 
 def validate(
@@ -93,10 +95,14 @@ def _error(problems: Sequence[Problem]) -> CheckError:
 
 
 def _place(path: Path, layout: Layout, user: str) -> Path:
-    """The path; a number that is none stands for a turn of the user."""
+    """The path; a number that is none stands for a turn of the user (NotFoundError if there is none)."""
     word = str(path)
     if word.isascii() and word.isdigit() and not path.exists():
-        return layout.turn(user, int(word)).directory
+        directory = layout.turn(user, int(word)).directory
+        if not directory.exists():
+            message, fix = f"user {user} has no turn {int(word)}", "`panda list` shows the turns"
+            raise NotFoundError(message, where=str(directory), fix=fix)
+        return directory
     return path
 
 

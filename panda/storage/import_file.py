@@ -37,6 +37,9 @@ from panda.storage.temporaries import held_temporary
 from panda.storage.turns import CLAIM_WAIT_SECONDS, CONTEXT_SCHEMA, TurnFolder, TurnStore
 
 IMPORT_LINE = "import.jsonl"
+_NO_LINES = (
+    "write one JSON object a line; notes are no turns: put them into users/USER/knowledge/ of the store"
+)
 _BUILDERS = 16
 
 
@@ -86,7 +89,7 @@ def _parse_line(text: str, where: str) -> ImportLine:
     try:
         value = parse_json(text.strip(), where=where)
     except FileFormatError as exc:
-        raise ImportFileError(exc.message, where=where, fix="write one JSON object a line") from exc
+        raise ImportFileError(exc.message, where=where, fix=_NO_LINES) from exc
     if may_hold_halves(text) and json.loads(text) != value:
         raise ImportFileError("the line holds half a surrogate pair", where=where)
     for problem in json_problems(IMPORT_LINE, value, path=where):

@@ -51,9 +51,10 @@ def filled(panda: Session, tmp_path: Path) -> Session:
 
 def test_init_creates(panda: Session) -> None:
     """`init` makes an empty store and says where; twice changes nothing."""
-    assert panda("init").err == f"created: {panda.root}\n"
+    notes = f"notes: Markdown files in {panda.root}/users/default/knowledge\n"
+    assert panda("init").err == f"created: {panda.root}\n{notes}"
     assert list(panda.root.iterdir()) == [panda.root / "users"]
-    assert panda("init").err == f"already there: {panda.root}\n"
+    assert panda("init").err == f"already there: {panda.root}\n{notes}"
 
 
 def test_init_in_the_wrong_place(panda: Session) -> None:
@@ -252,3 +253,21 @@ def test_models_of_a_list_of_servers(
     assert (second["location"], second["structured"]) == (urls[1], None)
     assert "does not answer" in second["error"]
     assert [row.split("\t")[0] for row in rows] == ["m", "m"]
+
+
+def test_validate_of_a_turn_that_is_not_there(panda: Session) -> None:
+    """A number that no turn has is named as one."""
+    assert panda("init").code == 0
+    ended = panda("validate", "77")
+    assert (ended.code, "error: user default has no turn 77\n" in ended.err) == (2, True)
+    assert "fix: `panda list` shows the turns" in ended.err
+
+
+def test_notes_are_no_turns(panda: Session, tmp_path: Path) -> None:
+    """Who imports a note is told where notes belong."""
+    assert panda("init").code == 0
+    note = tmp_path / "bees.md"
+    note.write_text("# Bees\n\nColony 2 swarmed on 14 May.\n", encoding="utf-8")
+    ended = panda("import", str(note))
+    assert ended.code == 2
+    assert "notes are no turns: put them into users/USER/knowledge/" in ended.err
