@@ -129,6 +129,23 @@ def held_lock(
         os.close(descriptor)
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds a lock; the lock file is looked at and never written."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _wait_for(
     path: Path, descriptor: int, wait_seconds: float, on_wait: Callable[[str], None] | None
 ) -> None:

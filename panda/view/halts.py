@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from panda.errors import PandaError
-from panda.storage.interventions import load_intervention
+from panda.storage.interventions import Intervention, load_intervention
 from panda.storage.layout import Layout
 
 _TEXT_CHARS = 6_000
@@ -17,6 +17,8 @@ class Halt:
     id: str
     is_open: bool = True
     at: str = ""  # when it was written
+    user: str = ""  # whose turn
+    turn: int | None = None  # the turn that halted
     phase: int | None = None
     recipe: str = ""
     type: str = ""  # as "invalid_reply"
@@ -39,20 +41,27 @@ def read_halts(layout: Layout, user: str, turn: int) -> Iterator[Halt]:
         except PandaError as exc:
             yield Halt(path.stem, problem=exc.message)
             continue
-        value = found.value
-        yield Halt(
-            id=found.id,
-            is_open=found.is_open,
-            at=value["created_at"],
-            phase=value["phase"],
-            recipe=value["recipe"] or "",
-            type=value["type"],
-            severity=value["severity"],
-            message=value["message"],
-            where=value["where"] or "",
-            expected=value["expected"] or "",
-            received=(value["received"] or "")[:_TEXT_CHARS],
-            fix=value["what_to_do"] or "",
-            go_on=found.go_on or "",
-            resolution=value["resolution"] or "",
-        )
+        yield halt_of(found)
+
+
+def halt_of(found: Intervention) -> Halt:
+    """An intervention as pages show it."""
+    value = found.value
+    return Halt(
+        id=found.id,
+        is_open=found.is_open,
+        at=value["created_at"],
+        user=found.user or "",
+        turn=found.turn,
+        phase=value["phase"],
+        recipe=value["recipe"] or "",
+        type=value["type"],
+        severity=value["severity"],
+        message=value["message"],
+        where=value["where"] or "",
+        expected=value["expected"] or "",
+        received=(value["received"] or "")[:_TEXT_CHARS],
+        fix=value["what_to_do"] or "",
+        go_on=found.go_on or "",
+        resolution=value["resolution"] or "",
+    )

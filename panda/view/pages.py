@@ -8,9 +8,13 @@ gives a plain value; if people should find it from everywhere, by a line in NAVI
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from panda.view.comparison import compared_pairs, load_comparison
+from panda.view.interventions import load_interventions
 from panda.view.memory import load_memory, load_value, memory_places, value_addresses
+from panda.view.runs import load_run, load_run_list, run_names, run_places, turn_places
 from panda.view.sessions import load_session_list, load_session_page, session_names, session_places
 from panda.view.shelf import Load, Shelf
+from panda.view.stats import load_stats
 from panda.view.turn import load_turn
 from panda.view.turn_file import load_turn_file
 from panda.view.turn_list import load_turn_list, older_lists
@@ -55,6 +59,30 @@ def _sessions(shelf: Shelf) -> Iterable[Parameters]:
         yield from ({**one, "session": name} for name in session_names(shelf, one["user"]))
 
 
+def _unless_selected(shelf: Shelf) -> Iterable[Parameters]:
+    return [] if shelf.is_selection else _once(shelf)
+
+
+def _run_places(shelf: Shelf) -> Iterable[Parameters]:
+    for _ in _unless_selected(shelf):
+        yield from ({"place": str(place)} for place in run_places(shelf))
+
+
+def _runs(shelf: Shelf) -> Iterable[Parameters]:
+    for _ in _unless_selected(shelf):
+        yield from ({"run": name} for name in run_names(shelf))
+
+
+def _turns_of_runs(shelf: Shelf) -> Iterable[Parameters]:
+    for _ in _unless_selected(shelf):
+        yield from ({"run": name, "place": str(place)} for name, place in turn_places(shelf))
+
+
+def _pairs(shelf: Shelf) -> Iterable[Parameters]:
+    for _ in _unless_selected(shelf):
+        yield from ({"before": before, "after": after} for before, after in compared_pairs(shelf))
+
+
 def _nowhere(shelf: Shelf) -> Iterable[Parameters]:
     return []
 
@@ -87,6 +115,14 @@ PAGES: tuple[Page, ...] = (
     Page("sessions/{user}", "session_list.html.j2", load_session_list, _all_users),
     Page("sessions/{user}/page/{place}", "session_list.html.j2", load_session_list, _session_places),
     Page("sessions/{user}/{session}", "session.html.j2", load_session_page, _sessions),
+    Page("runs", "run_list.html.j2", load_run_list, _unless_selected),
+    Page("runs/page/{place}", "run_list.html.j2", load_run_list, _run_places),
+    Page("runs/compare", "comparison.html.j2", load_comparison, _nowhere),
+    Page("runs/compare/{before}/{after}", "comparison.html.j2", load_comparison, _pairs),
+    Page("runs/{run}", "run.html.j2", load_run, _runs),
+    Page("runs/{run}/page/{place}", "run.html.j2", load_run, _turns_of_runs),
+    Page("stats/{user}", "stats.html.j2", load_stats, _all_users),
+    Page("interventions", "interventions.html.j2", load_interventions, _unless_selected),
 )
 """In the order in which they are tried."""
 
@@ -94,5 +130,8 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("Turns", "turns/{user}"),
     ("Memory", "memory/{user}"),
     ("Sessions", "sessions/{user}"),
+    ("Runs", "runs"),
+    ("Stats", "stats/{user}"),
+    ("Interventions", "interventions"),
 )
 """Name and address of what every page leads to; {user} is whose pages are looked at."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_WIDEST = 8.0  # percent that a column takes at most
 Point = tuple[float, float]
 """Across and down, in percent, from the upper left corner."""
 
@@ -46,8 +47,7 @@ class Plot:
     rows: tuple[tuple[str, ...], ...]  # the table; the first cell of a row names it
     top: str  # label of the upper end
     bottom: str  # label of the lower end
-    left: str  # label of the left end
-    right: str  # label of the right end
+    ends: tuple[str, str]  # labels of the left and the right end
     lines: tuple[Line, ...] = ()
     columns: tuple[Column, ...] = ()
     dots: tuple[Dot, ...] = ()
@@ -71,11 +71,12 @@ def plot_columns(
 ) -> tuple[Column, ...]:
     """A column for each value that there is, side by side, the highest as high as the plot."""
     most = max((value for value in values if value), default=0) or 1
-    width = 100 / max(1, len(values))
+    slot = 100 / max(1, len(values))
+    width = min(slot * 0.8, _WIDEST)
     return tuple(
         Column(
-            round(place * width + width * 0.1, 3),
-            round(width * 0.8, 3),
+            round(place * slot + (slot - width) / 2, 3),
+            round(width, 3),
             share_of(value, most),
             f"{name}: {text}",
         )

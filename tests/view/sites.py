@@ -1,7 +1,9 @@
 """Sites over stores: a client without a socket, what a page links to, and its words by fragment."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,6 +25,11 @@ def client_of(root: Path, user: str = "demo") -> TestClient:
     """Asks the pages over a store as a browser does."""
     application = ViewApplication(shelf_of(root, user)).application()
     return TestClient(application, base_url="http://127.0.0.1")
+
+
+def page_words(html: str) -> str:
+    """What the main part of a page says, its markup gone, with one space between words."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", html.partition("<main")[2])).split())
 
 
 class Html(HTMLParser):

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 from datetime import UTC, datetime
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from panda.view.memory import address_of
 from panda.view.output import write_site
 from tests.builders import tree
 from tests.mutations import mutate
-from tests.view.sites import Html, client_of, shelf_of
+from tests.view.sites import Html, client_of, page_words, shelf_of
 
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 STEERING = "a\u202eb\u2066c\x1b[31m\u2028d"
@@ -41,11 +40,6 @@ def remove(path: Path) -> None:
 def words(text: str) -> str:
     """A text with one space between words."""
     return " ".join(text.split())
-
-
-def page_words(html: str) -> str:
-    """What a page says, its markup gone."""
-    return words(unescape(re.sub(r"<[^>]*>", " ", html.partition("<main")[2])))
 
 
 def say(memory: Memory, key: str, value: object) -> None:
@@ -210,7 +204,7 @@ def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) 
     names = ("memory.jsonl", "conflicts.jsonl", "preferences.md", "facts.md", "memory.shown.json")
     user = layout.user("demo")
     sound = {name: (user / name).read_bytes() for name in names if (user / name).exists()}
-    for seed in range(120):
+    for seed in range(60):
         damaged = tmp_path / "damaged"
         damaged.mkdir()
         for name, data in sound.items():

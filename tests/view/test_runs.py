@@ -1,0 +1,246 @@
+"""The pages of runs and of two compared: real replays and a real batch, killed, empty and damaged ones."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from panda.documents.text import UNSAFE
+from panda.replays.runs import Fingerprint, Outcome, PlannedTurn, RunFolder, TurnLine
+from panda.storage.files import held_lock
+from panda.storage.layout import Layout
+from panda.view.output import write_site
+from tests.builders import still_clock, tree
+from tests.mutations import mutate
+from tests.view.sites import Html, client_of, page_words, shelf_of
+
+SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+RAN_ON = Fingerprint(
+    "0.1.0", {"pipeline/phase1_reflection": "a" * 64}, {"MIND": {"name": "m", "digest": "b"}}
+)
+
+
+@pytest.fixture
+def layout(recorded: Path, tmp_path: Path) -> Layout:
+    """A store of its own with the recorded turns."""
+    shutil.copytree(recorded, tmp_path / "store")
+    return Layout(tmp_path / "store")
+
+
+def outcome(turn: int, **changes: Any) -> Outcome:
+    """What a turn came to."""
+    return replace(
+        Outcome(turn, "demo", f"Query {turn}?", "approved", True, f"Answer {turn}.", ()), **changes
+    )
+
+
+def make_run(
+    layout: Layout, turns: Mapping[int, Mapping[str, Any]], *, planned: int = 0, mode: Any = "rerun"
+) -> RunFolder:
+    """A run in which each of some turns came to something; *planned* more were not run."""
+    numbers = [*turns, *range(900, 900 + planned)]
+    plan = [PlannedTurn(number, "demo") for number in numbers]
+    run = RunFolder.create(layout, still_clock, mode, plan, fingerprint=RAN_ON, options={"selection": ["1"]})
+    for number, changes in turns.items():
+        where = str(layout.turn("demo", number).directory)
+        line = TurnLine(number, "demo", where, "same", outcome=outcome(number))
+        run.add(replace(line, **changes))
+    if not planned:
+        run.finish(still_clock)
+    return run
+
+
+def test_a_real_replay_is_listed_and_shown(layout: Layout) -> None:
+    """What `panda replay` found of each turn is on the page of the run, which leads to the turns."""
+    command = [sys.executable, "-m", "panda", "replay", "811", "813", "--mode", "verify", "--user", "demo"]
+    subprocess.run([*command, "--root", str(layout.root)], check=False, capture_output=True, timeout=120)
+    client = client_of(layout.root)
+    name = next(layout.runs.iterdir()).name
+    assert f"/runs/{name}" in Html(client.get("/runs").text).links
+    page = client.get(f"/runs/{name}")
+    shown = page_words(page.text)
+    for line in RunFolder(layout.runs / name).lines():
+        assert line.result in shown
+        assert all(finding.split("\n")[0][:60] in shown for finding in line.findings[:5])
+        assert f"/turns/demo/{line.turn}" in Html(page.text).links
+
+
+def test_what_is_not_as_it_was_to_be_stands_first(layout: Layout) -> None:
+    """Turns with findings come before sound ones, with their findings, documents and calls that differ."""
+    from panda.recipes.calls import Miss
+
+    different = {"plan.json": "--- saved\n+++ now\n@@ -1 +1 @@\n-old line\n+new line\n"}
+    misses = (Miss("pipeline/phase1_reflection", "choose", "-asked\n+asks\n"),)
+    bad = {
+        "result": "differs",
+        "findings": ("the plan is another",),
+        "different": different,
+        "misses": misses,
+    }
+    run = make_run(layout, {811: {}, 813: bad})
+    page = client_of(layout.root).get(f"/runs/{run.id}").text
+    shown = page_words(page)
+    assert shown.index("Query 813?") < shown.index("Query 811?")
+    for text in ("the plan is another", "plan.json differs", "new line", "no recording answers"):
+        assert text in shown
+    assert "<del>old line</del>" in page
+    assert "1 differs" in shown
+
+
+def test_a_stopped_run_says_how_to_go_on_and_a_running_one_that_it_runs(layout: Layout) -> None:
+    """Without its end written down a run was stopped, unless a process holds its lock."""
+    run = make_run(layout, {811: {}}, planned=3)
+    client = client_of(layout.root)
+    shown = page_words(client.get(f"/runs/{run.id}").text)
+    assert f"panda replay --resume {run.id}" in shown
+    assert "3 not run" in shown
+    assert "stopped" in page_words(client.get("/runs").text)
+    with held_lock(run.directory / "lock", holder="test", wait_seconds=1):
+        assert "running" in page_words(client.get("/runs").text)
+        assert "--resume" not in page_words(client.get(f"/runs/{run.id}").text)
+
+
+def test_lines_are_followed_while_a_run_goes_on(layout: Layout) -> None:
+    """What is added after a look is on the page at the next one, and a half line is waited for."""
+    run = make_run(layout, {811: {}}, planned=1)
+    client = client_of(layout.root)
+    assert "Query 812?" not in page_words(client.get(f"/runs/{run.id}").text)
+    run.add(TurnLine(812, "demo", "x", "halted", ("it broke",), outcome=outcome(812)))
+    with (run.directory / "turns.jsonl").open("a") as file:
+        file.write('{"turn": 9')
+    shown = page_words(client.get(f"/runs/{run.id}").text)
+    assert "Query 812?" in shown
+    assert "cannot be used" not in shown
+
+
+def test_an_empty_run_and_none_at_all(layout: Layout) -> None:
+    """Without runs the list says how to begin one; a run without turns says so."""
+    client = client_of(layout.root)
+    assert "panda batch" in page_words(client.get("/runs").text)
+    run = make_run(layout, {})
+    assert "No turn of it has ended" in page_words(client.get(f"/runs/{run.id}").text)
+    (layout.runs / "stray-file").write_text("x")
+    (layout.runs / "no-plan").mkdir()
+    shown = page_words(client.get("/runs").text)
+    assert "run.json" in shown
+    assert client.get("/runs/no-plan").status_code == 200
+
+
+def test_runs_of_many_turns_come_in_pages(layout: Layout) -> None:
+    """A hundred turns a page; all of them are on one of the pages, also as files."""
+    run = make_run(layout, {number: {} for number in range(1000, 1250)})
+    client = client_of(layout.root)
+    seen = ""
+    for path in (f"/runs/{run.id}", f"/runs/{run.id}/page/2", f"/runs/{run.id}/page/3"):
+        seen += page_words(client.get(path).text)
+    assert all(seen.count(f"Query {number}?") == 1 for number in range(1000, 1250))
+    assert "Turns behind" not in page_words(client.get(f"/runs/{run.id}/page/3").text)
+
+
+def test_texts_of_runs_never_become_markup(layout: Layout) -> None:
+    """Items, queries, answers, findings and documents stay text, whatever they hold."""
+    text = f"{SCRIPT} a\u202eb\x1b[31m\u2028"
+    bad = {
+        "result": "failed",
+        "item": text,
+        "findings": (text,),
+        "different": {text: f"-{text}\n+{text}"},
+        "outcome": outcome(811, query=text, answer=text, status=text, item=text),
+    }
+    run = make_run(layout, {811: bad}, mode="batch")
+    other = make_run(layout, {811: {**bad, "outcome": replace(bad["outcome"], answer="x")}}, mode="batch")
+    client = client_of(layout.root)
+    for path in ("/runs", f"/runs/{run.id}", f"/runs/compare/{run.id}/{other.id}"):
+        reply = client.get(path)
+        assert reply.status_code == 200
+        assert "<script>alert" not in reply.text
+        assert "<img src=x" not in reply.text
+        assert not UNSAFE.search(reply.text)
+
+
+def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) -> None:
+    """Whatever is cut, swapped, linked or made a pipe among the files of a run: pages stay pages."""
+    run = make_run(layout, {811: {}, 813: {"result": "differs", "different": {"a": "-b"}}}, planned=2)
+    keep = tmp_path / "keep"
+    shutil.copytree(run.directory, keep)
+    for seed in range(60):
+        shutil.rmtree(run.directory)
+        shutil.copytree(keep, run.directory)
+        done = mutate(run.directory, seed)
+        client = client_of(layout.root)
+        for path in ("/runs", f"/runs/{run.id}", f"/runs/compare/saved/{run.id}"):
+            assert client.get(path).status_code == 200, (path, seed, done)
+
+
+def test_comparison_shows_what_flipped_and_what_changed(layout: Layout) -> None:
+    """Answers and decisions of both sides stand beside each other; turns that are the same are named."""
+    from panda.replays.runs import Decision
+
+    one = Decision(1, "pipeline/phase1_reflection", "decision", "PROCEED")
+    before = make_run(layout, {n: {"outcome": outcome(n, decisions=(one,))} for n in (811, 812, 813)})
+    flipped = outcome(813, decisions=(replace(one, value="CLARIFY"),), answer="Something else.")
+    after = make_run(
+        layout, {811: {"outcome": outcome(811, decisions=(one,))}, 813: {"outcome": flipped}}, planned=1
+    )
+    client = client_of(layout.root)
+    page = client.get(f"/runs/compare?before={before.id}&after={after.id}")
+    shown = page_words(page.text)
+    assert "1 decision flipped, 1 answer changed" in shown
+    for text in ("PROCEED", "CLARIFY", "Answer 813.", "Something else.", "is not finished"):
+        assert text in shown
+    assert "it does not hold the turn" in shown
+    assert {"/turns/demo/811", "/turns/demo/813"} <= set(Html(page.text).links)
+
+
+@pytest.mark.parametrize("name", ["..", "../store", "%2e%2e", "none", "/etc", "a%00b", "x" * 300])
+def test_runs_outside_of_the_store_cannot_be_named(layout: Layout, tmp_path: Path, name: str) -> None:
+    """A run is a directory below runs/, and nothing else, whatever an address says."""
+    run = make_run(layout, {811: {}})
+    shutil.copy(run.directory / "run.json", layout.root / "run.json")
+    client = client_of(layout.root)
+    assert client.get(f"/runs/{name}").status_code in (404, 200)
+    assert "Rerun" not in client.get(f"/runs/{name}").text
+    assert client.get("/runs/compare", params={"before": name, "after": run.id}).status_code == 404
+    assert client.get("/runs/compare", params={"before": str(tmp_path), "after": run.id}).status_code == 404
+
+
+def test_all_runs_are_written_as_files(layout: Layout, tmp_path: Path) -> None:
+    """Each run, and its comparison with the saved turns and with the run before it, is reached by links."""
+    first, second = make_run(layout, {811: {}}), make_run(layout, {811: {}})
+    before = tree(layout.root)
+    written = write_site(tmp_path / "site", shelf_of(layout.root))
+    assert tree(layout.root) == before
+    reached, todo = set[str](), ["index.html"]
+    while todo:
+        name = todo.pop()
+        if name in reached:
+            continue
+        reached.add(name)
+        page = Html((tmp_path / "site" / name).read_text())
+        for link in page.links:
+            target = (tmp_path / "site" / name).parent / link.partition("#")[0]
+            if link.partition("#")[0].endswith(".html"):
+                todo.append(str(target.resolve().relative_to((tmp_path / "site").resolve())))
+    assert {one for one in written if one.endswith(".html")} == reached
+    assert f"runs/compare/saved/{second.id}.html" in reached
+    assert f"runs/compare/{first.id}/{second.id}.html" in reached
+
+
+def test_items_of_a_batch_that_were_run_again_count_once(layout: Layout) -> None:
+    """Of an item that got another number only the line of that number counts."""
+    plan = [PlannedTurn(813, "demo", item="a", session="s")]
+    run = RunFolder.create(layout, still_clock, "batch", plan, fingerprint=RAN_ON, options={})
+    where = str(layout.turn("demo", 811).directory)
+    run.add(TurnLine(811, "demo", where, "failed", ("bad",), outcome=outcome(811, item="a"), item="a"))
+    run.add(TurnLine(813, "demo", where, "passed", (), outcome=outcome(813, item="a"), item="a", exit_code=0))
+    (run.directory / "queries.jsonl").write_text(json.dumps({"id": "a", "query": "What?"}) + "\n")
+    shown = page_words(client_of(layout.root).get(f"/runs/{run.id}").text)
+    assert "1 passed" in shown
+    assert "failed" not in shown
+    assert "1 earlier line" in shown
