@@ -60,6 +60,14 @@ def complete_ungathered_turns(settings: Settings) -> Iterator[str]:
 
 
 @_completion
+def complete_turns_and_runs(settings: Settings) -> Iterator[str]:
+    """The turns of the user, as numbers, then the runs of the store, newest first."""
+    yield from map(str, _turns(settings))
+    yield "last"
+    yield from (path.name for path in reversed(_entries(Layout(settings.root).runs)))
+
+
+@_completion
 def complete_runs(settings: Settings) -> Iterator[str]:
     """The words that stand for some runs, and the runs of the store, newest first."""
     yield from ("last", "saved")

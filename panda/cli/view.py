@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from panda.cli.command import Invocation, Result, Stream, argument, excludes, flag, option
-from panda.cli.completion import complete_turns
+from panda.cli.completion import complete_turns_and_runs
 from panda.cli.serve import HOST_HELP
 from panda.errors import UsageError
-from panda.storage.layout import Layout
+from panda.storage.layout import RUN_JSON, Layout
 
 if TYPE_CHECKING:
     from panda.view.shelf import Shelf
@@ -23,9 +23,9 @@ def view(
     selection: Annotated[
         list[str] | None,
         argument(
-            "The turn to begin with; with --out, numbers and ranges such as 813-820.",
-            "[TURN|SELECTION…]",
-            complete=complete_turns,
+            "The turn or run to begin with, last for the newest run; with --out, runs, numbers and ranges.",
+            "[TURN|RUN|SELECTION…]",
+            complete=complete_turns_and_runs,
         ),
     ] = None,
     out: Annotated[
@@ -36,8 +36,9 @@ def view(
     no_open: Annotated[bool, flag("Do not open the browser.", "--no-open")] = False,
 ) -> Result:
     """
-    Look at turns in the browser: answers with the words that they rest on, phases, candidates, model calls.
-    Nothing is written into the store. Ends at Ctrl-C; the address goes to stdout.
+    Look at turns in the browser: answers with the words that they rest on, phases, candidates, model calls;
+    and at memory, sessions, runs and stats. Nothing is written into the store. Ends at Ctrl-C; the address
+    goes to stdout.
 
     Example: panda view 813 --user demo
     """
@@ -52,10 +53,12 @@ def view(
 
 
 def _first_page(shelf: "Shelf", words: Sequence[str]) -> str:
-    """The path of the page that is opened; raises where there is no such turn."""
+    """The path of the page that is opened; raises where there is no such turn or run."""
     if len(words) > 1:
         fix = "give one, or write pages with --out DIR"
         raise UsageError("more than one turn to begin with", where="TURN", fix=fix)
+    if words and _is_run(shelf.layout, words[0]):
+        return f"runs/{_run_name(shelf.layout, words[0])}"
     return f"turns/{shelf.user}/{shelf.turn(shelf.user, words[0]).number}" if words else ""
 
 
@@ -87,8 +90,9 @@ def _written(invocation: Invocation, layout: Layout, words: Sequence[str], out: 
     from panda.view.shelf import Shelf
 
     settings = invocation.settings
-    chosen = _selected(layout, settings.user, words) if words else None
-    shelf = Shelf(layout, settings.user, settings.clock, chosen)
+    runs = [_run_name(layout, word) for word in words if _is_run(layout, word)]
+    chosen = _selected(layout, settings.user, words, runs) if words else None
+    shelf = Shelf(layout, settings.user, settings.clock, chosen, runs)
     check_target(out, shelf)
     with invocation.reporter.progress("pages", len(list_pages(shelf))) as advance:
         files = write_site(out, shelf, advance)
@@ -97,12 +101,30 @@ def _written(invocation: Invocation, layout: Layout, words: Sequence[str], out: 
     return Result({"directory": str(out), "first": str(first), "files": files}, str(first))
 
 
-def _selected(layout: Layout, user: str, words: Sequence[str]) -> dict[str, list[int]]:
-    """The numbers that a selection means, by user."""
+def _is_run(layout: Layout, word: str) -> bool:
+    """Whether a word means a run of the store: a name, and no path."""
+    return word == "last" or ("/" not in word and (layout.runs / word / RUN_JSON).is_file())
+
+
+def _run_name(layout: Layout, word: str) -> str:
+    """The run that a word means. Raises NotFoundError: there is none."""
+    from panda.replays.runs import open_run
+
+    return open_run(layout, word).id
+
+
+def _selected(layout: Layout, user: str, words: Sequence[str], runs: Sequence[str]) -> dict[str, list[int]]:
+    """The numbers that a selection means, by user, those of the turns of its runs too."""
     from panda.replays.selection import TurnFilter, select_turns
+    from panda.view.runs import turns_of_run
 
     found = defaultdict(set)
-    for place in select_turns(words, TurnFilter(), layout=lambda: layout, user=user):
+    for run in runs:
+        for owner, numbers in turns_of_run(layout, run).items():
+            found[owner].update(numbers)
+    selection = [word for word in words if not _is_run(layout, word)]
+    places = select_turns(selection, TurnFilter(), layout=lambda: layout, user=user) if selection else ()
+    for place in places:
         if place.layout.root.resolve() != layout.root.resolve():
             fix = "name that store with --root"
             raise UsageError("this turn is in another store", where=str(place.directory), fix=fix)

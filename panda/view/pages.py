@@ -63,23 +63,27 @@ def _unless_selected(shelf: Shelf) -> Iterable[Parameters]:
     return [] if shelf.is_selection else _once(shelf)
 
 
+def _run_list(shelf: Shelf) -> Iterable[Parameters]:
+    return _once(shelf) if shelf.runs else _unless_selected(shelf)
+
+
 def _run_places(shelf: Shelf) -> Iterable[Parameters]:
-    for _ in _unless_selected(shelf):
+    for _ in _run_list(shelf):
         yield from ({"place": str(place)} for place in run_places(shelf))
 
 
 def _runs(shelf: Shelf) -> Iterable[Parameters]:
-    for _ in _unless_selected(shelf):
+    for _ in _run_list(shelf):
         yield from ({"run": name} for name in run_names(shelf))
 
 
 def _turns_of_runs(shelf: Shelf) -> Iterable[Parameters]:
-    for _ in _unless_selected(shelf):
+    for _ in _run_list(shelf):
         yield from ({"run": name, "place": str(place)} for name, place in turn_places(shelf))
 
 
 def _pairs(shelf: Shelf) -> Iterable[Parameters]:
-    for _ in _unless_selected(shelf):
+    for _ in _run_list(shelf):
         yield from ({"before": before, "after": after} for before, after in compared_pairs(shelf))
 
 
@@ -115,7 +119,7 @@ PAGES: tuple[Page, ...] = (
     Page("sessions/{user}", "session_list.html.j2", load_session_list, _all_users),
     Page("sessions/{user}/page/{place}", "session_list.html.j2", load_session_list, _session_places),
     Page("sessions/{user}/{session}", "session.html.j2", load_session_page, _sessions),
-    Page("runs", "run_list.html.j2", load_run_list, _unless_selected),
+    Page("runs", "run_list.html.j2", load_run_list, _run_list),
     Page("runs/page/{place}", "run_list.html.j2", load_run_list, _run_places),
     Page("runs/compare", "comparison.html.j2", load_comparison, _nowhere),
     Page("runs/compare/{before}/{after}", "comparison.html.j2", load_comparison, _pairs),

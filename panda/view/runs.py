@@ -12,6 +12,7 @@ from panda.documents.problems import Verdict
 from panda.documents.times import parse_time
 from panda.errors import NotFoundError, UsageError
 from panda.replays.runs import PlannedTurn, RunPlan, TurnLine
+from panda.storage.layout import Layout, is_id
 from panda.view.attempts import DiffLine
 from panda.view.run_reader import Ended, RunReader, RunState
 from panda.view.shelf import Query, Shelf
@@ -106,7 +107,7 @@ def run_names(shelf: Shelf) -> list[str]:
     found = []
     with suppress(OSError), os.scandir(shelf.layout.runs) as entries:
         found = [entry.name for entry in entries if entry.is_dir() and is_run_name(entry.name)]
-    return sorted(found, reverse=True)
+    return sorted((one for one in found if not shelf.is_selection or one in shelf.runs), reverse=True)
 
 
 def is_run_name(name: str) -> bool:
@@ -120,6 +121,16 @@ def find_run(shelf: Shelf, name: str) -> RunReader:
     if not is_run_name(name) or not directory.is_dir():
         raise NotFoundError(f"there is no run {name[:80]!r}", where=str(shelf.layout.runs))
     return shelf.kept(("run", name), lambda: RunReader(directory))
+
+
+def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
+    """The turns of a run that its store holds, by user."""
+    found: dict[str, set[int]] = {}
+    for one in RunReader(layout.runs / name).read().ended.values():
+        is_here = one.root is not None and Path(one.root).resolve() == layout.root.resolve()
+        if is_here and is_id(one.user) and layout.turn(one.user, one.turn).directory.is_dir():
+            found.setdefault(one.user, set()).add(one.turn)
+    return {user: sorted(numbers) for user, numbers in sorted(found.items())}
 
 
 def run_places(shelf: Shelf) -> range:

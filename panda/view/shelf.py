@@ -1,7 +1,7 @@
 """What pages are made from: a store as it is now, read and never written."""
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
@@ -27,14 +27,21 @@ class Shelf:
         user: Whose turns are shown first.
         clock: The present.
         selected: Only these turns are shown, by user; None for all that there are.
+        runs: Only these runs are shown beside the selected turns.
     """
 
     def __init__(
-        self, layout: Layout, user: str, clock: Clock, selected: Mapping[str, Numbers] | None = None
+        self,
+        layout: Layout,
+        user: str,
+        clock: Clock,
+        selected: Mapping[str, Numbers] | None = None,
+        runs: Collection[str] = (),
     ) -> None:
         self.layout = layout
         self.user = user
         self.clock = clock
+        self.runs = runs
         self._index = Index(layout, private=True)  # its own copy: nothing is written into the store
         self._indexed: dict[str, Thread] = {}
         self._selected = selected
@@ -66,7 +73,7 @@ class Shelf:
 
     @property
     def is_selection(self) -> bool:
-        """Whether only some turns are shown, and nothing else of the store."""
+        """Whether only some turns and runs are shown, and nothing else of the store."""
         return self._selected is not None
 
     def kept(self, name: Hashable, make: Callable[[], _T]) -> _T:

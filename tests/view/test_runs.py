@@ -146,15 +146,16 @@ def test_runs_of_many_turns_come_in_pages(layout: Layout) -> None:
 def test_texts_of_runs_never_become_markup(layout: Layout) -> None:
     """Items, queries, answers, findings and documents stay text, whatever they hold."""
     text = f"{SCRIPT} a\u202eb\x1b[31m\u2028"
-    bad = {
+    told = outcome(811, query=text, answer=text, status=text, item=text)
+    bad: dict[str, Any] = {
         "result": "failed",
         "item": text,
         "findings": (text,),
         "different": {text: f"-{text}\n+{text}"},
-        "outcome": outcome(811, query=text, answer=text, status=text, item=text),
+        "outcome": told,
     }
     run = make_run(layout, {811: bad}, mode="batch")
-    other = make_run(layout, {811: {**bad, "outcome": replace(bad["outcome"], answer="x")}}, mode="batch")
+    other = make_run(layout, {811: {**bad, "outcome": replace(told, answer="x")}}, mode="batch")
     client = client_of(layout.root)
     for path in ("/runs", f"/runs/{run.id}", f"/runs/compare/{run.id}/{other.id}"):
         reply = client.get(path)
@@ -244,3 +245,31 @@ def test_items_of_a_batch_that_were_run_again_count_once(layout: Layout) -> None
     assert "1 passed" in shown
     assert "failed" not in shown
     assert "1 earlier line" in shown
+
+
+def test_a_selected_run_is_written_with_its_turns_and_nothing_else(layout: Layout, tmp_path: Path) -> None:
+    """`panda view --out DIR RUN` has the run, its turns and the comparison, no memory and no other run."""
+    first, second = make_run(layout, {811: {}}), make_run(layout, {813: {}})
+    command = [sys.executable, "-m", "panda", "view", second.id, "--user", "demo", "--root", str(layout.root)]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "site"), "--json"], check=True, capture_output=True, timeout=120
+    )
+    written = {name for name in json.loads(done.stdout)["data"]["files"] if name.endswith(".html")}
+    expected = {f"runs/{second.id}.html", f"runs/compare/saved/{second.id}.html", "turns/demo/813.html"}
+    assert expected | {"index.html", "runs.html", "turns/demo.html"} == written
+    assert f"{first.id}.html" not in (tmp_path / "site" / "runs.html").read_text()
+
+
+@pytest.mark.parametrize("word", ["last", "id"])
+def test_the_pages_begin_with_a_run(layout: Layout, word: str) -> None:
+    """`panda view RUN` gives the address of its page."""
+    run = make_run(layout, {811: {}})
+    command = [sys.executable, "-m", "panda", "view", run.id if word == "id" else word, "--no-open"]
+    with subprocess.Popen(
+        [*command, "--user", "demo", "--root", str(layout.root)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip().endswith(f"/runs/{run.id}")
+        finally:
+            process.terminate()
