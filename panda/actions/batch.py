@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -13,11 +13,13 @@ from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
 from panda.batches.adoption import Made, adopt, join_turn, read_files
 from panda.batches.queries import Answer, Query, read_queries, unmet
+from panda.batches.remote import remote_worker
 from panda.batches.start import freeze
-from panda.batches.working_copy import Task
+from panda.batches.working_copy import BatchWorker, Task
 from panda.documents.problems import Verdict
 from panda.documents.records import encode
 from panda.engines.contract import Chain, Engine, run_chains
+from panda.engines.processes import Processes
 from panda.errors import BugError, UsageError
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
@@ -27,7 +29,9 @@ from panda.storage.files import append_json_lines, read_text
 from panda.storage.index import Index
 from panda.storage.layout import METRICS_JSON, Layout
 from panda.storage.turns import TurnStore
+from panda.trust import load_models
 
+_ENGINES = ("local", "dask")
 QUERIES_JSONL = "queries.jsonl"
 _START = "start"
 _INDEXED_AT_ONCE = 50
@@ -343,3 +347,38 @@ class Batch:
                 turns.append(one)
         self._plan = replace(self._plan, turns=tuple(turns), finished_at=None, results=None)
         self._run.write_plan(self._plan)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where items run."""
+
+    engine: str  # local or dask
+    address: str | None  # of the scheduler, for dask
+    jobs: int | None  # worker processes, for local; None for as many as the models serve
+
+    def __post_init__(self) -> None:
+        if self.engine not in _ENGINES:
+            fix = f"use {' or '.join(_ENGINES)}"
+            raise UsageError(f"there is no engine {self.engine!r}", where="--engine", fix=fix)
+        if self.engine == "dask" and self.address is None:
+            fix = "give --address tcp://HOST:8786; docs/scale.md says how scheduler and workers are started"
+            raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
+
+    @property
+    def are_remote(self) -> bool:
+        """Whether they may not see the store."""
+        return self.engine == "dask"
+
+    def start(self, settings: Settings, environ: Mapping[str, str], found: Batch) -> Engine:
+        """The engine, ready for the items of a batch."""
+        if self.are_remote:
+            from panda.engines.dask import DaskCluster
+
+            if found.start is None or self.address is None:
+                raise UsageError(
+                    "a live batch runs on this machine alone", where="--engine", fix="leave it out"
+                )
+            return DaskCluster(remote_worker(settings, found.start, found.ran_on), self.address)
+        jobs = self.jobs or load_models(settings).width or 1
+        return Processes(BatchWorker(settings, environ, found.start), jobs)

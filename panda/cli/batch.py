@@ -2,18 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-from panda.actions.batch import Batch, begin_batch, resume_batch
-from panda.batches.estimate import estimate
-from panda.batches.queries import Query, read_queries
-from panda.batches.remote import remote_worker
-from panda.batches.reports import write_junit, write_page
-from panda.batches.working_copy import BatchWorker
 from panda.cli.command import (
     SEED_DEFAULT,
     Invocation,
@@ -27,19 +21,16 @@ from panda.cli.command import (
     requires,
 )
 from panda.cli.completion import complete_runs
-from panda.cli.index import fill_imported
 from panda.cli.text import clipped, read_lines
 from panda.documents.records import encode
-from panda.engines.contract import Engine
-from panda.engines.processes import Processes
 from panda.errors import CheckError, PandaError, TryAgainError, UsageError
-from panda.replays.runs import RunFolder, open_run
 from panda.storage.files import read_text, store_errors
-from panda.storage.jsonl import LineTail, sound_lines
-from panda.storage.layout import Layout
-from panda.trust import load_models
 
-_ENGINES = ("local", "dask")
+if TYPE_CHECKING:
+    from panda.actions.batch import Batch, Workers
+    from panda.batches.queries import Query
+    from panda.replays.runs import RunFolder
+
 _NAMED = 20
 
 
@@ -107,80 +98,65 @@ def batch(
 
     Example: panda batch queries.jsonl --jobs 2 --junit report.xml
     """
+    from panda.actions.batch import Workers
+
     _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
     workers = Workers(engine, address, jobs)
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len(given or ()), jobs)
-    layout = invocation.store_for_writing()
-    if resume is None:
-        run = begin_batch(invocation.settings, invocation.environ, layout, given or [], live=live)
-    else:
-        run = open_run(layout, resume)
-        given = resume_batch(invocation.settings, invocation.environ, run, given)
+    run, lines = _opened_run(invocation, given, resume, live=live)
     limits = {"most": limit, "max_failures": max_failures}
-    found = _executed(invocation, run, given or [], workers, limits, out=out, retry_failed=retry_failed)
+    found = _executed(invocation, run, lines, workers, limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
     return _result(found, run, shows_rows=out != "-")
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Where items run."""
+def _opened_run(
+    invocation: Invocation, given: "list[Query] | None", resume: str | None, *, live: bool
+) -> "tuple[RunFolder, list[Query]]":
+    """A new run of queries, or one that is gone on with, and its queries."""
+    from panda.actions.batch import begin_batch, resume_batch
+    from panda.replays.runs import open_run
 
-    engine: str  # local or dask
-    address: str | None  # of the scheduler, for dask
-    jobs: int | None  # worker processes, for local; None for as many as the models serve
-
-    def __post_init__(self) -> None:
-        if self.engine not in _ENGINES:
-            fix = f"use {' or '.join(_ENGINES)}"
-            raise UsageError(f"there is no engine {self.engine!r}", where="--engine", fix=fix)
-        if self.engine == "dask" and self.address is None:
-            fix = "give --address tcp://HOST:8786; docs/scale.md says how scheduler and workers are started"
-            raise UsageError("the engine dask needs a scheduler", where="--address", fix=fix)
-
-    def start(self, invocation: Invocation, found: Batch) -> Engine:
-        """The engine, ready for the items of a batch."""
-        settings = invocation.settings
-        if self.engine == "dask":
-            from panda.engines.dask import DaskCluster
-
-            if found.start is None or self.address is None:
-                raise UsageError(
-                    "a live batch runs on this machine alone", where="--engine", fix="leave it out"
-                )
-            return DaskCluster(remote_worker(settings, found.start, found.ran_on), self.address)
-        jobs = self.jobs or load_models(settings).width or 1
-        return Processes(BatchWorker(settings, invocation.environ, found.start), jobs)
+    layout, settings = invocation.store_for_writing(), invocation.settings
+    if resume is None:
+        queries = given or []
+        return begin_batch(settings, invocation.environ, layout, queries, live=live), queries
+    run = open_run(layout, resume)
+    return run, resume_batch(settings, invocation.environ, run, given)
 
 
 def _executed(
     invocation: Invocation,
-    run: RunFolder,
-    queries: Sequence[Query],
-    workers: Workers,
+    run: "RunFolder",
+    queries: "list[Query]",
+    workers: "Workers",
     limits: dict[str, int | None],
     *,
     out: str | None,
     retry_failed: bool,
-) -> Batch:
+) -> "Batch":
     """A batch whose items have been run, as far as the limits let it."""
-    tell, is_remote = invocation.reporter.step, workers.engine == "dask"
+    from panda.actions.batch import Batch
+    from panda.cli.index import fill_imported
+
+    tell, settings = invocation.reporter.step, invocation.settings
     with run.hold(), _lines_to(out, invocation) as on_line:
         found = Batch(
-            invocation.settings,
-            Layout(invocation.settings.root),
+            settings,
+            invocation.store(new_user=True),
             run,
             queries,
             tell=tell,
-            is_remote=is_remote,
+            is_remote=workers.are_remote,
             on_line=on_line,
         )
         fill_imported(invocation, found.users)
         try:
             found.prepare(retry_failed=retry_failed)
-            found.execute(workers.start(invocation, found), invocation.reporter.progress, **limits)
+            engine = workers.start(settings, invocation.environ, found)
+            found.execute(engine, invocation.reporter.progress, **limits)
         except BaseException:
             tell(f"panda batch --resume {run.id} goes on with what is left")
             raise
@@ -206,7 +182,9 @@ def _check_usage(
         raise UsageError(f"there is no directory {Path(str(out)).parent}", where="--out", fix=fix)
 
 
-def _read(queries: str, invocation: Invocation) -> list[Query]:
+def _read(queries: str, invocation: Invocation) -> "list[Query]":
+    from panda.batches.queries import read_queries
+
     if queries == "-":
         return read_queries(read_lines(invocation.stdin), name="stdin")
     return read_queries(read_text(queries, pipe=True).split("\n"), name=queries)
@@ -234,6 +212,9 @@ def _opened(out: str) -> TextIO:
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
+    from panda.batches.estimate import estimate
+    from panda.storage.jsonl import LineTail, sound_lines
+
     log = invocation.store(new_user=True).executions_log
     found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))
     seconds = None if found.seconds is None else found.seconds / (jobs or 1)
@@ -244,14 +225,16 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
     )
 
 
-def _write_reports(found: Batch, run: RunFolder, junit: Path | None, html: Path | None) -> None:
+def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
+    from panda.batches.reports import write_junit, write_page
+
     if junit is not None:
         write_junit(junit, run.id, found.lines, found.left)
     if html is not None:
         write_page(html, run, found.lines, found.left, found.texts)
 
 
-def _result(found: Batch, run: RunFolder, *, shows_rows: bool) -> Result:
+def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:
     names = ("item", "result", "exit_code", "turn", "user", "seconds", "findings")
     items = [{name: getattr(line, name) for name in names} for line in found.lines]
     data = {
@@ -276,7 +259,7 @@ def _result(found: Batch, run: RunFolder, *, shows_rows: bool) -> Result:
     return Result(encode(data), table if shows_rows else "", error=_error(found, run))
 
 
-def _error(found: Batch, run: RunFolder) -> PandaError | None:
+def _error(found: "Batch", run: "RunFolder") -> PandaError | None:
     """Why the batch is not as it was to be; one that --limit ended early is."""
     failed = found.failed
     if not failed:
