@@ -227,7 +227,9 @@ class Batch:
                 advance()
         self._catch_up()
         self._index.close()
-        if not self.left:
+        if self.left:
+            self._tell(f"{len(self.left)} items are left: panda batch --resume {self._run.id}")
+        else:
             self._run.finish(self._settings.clock)
             if self.start is not None and not self.failed:
                 rmtree(self.start, ignore_errors=True)

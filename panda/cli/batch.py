@@ -143,26 +143,17 @@ def _executed(
 
     tell, settings = invocation.reporter.step, invocation.settings
     with run.hold(), _lines_to(out, invocation) as on_line:
-        found = Batch(
-            settings,
-            invocation.store(new_user=True),
-            run,
-            queries,
-            tell=tell,
-            is_remote=workers.are_remote,
-            on_line=on_line,
-        )
+        store, are_remote = invocation.store(new_user=True), workers.are_remote
+        found = Batch(settings, store, run, queries, tell=tell, is_remote=are_remote, on_line=on_line)
         fill_imported(invocation, found.users)
         try:
             found.prepare(retry_failed=retry_failed)
-            engine = workers.start(settings, invocation.environ, found)
-            found.execute(engine, invocation.reporter.progress, **limits)
+            started = workers.start(settings, invocation.environ, found)
+            found.execute(started, invocation.reporter.progress, **limits)
         except BaseException:
             tell(f"panda batch --resume {run.id} goes on with what is left")
             raise
         fill_imported(invocation, found.users)
-    if found.left:
-        tell(f"{len(found.left)} items are left: panda batch --resume {run.id}")
     return found
 
 
