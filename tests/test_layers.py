@@ -54,7 +54,6 @@ SIDEWAYS = {
 ONLY_IMPORTERS = {
     "rich": {"cli/render.py"},
     "sqlite3": {"storage/index_database.py", "storage/vector_store.py", "history/llm_log.py"},
-    "ijson": {"history/export_file.py"},
     "llama_cpp": {"models/llama/gguf.py"},
     "trafilatura": {"web/extraction.py"},
     "lxml": {"web/markup.py"},

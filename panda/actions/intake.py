@@ -38,7 +38,7 @@ def import_file(
 ) -> Imported:
     """
     The turns of a file in the store, its index and its sessions; what a kill leaves undone of the latter two,
-    their next reader does.
+    their next reader does. The sessions of an export, which are thousands, are made when they go on.
 
     Args:
         dry_run: Whether nothing is written.
@@ -48,8 +48,10 @@ def import_file(
         LockHeldError: Another process imports or claims numbers for too long.
     """
     done = _written(file, layout, settings, progress, tell, dry_run=dry_run)
-    if not dry_run:
-        index_imported(layout, done.report)
+    if dry_run:
+        return done
+    index_imported(layout, done.report)
+    if done.plan is None:
         sessions = _newest_sessions([turn for turn in done.report.turns if turn.created])
         write_imported(layout, sessions[:MOST_SESSIONS], progress)
     return done

@@ -141,7 +141,7 @@ def _text(content: _Content, metadata: Mapping[str, Any], left: Counter[Kind]) -
         return clean_text(f"```{content.language or ''}\n{content.text}\n```") if content.text.strip() else ""
     if content.content_type not in _TEXTS:
         return None
-    return _without_marks(clean_text("\n".join(texts)), metadata)
+    return clean_text(_without_marks("\n".join(texts), metadata))
 
 
 def _without_marks(text: str, metadata: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ Kind = Literal[
     "query without a reply",
     "reply without a query",
     "exchange without a time",
+    "exchange that is too long",
     "forgotten turn",
 ]
 """What does not come in."""
@@ -33,6 +34,8 @@ Watch = Callable[[], None]
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _DIGEST_CHARS = 24
+MOST_CHARS = 100_000
+"""Most characters of a query or a reply: what a session carries is read out of each reply, line by line."""
 
 
 class ConversationError(Exception):
@@ -84,7 +87,9 @@ def exchanges_of(conversation: Conversation) -> tuple[list[Exchange], Counter[Ki
         query, response = _joined(asked), _joined(replied)
         at = next((one.at for one in (*asked, *replied) if one.at is not None), last)
         last = at or last
-        if query and response and at is not None:
+        if query and response and max(len(query), len(response)) > MOST_CHARS:
+            left["exchange that is too long"] += 1
+        elif query and response and at is not None:
             found.append(Exchange(at.replace(microsecond=0), query, response))
         elif query and response:
             left["exchange without a time"] += 1
@@ -176,5 +181,5 @@ def convert_record(value: object, cls: type[Any]) -> Any:
     """A record out of plain JSON values. Raises ConversationError: it has another form; says where."""
     try:
         return msgspec.convert(value, cls, strict=True)
-    except (msgspec.ValidationError, RecursionError, OverflowError) as exc:
+    except (msgspec.ValidationError, RecursionError, OverflowError, UnicodeError) as exc:
         raise ConversationError(str(exc)) from None

@@ -12,6 +12,7 @@ from panda.errors import ImportFileError
 from panda.history.chatgpt import parse_chatgpt
 from panda.history.claude import parse_claude
 from panda.history.conversation import Conversation, ConversationError, Watch
+from panda.history.json_list import JsonListError, read_entries
 from panda.history.llm_log import LlmLog
 from panda.storage.files import store_errors
 
@@ -107,23 +108,18 @@ def _kind(value: object) -> Source | None:
 
 def _values(path: Path, name: str, watch: Watch) -> Generator[Any]:
     """The entries of the lists that a file, or each list of a .zip, holds."""
-    import ijson  # only where such a file is read
-
     with _opened(path, name) as members:
         for member, _, open_ in members:
             where = name if member is None else f"{name} ({member})"
             try:
                 with open_() as file:
-                    watched = _Watched(file, watch)
-                    prefix = "item" if watched.begins_with_a_list() else "conversations.item"
-                    yield from ijson.items(watched, prefix, use_float=True)
-            except (ijson.JSONError, zipfile.BadZipFile, zlib.error, EOFError) as exc:
-                message = f"not whole or not valid JSON: {str(exc).splitlines()[0]}"
-                raise ImportFileError(message, where=where, fix=_AGAIN) from exc
+                    yield from read_entries(file, "conversations", watch)
+            except (JsonListError, zipfile.BadZipFile, zlib.error, EOFError) as exc:
+                raise ImportFileError(f"it does not read: {exc}", where=where, fix=_AGAIN) from exc
             except (
                 RuntimeError,
                 NotImplementedError,
-            ) as exc:  # a .zip with a password, or packed in another way
+            ) as exc:  # it has a password, or is packed in another way
                 raise ImportFileError(str(exc), where=where, fix="unpack it first") from exc
 
 
@@ -154,31 +150,3 @@ def _opened(path: Path, name: str) -> Iterator[list[_Member]]:
                 (info.filename, info.file_size, lambda info=info: archive.open(info))  # type: ignore[misc]
                 for info in infos
             ]
-
-
-class _Watched:
-    """A file that tells of each megabyte."""
-
-    def __init__(self, file: IO[bytes], watch: Watch) -> None:
-        self._file, self._watch = file, watch
-        self._read, self._begun = 0, b""
-
-    def begins_with_a_list(self) -> bool:
-        """Whether the first character is a bracket, after a mark of the byte order and blanks."""
-        while not (head := self._begun.removeprefix(b"\xef\xbb\xbf").lstrip()):
-            more = self._file.read(4_096)
-            if not more:
-                break
-            self._begun += more
-        self._begun = head
-        return head.startswith(b"[")
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        if not size:
-            return b""  # asked to find out whether it gives bytes
-        data, self._begun = self._begun or self._file.read(size), b""
-        before, self._read = self._read, self._read + len(data)
-        for _ in range(self._read // MEGABYTE - before // MEGABYTE):
-            self._watch()
-        return data
