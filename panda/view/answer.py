@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from panda.documents.text import one_line, visible
 from panda.view.evidence import MARK, Statement
 
-MOST_CHARS = 100_000
+MOST_CHARS = 30_000
 """A longer answer is cut for the page."""
 
 _PARSER = (

@@ -8,7 +8,7 @@ from typing import Any
 from panda.documents.context import PHASES
 from panda.view.turn_reader import Lines
 
-_MOST_CALLS = 200
+MOST_CALLS = 200
 _MOST_OPTIONS = 40
 _PROMPT_CHARS = 6_000
 _ALL_CHARS = 300_000  # of all prompts of a page together
@@ -79,11 +79,10 @@ def read_calls(lines: Lines) -> Calls:
         for part in [value.get("prefix"), *(value.get("messages") or ())]:
             if part and part.get("sha256") and "content" in part:
                 texts[part["sha256"]] = part["content"]
-        if len(shown) < _MOST_CALLS:
-            call = _call(line, value, texts, max(room, 0))
-            room -= sum(len(prompt.text) for prompt in call.prompts)
-            shown.append(call)
-    return Calls(tuple(shown), len(lines.values) - len(shown), lines.bad, lines.unread_bytes)
+        call = _call(line, value, texts, max(room, 0))
+        room -= sum(len(prompt.text) for prompt in call.prompts)
+        shown.append(call)
+    return Calls(tuple(shown), lines.unread_lines, lines.bad, lines.unread_bytes)
 
 
 def _call(line: int, value: Mapping[str, Any], texts: Mapping[str, str], room: int) -> Call:

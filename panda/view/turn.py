@@ -44,7 +44,7 @@ from panda.storage.layout import (
 from panda.storage.turns import TurnFolder
 from panda.view.answer import MOST_CHARS, render_markdown
 from panda.view.attempts import Attempt, read_attempts
-from panda.view.calls import Calls, read_calls
+from panda.view.calls import MOST_CALLS, Calls, read_calls
 from panda.view.evidence import (
     Listed,
     Statement,
@@ -58,9 +58,10 @@ from panda.view.executions import Executions, read_executions
 from panda.view.halts import Halt, read_halts
 from panda.view.shelf import Query, Shelf
 from panda.view.steps import StepNodes, StepRow, read_steps
-from panda.view.turn_reader import MOST_BYTES, TurnReader
+from panda.view.turn_reader import TurnReader
 
 _MOST_FILES = 500
+_MOST_STATEMENTS = 200
 _MOST_CANDIDATES = 200
 _SECTION_CHARS = 60_000
 _IMAGE_BYTES = 4_194_304
@@ -135,6 +136,7 @@ class TurnPage:
     listed: tuple[Listed, ...]  # the list of sources below the answer
     first_anchor: Mapping[str, str]  # where a cited node is first shown, by its id
     statements: tuple[Statement, ...]
+    statements_left: int  # how many of the answer's statements are not shown
     phases: tuple[PhaseBar, ...]
     totals: Totals | None  # of all phases
     candidates: tuple[CandidateRow, ...]
@@ -174,14 +176,14 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
     is_refused = metadata is not None and metadata.status == "failed" and bool(written and response)
     stated, listed = split_answer(written if is_refused else response or written)
     answer = (response or "") if is_refused else stated
-    statements = _evidence(shelf, user, reader, at, sections.get(5), stated, listed)
+    statements, statements_left = _evidence(shelf, user, reader, at, sections.get(5), stated, listed)
     gathered = reader.record(GatheredContext, GATHERED_CONTEXT_JSON)
     phases, totals = _timeline(reader.record(Metrics, METRICS_JSON), metadata)
     candidates = _candidates(reader.record(RetrievalPlan, RETRIEVAL_PLAN_JSON))
     numbers = shelf.numbers(user)
     place = bisect.bisect_left(numbers, folder.number)
     files = tuple(reader.files())
-    calls = read_calls(reader.lines(CALLS_JSONL, MOST_BYTES))
+    calls = read_calls(reader.lines(CALLS_JSONL, MOST_CALLS))
     verdict = sections[6].meta if 6 in sections else {}
     sure = verdict.get("confidence")
     return TurnPage(
@@ -200,6 +202,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         listed=listed,
         first_anchor=_first_anchors(statements),
         statements=statements,
+        statements_left=statements_left,
         phases=phases,
         totals=totals,
         candidates=tuple(candidates[:_MOST_CANDIDATES]),
@@ -234,7 +237,7 @@ def _evidence(
     section: Section | None,
     answer: str,
     listed: Sequence[Listed],
-) -> tuple[Statement, ...]:
+) -> tuple[tuple[Statement, ...], int]:
     nodes = cited_nodes(section, listed)
     stated = find_statements(section, answer, listed)
     moment = at or shelf.clock()
@@ -243,7 +246,8 @@ def _evidence(
     past = PastNodes(
         shelf.layout, user, turn=number, at=moment, snapshot=reader.snapshot(), among=frozenset(among)
     )
-    return find_evidence(stated, nodes, StepNodes(reader, past).load, moment)
+    found = find_evidence(stated[:_MOST_STATEMENTS], nodes, StepNodes(reader, past).load, moment)
+    return found, max(0, len(stated) - _MOST_STATEMENTS)
 
 
 def _first_anchors(statements: Sequence[Statement]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from panda.storage.turns import TurnFolder
 
 _T = TypeVar("_T")
 
-MOST_BYTES = 8_388_608
+MOST_BYTES = 4_194_304
 """Larger files are not read for a page."""
 
 
@@ -28,6 +28,7 @@ class Lines:
 
     values: tuple[tuple[int, dict[str, Any]], ...]  # number of each sound line, and its value
     bad: tuple[tuple[int, str], ...]  # number of each damaged line, and what is wrong with it
+    unread_lines: int  # how many lines after those were not looked at
     unread_bytes: int  # how much of the file was not read; 0 if all was
 
 
@@ -103,29 +104,31 @@ class TurnReader:
             self.problems[name] = min(scan.problems, key=lambda one: one.line or 0).told
         return scan.front, {section.number: section for section in scan.sections}
 
-    def lines(self, name: str, most_bytes: int) -> Lines:
-        """The lines of a .jsonl file, up to so many bytes; none if there is no such file."""
+    def lines(self, name: str, most_lines: int) -> Lines:
+        """The first lines of a .jsonl file, of its first MOST_BYTES; none if there is no such file."""
         path = below(self.folder.paths.directory, name)
         values: list[tuple[int, dict[str, Any]]] = []
         bad: list[tuple[int, str]] = []
         unread = 0
         try:
             if not path.is_file():
-                return Lines((), (), 0)
+                return Lines((), (), 0, 0)
             with path.open("rb") as file:
-                data = file.read(most_bytes)
+                data = file.read(MOST_BYTES)
                 unread = path.stat().st_size - len(data)
         except OSError as exc:
             self.problems[name] = exc.strerror or "it cannot be read"
-            return Lines((), (), 0)
+            return Lines((), (), 0, 0)
         whole = data.rpartition(b"\n")[0] if unread > 0 else data.removesuffix(b"\n")
-        for number, line in enumerate(whole.split(b"\n") if whole else [], 1):
+        lines = whole.split(b"\n") if whole else []
+        for number, line in enumerate(lines[:most_lines], 1):
             value = _line(name, number, line)
             if isinstance(value, str):
                 bad.append((number, value))
             else:
                 values.append((number, value))
-        return Lines(tuple(values), tuple(bad), max(unread + len(data) - len(whole), 0) if unread > 0 else 0)
+        unread_bytes = unread + len(data) - len(whole) if unread > 0 else 0
+        return Lines(tuple(values), tuple(bad), max(0, len(lines) - most_lines), unread_bytes)
 
     def files(self) -> Iterator[tuple[str, int]]:
         """Path and size of every file of the turn, in order of their paths; links are not followed."""

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ _FLAGS = (
 _SECONDS = 30
 
 
+class BrowserError(Exception):
+    """The browser cannot do what it is told, as where a page goes away meanwhile."""
+
+
 class Browser:
     """
     One page of a browser.
@@ -43,11 +47,12 @@ class Browser:
         self._session = ""
         self.complaints: list[str] = []
         """What the console told as an error or a warning, or a script failed with."""
-        self._events: list[str] = []
+        self._loaded: set[str] = set()  # ids of navigations that came to their end
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.send(f"{domain}.enable")
+        self.send("Page.setLifecycleEventsEnabled", enabled=True)
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
         """What a command gives."""
@@ -59,7 +64,8 @@ class Browser:
         while True:
             reply = self._next()
             if reply.get("id") == self._sent:
-                assert "error" not in reply, reply["error"]
+                if "error" in reply:
+                    raise BrowserError(str(reply["error"]))
                 result: dict[str, Any] = reply["result"]
                 return result
 
@@ -77,14 +83,14 @@ class Browser:
             self.complaints.append(str(params["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
             self.complaints.append(str(params["args"]))
-        self._events.append(method)
+        elif method == "Page.lifecycleEvent" and params["name"] == "load":
+            self._loaded.add(params["loaderId"])
         return message
 
     def open(self, url: str) -> None:
         """Go to a page and wait until it has loaded."""
-        self._events.clear()
-        self.send("Page.navigate", url=url)
-        while "Page.loadEventFired" not in self._events:
+        loader = self.send("Page.navigate", url=url)["loaderId"]
+        while loader not in self._loaded:
             self._next()
 
     def look(self, scheme: str, width: int) -> None:
@@ -107,9 +113,12 @@ class Browser:
     def wait(self, expression: str) -> None:
         """Wait until an expression is true; fails after half a minute."""
         deadline = time.monotonic() + _SECONDS
-        while not self.ask(f"Boolean({expression})"):
-            assert time.monotonic() < deadline, expression
+        while time.monotonic() < deadline:
+            with suppress(BrowserError):
+                if self.ask(f"Boolean({expression})"):
+                    return
             time.sleep(0.1)
+        raise AssertionError(f"never true: {expression}")
 
 
 @contextmanager
