@@ -306,12 +306,19 @@ def out_file(help_: str, *names: str, default: str = "none") -> Any:
     return option(help_, "FILE", *names, show_default=default, callback=_check_folder)
 
 
+def out_directory(help_: str) -> Any:
+    """An option that names a directory to make, in a folder that is there."""
+    return option(help_, "DIR", show_default="none", callback=_check_parent)
+
+
 def _check_folder(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
-    if path is None:
-        return None
-    if path.is_dir():
+    if path is not None and path.is_dir():
         raise UsageError(f"{path} is a directory", where=_shown(parameter), fix="name a file in it")
-    if not path.parent.is_dir():
+    return _check_parent(parameter, path)
+
+
+def _check_parent(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    if path is not None and not path.parent.is_dir():
         fix = f"make it first: mkdir -p {shlex.quote(str(path.parent))}"
         raise UsageError(f"there is no directory {path.parent}", where=_shown(parameter), fix=fix)
     return path

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from panda.cli.command import Invocation, Result, Stream, argument, excludes, flag, option
+from panda.cli.command import Invocation, Result, Stream, argument, excludes, flag, option, out_directory
 from panda.cli.completion import complete_turns_and_runs
 from panda.cli.serve import HOST_HELP
 from panda.errors import UsageError
@@ -28,9 +28,7 @@ def view(
             complete=complete_turns_and_runs,
         ),
     ] = None,
-    out: Annotated[
-        Path | None, option("Write the pages as files into this new directory.", "DIR", show_default="none")
-    ] = None,
+    out: Annotated[Path | None, out_directory("Write the pages as files into this new directory.")] = None,
     host: Annotated[str, option(HOST_HELP, "HOST")] = "127.0.0.1",
     port: Annotated[int, option("Port to listen on; 0 for any free one.", "N", min=0, max=65535)] = 0,
     no_open: Annotated[bool, flag("Do not open the browser.", "--no-open")] = False,

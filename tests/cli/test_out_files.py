@@ -33,6 +33,14 @@ def test_no_folder_is_made_unasked(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_directory_is_made_alone(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory that is to be made gets no missing folders above it."""
+    words = ["view", "--out", str(tmp_path / "no" / "pages"), "--root", str(demo), "--user", "demo"]
+    ended = run_words(build_program(), words, capsys)
+    assert (ended.code, f"there is no directory {tmp_path / 'no'}" in ended.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_device_is_written_into(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A pipe that is named as the file gets the content and is still one."""
     shutil.copytree(demo, tmp_path / "store")
