@@ -376,9 +376,11 @@ def _as_node_error(node_id: str) -> Iterator[None]:
     try:
         yield
     except (FileFormatError, NotFoundError, StoreError) as exc:
-        raise MemoryNodeError(
-            f"{node_id}: {exc.message}", where=exc.where, fix=exc.fix, details={"node_id": node_id}
-        ) from exc
+        place = (
+            f" ({exc.where})" if node_id.endswith(":*") and exc.where else ""
+        )  # no id says which file it is
+        message = f"{node_id}: {exc.message}{place}"
+        raise MemoryNodeError(message, where=exc.where, fix=exc.fix, details={"node_id": node_id}) from exc
 
 
 class PastNodes:

@@ -126,3 +126,16 @@ def test_dead_holder(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "panda turn 7 (dead)"
     with held_lock(path, holder="panda turn 8", wait_seconds=0):
         assert path.read_text(encoding="utf-8") == "panda turn 8"
+
+
+def test_a_turn_whose_memory_is_damaged(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What keeps a turn from being judged is named with file and line."""
+    layout = Layout(shutil.copytree(demo, tmp_path / "store"))
+    log = layout.memory_log("demo")
+    number = len(log.read_text(encoding="utf-8").splitlines()) + 1
+    with log.open("a", encoding="utf-8") as file:
+        file.write('{"id": "torn\n')
+    ended = panda(layout, capsys, "validate", "809")
+    assert (ended.code, f"({log}:{number})" in ended.out) == (3, True)
