@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panda.actions.export import export_turns
+from panda.batches.queries import Expectation, read_queries
 from panda.cli.main import build_program
 from panda.history.past_turn import PastTurn
 from panda.history.transcript import render_transcript
@@ -49,6 +50,17 @@ def test_approved_turns_are_queries_with_what_a_right_answer_keeps(
         "expect": {"exit_code": 0, "answered": True},  # two sources: either would do
     }
     assert lines[3]["expect"] == {"exit_code": 0}  # nothing that is saved answered it
+
+
+def test_a_batch_takes_what_was_exported(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line is one of `panda batch`, with the same id, session and expectations."""
+    done = panda(capsys, recorded, "export", "1-999", "--as", "queries")
+    lines = lines_of(done.out)
+    queries = read_queries(done.out.splitlines(), name="queries.jsonl")
+    assert len(queries) == 17
+    for line, query in zip(lines, queries, strict=True):
+        assert (query.id, query.query, query.session) == (line["id"], line["query"], line["session"])
+    assert queries[-1].expect == Expectation(exit_code=0)
 
 
 def test_the_only_source_is_expected_if_it_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
