@@ -56,6 +56,7 @@ from panda.view.evidence import (
 )
 from panda.view.executions import Executions, read_executions
 from panda.view.halts import Halt, read_halts
+from panda.view.runs import is_run_name
 from panda.view.shelf import Query, Shelf
 from panda.view.steps import StepNodes, StepRow, read_steps
 from panda.view.turn_reader import TurnReader
@@ -127,6 +128,7 @@ class TurnPage:
     newer: int | None  # the turn after it
     directory: str  # where its files are
     metadata: Metadata | None  # None if that file is damaged
+    run_is_here: bool  # whether the store has the batch that made it
     status: str  # as in metadata.json; "unreadable" without
     at: datetime | None  # when it was claimed
     question: str
@@ -193,6 +195,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         newer=next((one for one in numbers[place : place + 2] if one > folder.number), None),
         directory=str(folder.paths.directory),
         metadata=metadata,
+        run_is_here=metadata is not None and _has_run(shelf, metadata.run),
         status=metadata.status if metadata else "unreadable",
         at=at,
         question=metadata.query if metadata else sections[0].text if 0 in sections else "",
@@ -265,6 +268,11 @@ def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None)
         begun, ended = metadata.created_at, metadata.updated_at
         return read_executions(shelf.layout, user, number, begun, max(begun, ended))
     return Executions()
+
+
+def _has_run(shelf: Shelf, run: str | None) -> bool:
+    """Whether there is a page of a run; the name comes from a file, and may be anything."""
+    return run is not None and is_run_name(run) and (shelf.layout.runs / run).is_dir()
 
 
 def _sections(sections: Mapping[int, Section]) -> Iterator[tuple[int, str, str, int]]:

@@ -178,3 +178,14 @@ def test_marks_lead_to_their_source_whatever_they_stand_in(answer: str, statemen
     html = render_markdown(answer, [Statement(statement, (source,))])
     assert html.count('href="#e1-1"') == 1
     assert "<b>" not in html
+
+
+@pytest.mark.parametrize(("run", "is_link"), [("20260201-1", True), ("gone", False), ("../x", False)])
+def test_a_turn_of_a_batch_names_its_run(root: Path, run: str, is_link: bool) -> None:
+    """Which item of which batch it is stands at the top, with a link where the store has the run."""
+    (root / "runs" / "20260201-1").mkdir(parents=True)
+    path = turn_of(root).paths / "metadata.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "run": run, "item": "question <7>"}))
+    text = client_of(root).get("/turns/demo/813").text
+    assert "item question &lt;7&gt; of" in text
+    assert (f'href="/runs/{run}"' in text) is is_link
