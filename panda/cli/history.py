@@ -142,7 +142,7 @@ def import_file(
 
     settings, reporter = invocation.settings, invocation.reporter
     layout = invocation.store(new_user=True) if dry_run else invocation.store_for_writing()
-    reporter.detail(f"reading {file}")
+    reporter.detail(f"reading {'stdin' if file == '-' else file}")
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
         given = ExportFile(place, name, _source_of(place, name, from_))
