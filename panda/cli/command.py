@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from panda.recipes.book import RecipeBook
     from panda.storage.turns import TurnStore
 
+_ERASE_LINE = "\r\x1b[2K"
 _NAMED = ("--user", "PANDA_USER")
 """Where a user is named for one command; a file names one before the first turn."""
 
@@ -43,6 +44,7 @@ class Reporter:
     verbosity: int  # how often -v was given
     color: bool  # whether a terminal may be sent escape sequences
     clock: Callable[[], float] = time.monotonic  # seconds, for how fast work goes on
+    bars: list[str] = field(default_factory=list)  # labels of the progress bars that are shown now
 
     def warn(self, text: str) -> None:
         """Tell of something that did not stop the command."""
@@ -87,7 +89,11 @@ class Reporter:
         from panda.cli.render import progress_bar
 
         with progress_bar(label, total, stream=self.stream) as advance:
-            yield advance
+            self.bars.append(label)
+            try:
+                yield advance
+            finally:
+                self.bars.pop()
 
     def _line(self, text: str) -> None:
         if not self.quiet:
@@ -95,7 +101,7 @@ class Reporter:
 
     def _write(self, text: str) -> None:
         with suppress(BrokenPipeError):
-            self.stream.write(text)
+            self.stream.write(_ERASE_LINE * bool(self.bars) + text)  # a bar is drawn again below the text
             self.stream.flush()
 
 

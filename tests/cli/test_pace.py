@@ -1,6 +1,8 @@
 """Lines that tell how far long work is where no bar can be shown."""
 
 import io
+import os
+import pty
 
 from panda.cli.command import Reporter
 from panda.cli.pace import Pace
@@ -42,3 +44,21 @@ def test_the_reporter_of_a_pipe_tells_the_pace() -> None:
         with reporter.progress("things", 1) as advance:
             advance()
         assert stream.getvalue() == lines
+
+
+def test_a_line_beside_a_bar_stands_alone() -> None:
+    """What is told while a bar is shown takes the bar's line, and the bar goes on below."""
+    master, slave = pty.openpty()
+    shown = b""
+    with os.fdopen(slave, "w") as stream:
+        reporter = Reporter(stream, quiet=False, verbosity=0, color=True)
+        with reporter.progress("replaying", 2) as advance:
+            reporter.step("turn 814: error")
+            advance()
+        reporter.step("2 turns")
+        while not shown.endswith(b"2 turns\r\n"):
+            shown += os.read(master, 1 << 16)
+    os.close(master)
+    assert b"\r\x1b[2Kturn 814: error\r\n" in shown
+    assert b"replaying" in shown.partition(b"turn 814: error")[2]
+    assert reporter.bars == []
