@@ -40,7 +40,9 @@ def list_all(invocation: Invocation) -> Result:
     layout, user = invocation.store(), invocation.settings.user
     known, numbers = set(session_ids(layout, user)), saved_turns(layout, user)
     found = [row for name in known if (row := _row(invocation, layout, name)) is not None]
-    found += [_unfolded_row(invocation, layout, name, numbers[name]) for name in numbers.keys() - known]
+    for name in numbers.keys() - known:
+        if (row := _unfolded_row(invocation, layout, name, numbers[name])) is not None:
+            found.append(row)
     found.sort(key=lambda row: (str(row["last_active_at"]), str(row["session_id"])))
     if not found:
         invocation.reporter.step(f"user {user} has no sessions in {layout.root}")
@@ -151,10 +153,17 @@ def _open(invocation: Invocation, layout: Layout, session: str) -> Session:
 
 def _unfolded_row(
     invocation: Invocation, layout: Layout, name: str, numbers: Sequence[int]
-) -> Mapping[str, object]:
-    """A session whose file is still to be made, of which its turns tell: many come in with an import."""
+) -> Mapping[str, object] | None:
+    """
+    A session whose file is still to be made, of which its turns tell: many come in with an import. A damaged
+    turn is a warning.
+    """
     store = TurnStore(layout, invocation.settings.user, invocation.settings.clock)
-    first, last = (store.open(number).read_metadata() for number in (numbers[0], numbers[-1]))
+    try:
+        first, last = (store.open(number).read_metadata() for number in (numbers[0], numbers[-1]))
+    except PandaError as exc:
+        invocation.reporter.warn(f"session {name}: {exc.message}")
+        return None
     return {
         "session_id": name,
         "turns": len(numbers),

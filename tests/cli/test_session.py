@@ -69,6 +69,17 @@ def test_list(panda: Shell) -> None:
     assert (row["session_id"], row["turns"], row["head_turn"], row["closed_at"]) == ("talk", 2, 2, None)
 
 
+def test_list_without_the_file(panda: Shell) -> None:
+    """Its turns tell the same; one that is damaged is a warning."""
+    before = panda("session", "list").rows
+    panda.layout.session("ann", "talk").unlink()
+    assert panda("session", "list").rows == before
+    path = panda.layout.turn("ann", 2).directory / "metadata.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"turn": 2', '"turn": "x"'), encoding="utf-8")
+    ended = panda("session", "list")
+    assert (ended.code, ended.rows, "warning: session talk: " in ended.err) == (0, [], True)
+
+
 def test_list_of_nobody(panda: Shell) -> None:
     """A user without sessions has an empty list, which is said."""
     panda.layout.user("bob").mkdir()
