@@ -132,6 +132,7 @@ class ExecutionLog:
         }
         self._bad: list[tuple[int, str]] = []
         self._bad_count = 0
+        self._made: tuple[tuple[str, int, int], Columns] | None = None
         self._verdicts: dict[tuple[str, str], bool] = {}
 
     def read(self, user: str) -> LogState:
@@ -226,6 +227,13 @@ class ExecutionLog:
         values["confidence"].append(_number(record.confidence))
 
     def _columns(self, user: str) -> Columns:
+        """The executions of a user; made again once the log has more lines, or for another user."""
+        stamp = (user, self._inode, self._lines)
+        if self._made is None or self._made[0] != stamp:
+            self._made = stamp, self._make_columns(user)
+        return self._made[1]
+
+    def _make_columns(self, user: str) -> Columns:
         codes = {name: np.array(one, np.int64) for name, one in self._codes.items()}
         values = {name: np.array(one, np.float64) for name, one in self._values.items()}
         valid = values.pop("valid") > 0

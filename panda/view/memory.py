@@ -78,6 +78,7 @@ class MemoryPage:
     total: int  # number of values
     place: int  # number of this page, from 1
     places: int  # number of pages
+    contradicted: int  # number of contradictions that stand
     open: tuple[Against, ...]
     settled: tuple[Against, ...]  # the newest first
     conflicts_left: int  # contradictions that are not shown
@@ -135,6 +136,7 @@ def load_memory(shelf: Shelf, query: Query) -> MemoryPage:
         total=len(state.values),
         place=place,
         places=_places(state),
+        contradicted=len(state.contradictions),
         open=tuple(standing),
         settled=tuple(_settled(one, state.log, user, now) for one in records[:_MOST_CONFLICTS]),
         conflicts_left=left,

@@ -19,6 +19,7 @@ from panda.view.output import write_site
 from tests.builders import still_clock, tree
 from tests.mutations import mutate
 from tests.view.sites import Html, client_of, page_words, shelf_of
+from tests.view.test_site import crawl
 
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 RAN_ON = Fingerprint(
@@ -231,6 +232,18 @@ def test_all_runs_are_written_as_files(layout: Layout, tmp_path: Path) -> None:
     assert {one for one in written if one.endswith(".html")} == reached
     assert f"runs/compare/saved/{second.id}.html" in reached
     assert f"runs/compare/{first.id}/{second.id}.html" in reached
+
+
+def test_every_served_page_is_reached_and_nothing_is_written(layout: Layout) -> None:
+    """Links lead to runs, comparisons, memory, sessions and stats; the store stays as it was."""
+    first, second = make_run(layout, {811: {}, 813: {"result": "differs"}}), make_run(layout, {811: {}})
+    before = tree(layout.root)
+    pages = crawl(layout.root)
+    assert tree(layout.root) == before
+    expected = {f"/runs/{first.id}", f"/runs/compare/{first.id}/{second.id}", "/stats/demo", "/interventions"}
+    assert expected | {"/memory/demo", "/sessions/demo", "/sessions/demo/default"} <= set(pages)
+    for path, page in pages.items():
+        assert not [given for _, given in page.elements if "style" in given], path
 
 
 def test_items_of_a_batch_that_were_run_again_count_once(layout: Layout) -> None:
