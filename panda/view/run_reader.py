@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -111,7 +111,7 @@ class RunReader:
                 is_former = key in planned and planned[key].turn != one.turn
                 former += is_former or key in ended
                 if not is_former:
-                    ended[key] = one
+                    ended[key] = replace(one, root=planned[key].root) if key in planned else one
             is_running = is_locked(self.directory / "lock")
             return RunState(self.directory.name, found, is_running, ended, former, tuple(problems))
 

@@ -127,10 +127,15 @@ def turns_of_run(layout: Layout, name: str) -> dict[str, list[int]]:
     """The turns of a run that its store holds, by user."""
     found: dict[str, set[int]] = {}
     for one in RunReader(layout.runs / name).read().ended.values():
-        is_here = one.root is not None and Path(one.root).resolve() == layout.root.resolve()
-        if is_here and is_id(one.user) and layout.turn(one.user, one.turn).directory.is_dir():
+        is_ours = _is_here(layout, one.root) and is_id(one.user)
+        if is_ours and layout.turn(one.user, one.turn).directory.is_dir():
             found.setdefault(one.user, set()).add(one.turn)
     return {user: sorted(numbers) for user, numbers in sorted(found.items())}
+
+
+def _is_here(layout: Layout, root: str | None) -> bool:
+    """Whether a run means this store, wherever it lies by now."""
+    return root is None or ("\0" not in root and Path(root).resolve() == layout.root.resolve())
 
 
 def run_places(shelf: Shelf) -> range:
@@ -270,7 +275,7 @@ def _turn(
 
 def _page(shelf: Shelf, user: str, turn: int, root: str | None) -> str | None:
     """The page of a turn, if it is in the store that is looked at."""
-    if root is not None and Path(root).resolve() != shelf.layout.root.resolve():
+    if not _is_here(shelf.layout, root):
         return None
     with suppress(NotFoundError, UsageError):
         shelf.turn(user, str(turn))

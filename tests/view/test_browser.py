@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from panda.memory.fact import Subject
 from panda.storage.layout import Layout
+from panda.view.memory import address_of
 from panda.view.output import write_site
 from tests.builders import build_store, import_line
 from tests.serving.servers import Server, running
 from tests.view.browser import AXE, CHROMIUM, Browser, browser
 from tests.view.sites import shelf_of
+from tests.view.test_runs import make_run
+from tests.view.test_stats import executions, write_log
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
 
@@ -24,6 +28,15 @@ PATHS = (
     "turns/demo/813",
     "turns/demo/815",
     "turns/demo/813/files/context.md",
+    "memory/demo",
+    f"memory/demo/{address_of(Subject('local', 'user:demo', 'budget'))}",
+    "sessions/demo",
+    "sessions/demo/default",
+    "runs",
+    "runs/20260104T143000Z-rerun",
+    "runs/compare/saved/20260104T143000Z-rerun",
+    "stats/demo",
+    "interventions",
 )
 
 
@@ -37,7 +50,12 @@ def page() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def root(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of its own with the recorded turns."""
-    return shutil.copytree(recorded, tmp_path_factory.mktemp("browser") / "store")
+    root = shutil.copytree(recorded, tmp_path_factory.mktemp("browser") / "store")
+    make_run(
+        Layout(root), {811: {}, 813: {"result": "differs", "different": {"plan.json": "-a\n+b"}}}, planned=1
+    )
+    write_log(Layout(root), executions(300))
+    return root
 
 
 @pytest.fixture(scope="module")

@@ -234,6 +234,18 @@ def test_all_runs_are_written_as_files(layout: Layout, tmp_path: Path) -> None:
     assert f"runs/compare/{first.id}/{second.id}.html" in reached
 
 
+def test_a_store_that_was_moved_keeps_its_links(layout: Layout, tmp_path: Path) -> None:
+    """A run leads to the turns of its store wherever that lies by now, and to none of another store."""
+    run = make_run(layout, {811: {}})
+    layout.root.rename(tmp_path / "moved")
+    page = Html(client_of(tmp_path / "moved").get(f"/runs/{run.id}").text)
+    assert "/turns/demo/811" in page.links
+    plan = tmp_path / "moved" / "runs" / run.id / "run.json"
+    plan.write_text(plan.read_text().replace('"root": null', '"root": "/elsewhere"'))
+    page = Html(client_of(tmp_path / "moved").get(f"/runs/{run.id}").text)
+    assert "/turns/demo/811" not in page.links
+
+
 def test_every_served_page_is_reached_and_nothing_is_written(layout: Layout) -> None:
     """Links lead to runs, comparisons, memory, sessions and stats; the store stays as it was."""
     first, second = make_run(layout, {811: {}, 813: {"result": "differs"}}), make_run(layout, {811: {}})
