@@ -20,7 +20,7 @@ from panda.replays.comparison import (
 )
 from panda.replays.runs import Outcome, TurnKey
 from panda.storage.files import read_text
-from panda.storage.layout import CONTEXT_MD
+from panda.storage.layout import CONTEXT_MD, is_id
 from panda.view.attempts import DiffLine, compare_lines
 from panda.view.plots import share_of
 from panda.view.runs import SAVED, earlier_run, find_run, run_names
@@ -206,7 +206,7 @@ def _turn(
 ) -> ComparedTurn:
     before, after = pair
     numbers = changed_sections(before, after)
-    texts = [_sections(side.directories.get(after.key)) for side in sides] if numbers else [{}, {}]
+    texts = [_sections(_directory(side, after.key)) for side in sides] if numbers else [{}, {}]
     return ComparedTurn(
         name=str(after.key[1]),
         query=shorten(after.query, _QUERY_CHARS),
@@ -238,10 +238,18 @@ def _value(value: object) -> str:
 
 def _page(shelf: Shelf, outcome: Outcome, side: Side) -> str | None:
     """The page of a turn, if the side is what the store holds of it, and no copy that a replay made."""
-    directory = side.directories.get(outcome.key)
+    directory = _directory(side, outcome.key)
+    if not is_id(outcome.user):
+        return None
     own = shelf.layout.turn(outcome.user, outcome.turn).directory
     is_own = directory is not None and directory.resolve() == own.resolve() and own.is_dir()
     return f"turns/{outcome.user}/{outcome.turn}" if is_own else None
+
+
+def _directory(side: Side, key: TurnKey) -> Path | None:
+    """Where a turn lies; None if that is not known, or is no path."""
+    found = side.directories.get(key)
+    return None if found is None or "\0" in str(found) else found
 
 
 def _sections(directory: Path | None) -> Mapping[int, str]:

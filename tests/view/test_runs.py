@@ -298,3 +298,19 @@ def test_the_pages_begin_with_a_run(layout: Layout, word: str) -> None:
             assert process.stdout.readline().strip().endswith(f"/runs/{run.id}")
         finally:
             process.terminate()
+
+
+@pytest.mark.parametrize("user", ["\x00", "../..", "/etc", "a\nb", "demo/../demo", "x" * 5_000, ""])
+def test_lines_that_name_hostile_users_and_directories(layout: Layout, user: str) -> None:
+    """Whatever a line says of whose turn it is and where it lies, pages stay pages and lead nowhere else."""
+    hostile = {"user": user, "outcome": outcome(811, user=user), "result": "differs"}
+    runs = []
+    for answer in ("one", "two"):
+        told = replace(outcome(811, user=user, sections={2: answer}), answer=answer)
+        runs.append(make_run(layout, {811: {**hostile, "directory": f"/{user}/turns", "outcome": told}}))
+    client = client_of(layout.root)
+    for path in (f"/runs/{runs[0].id}", f"/runs/compare/{runs[0].id}/{runs[1].id}"):
+        reply = client.get(path)
+        assert reply.status_code == 200, path
+        assert not [link for link in Html(reply.text).links if link.startswith("/turns/") and ".." in link]
+    assert client.get(f"/runs/compare/saved/{runs[0].id}").status_code == 200
