@@ -113,7 +113,7 @@ def run_turns(
         run.finish(settings.clock)
         seconds = time.monotonic() - started
         each = f", {seconds / len(tasks):.2f} s a turn" if tasks else ""
-        tell(f"{len(tasks)} turns in {seconds:.1f} s{each}")
+        tell(f"{len(tasks)} {'turn' if len(tasks) == 1 else 'turns'} in {seconds:.1f} s{each}")
         return sorted(run.lines(), key=lambda line: (line.user, line.turn))
 
 

@@ -17,7 +17,7 @@ from panda.cli.command import (
     excludes,
     flag,
     option,
-    out_file,
+    report_file,
     requires,
 )
 from panda.cli.completion import complete_runs
@@ -76,8 +76,8 @@ def batch(
     dry_run: Annotated[
         bool, flag("Only check the lines, and estimate tokens and time from the log.", "--dry-run")
     ] = False,
-    junit: Annotated[Path | None, out_file("Write JUnit XML for a CI server.")] = None,
-    html: Annotated[Path | None, out_file("Write one self-contained page.")] = None,
+    junit: Annotated[Path | None, report_file("Write JUnit XML for a CI server.")] = None,
+    html: Annotated[Path | None, report_file("Write one self-contained page.")] = None,
     engine: Annotated[
         str, option("local: processes of this machine; dask: a cluster.", "local|dask")
     ] = "local",

@@ -317,6 +317,18 @@ def out_directory(help_: str) -> Any:
     return option(help_, "DIR", show_default="none", callback=_check_parent)
 
 
+def report_file(help_: str, *names: str) -> Any:
+    """The same for a report: one from before goes first, so that it is never taken for that of this run."""
+    return option(help_, "FILE", *names, show_default="none", callback=_make_way)
+
+
+def _make_way(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    _check_folder(parameter, path)
+    if path is not None and path.is_file() and not path.is_symlink():
+        path.unlink()
+    return path
+
+
 def _check_folder(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     if path is not None and path.is_dir():
         raise UsageError(f"{path} is a directory", where=_shown(parameter), fix="name a file in it")

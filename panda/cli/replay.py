@@ -14,7 +14,7 @@ from panda.cli.command import (
     excludes,
     flag,
     option,
-    out_file,
+    report_file,
     requires,
 )
 from panda.cli.completion import complete_runs, complete_sessions, complete_turns
@@ -174,8 +174,8 @@ def diff(
     allow_missing: Annotated[
         bool, flag("Let turns pass that only one run holds or has ended.", "--allow-missing")
     ] = False,
-    junit: Annotated[Path | None, out_file("Write JUnit XML here.")] = None,
-    html: Annotated[Path | None, out_file("Write one self-contained page here.")] = None,
+    junit: Annotated[Path | None, report_file("Write JUnit XML here.")] = None,
+    html: Annotated[Path | None, report_file("Write one self-contained page here.")] = None,
 ) -> Result:
     """
     Compare two runs: decisions flipped, answers changed, tokens and seconds; exit 3 past what is allowed.

@@ -52,3 +52,12 @@ def test_a_device_is_written_into(demo: Path, tmp_path: Path, capsys: pytest.Cap
     assert os.read(reader, 1 << 16) == facts.read_bytes()
     os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_a_report_from_before_goes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that ends before it writes its report leaves none that a CI server would take for it."""
+    report = tmp_path / "junit.xml"
+    report.write_text("<testsuite tests='1' failures='0'/>")
+    words = ["diff", "saved", "last", "--root", str(tmp_path / "none"), "--junit", str(report)]
+    assert run_words(build_program(), words, capsys).code == 2
+    assert not report.exists()
