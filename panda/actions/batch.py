@@ -89,9 +89,15 @@ def resume_batch(
     if plan.mode != "batch":
         raise UsageError(f"run {run.id} is no batch", where="--resume", fix=f"panda replay --resume {run.id}")
     kept = run.directory / QUERIES_JSONL
+    if not kept.exists() and queries is None:
+        message = f"run {run.id} was killed before its queries were kept"
+        raise UsageError(message, where="QUERIES", fix="name them again, beside --resume")
     found = queries if queries is not None else read_queries(read_text(kept).split("\n"), name=str(kept))
-    planned = {one.item: one.digest for one in plan.turns}
-    changed = [one.id for one in found if planned.get(one.id) != one.digest]
+    if not kept.exists():
+        append_json_lines(kept, [encode(query) for query in found])
+    done = {line.item for line in run.lines()}  # of these words may have been forgotten since
+    planned = {one.item: one.digest for one in plan.turns if one.item not in done}
+    changed = [one.id for one in found if one.id not in done and planned.get(one.id) != one.digest]
     changed += sorted(str(one) for one in planned.keys() - {one.id for one in found})
     if changed:
         message = f"run {run.id} was begun with other queries: {', '.join(changed[:5])}"
@@ -136,7 +142,9 @@ class Batch:
         numbers = {one.item: one.turn for one in self._plan.turns}
         done = (line for line in run.lines() if numbers.get(line.item) == line.turn)  # others are begun anew
         self._lines = {line.item: replace(line, outcome=None) for line in done}
-        self._saved: dict[tuple[str, str], list[tuple[int, Path]]] = {}
+        self._places = {one.item: place for place, one in enumerate(self._plan.turns)}
+        self._saved: dict[tuple[str, str], dict[int, int]] = {}
+        """User and session to the saved turns that the batch made, by their item's place in the plan."""
         self._index = Index(layout)
         self._versions = VersionStore(layout.recipe_versions, settings.clock)
         self._book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
@@ -193,7 +201,7 @@ class Batch:
                 self._recover(one)
             else:
                 if line.is_saved:
-                    self._note_saved(one)
+                    self._note_saved(one, str(one.session))
                 store = TurnStore(self._layout, one.user, self._settings.clock)
                 data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
                 self._on_line(self._told(line, str(one.session), data))
@@ -235,11 +243,12 @@ class Batch:
                 rmtree(self.start, ignore_errors=True)
 
     def _task(self, one: PlannedTurn) -> Task:
-        saved = self._saved.get((one.user, str(one.session)), [])
-        earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in saved)
-        folder = self._layout.turn(one.user, one.turn).directory
+        saved = self._saved.get((one.user, str(one.session)), {})
+        turns = [turn for place, turn in sorted(saved.items()) if place < self._places[one.item]]
+        paths = ((turn, self._layout.turn(one.user, turn).directory) for turn in turns)
+        earlier = tuple((turn, read_files(path) if self._is_remote else path) for turn, path in paths)
         query = self._queries[str(one.item)]
-        return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier, folder.is_dir())
+        return Task(self._run.id, query, one.user, str(one.session), one.turn, earlier)
 
     def _take(self, task: Task, made: Made) -> None:
         """Adopt what an item made, and add its line."""
@@ -280,7 +289,7 @@ class Batch:
         self._run.add(line)
         self._lines[line.item] = replace(line, outcome=None)
         if is_saved:
-            self._saved_of(task.user, task.session).append((task.turn, Path(line.directory)))
+            self._note_saved(line, task.session)
         if findings:
             self._failures += 1
             self._tell(f"{line.item}: {'; '.join(findings)}")
@@ -303,13 +312,8 @@ class Batch:
             "run": self._run.id,
         }
 
-    def _saved_of(self, user: str, session: str) -> list[tuple[int, Path]]:
-        """Number and directory of the saved turns of a session that the batch made, in order."""
-        return self._saved.setdefault((user, session), [])
-
-    def _note_saved(self, one: PlannedTurn) -> None:
-        place = self._layout.turn(one.user, one.turn).directory
-        self._saved_of(one.user, str(one.session)).append((one.turn, place))
+    def _note_saved(self, one: PlannedTurn | TurnLine, session: str) -> None:
+        self._saved.setdefault((one.user, session), {})[self._places[one.item]] = one.turn
 
     def _catch_up(self, least: int = 1) -> None:
         """Let the index take in what was adopted, if it is so much; until then it is in its journal."""

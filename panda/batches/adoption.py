@@ -97,8 +97,7 @@ def join_turn(
         layout.session_lock(user, name), holder=f"panda batch, turn {number}", wait_seconds=wait_seconds
     ):
         session = load_session(layout, user, name)
-        if session is None or session.head_turn < number:
-            if session is None:
-                earlier = index.read(user, lambda view: view.session_turns(name))
-                session = fold_turns(layout, user, name, [one for one in earlier if one < number])
-            commit_turn(layout, user, session, number)
+        if session is None:
+            earlier = index.read(user, lambda view: view.session_turns(name))
+            session = fold_turns(layout, user, name, [one for one in earlier if one < number])
+        commit_turn(layout, user, session, number)

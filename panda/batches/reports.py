@@ -15,8 +15,8 @@ def write_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Sequence[
     """
     Write a batch as JUnit XML.
 
-    An item that is not as it was to be is a failure; one for which there was no model server, or that was not
-    run, is an error.
+    An item that is not as it was to be is a failure; one for which there was no model server is an error. One
+    that was not run is an error where others failed, and skipped where --limit left it for another day.
     """
     cases = [
         Case(
@@ -27,7 +27,8 @@ def write_junit(path: Path, run: str, lines: Sequence[TurnLine], left: Sequence[
         )
         for line in lines
     ]
-    cases += [Case(one.user, str(one.item), 0, {"error": [_LEFT]}) for one in left]
+    kind = "error" if any(line.findings for line in lines) else "skipped"
+    cases += [Case(one.user, str(one.item), 0, {kind: [_LEFT]}) for one in left]
     write_suite(path, f"panda batch {run}", cases)
 
 
@@ -44,7 +45,8 @@ def write_page(
     Args:
         queries: Item to its query.
     """
-    answers = {line.key: line.outcome.answer for line in run.lines() if line.outcome}
+    turns = {line.turn for line in lines}  # others have been tried again
+    answers = {line.key: line.outcome.answer for line in run.lines() if line.outcome and line.turn in turns}
     page = render_page(
         "panda.batches",
         "page.html.j2",

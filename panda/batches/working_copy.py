@@ -14,7 +14,7 @@ from panda.engines.contract import Work
 from panda.errors import ModelAwayError, PandaError
 from panda.models.contract import Layers
 from panda.settings import Settings
-from panda.storage.files import read_json, read_json_lines, stop_syncing
+from panda.storage.files import read_json, read_json_lines, stop_syncing, store_errors
 from panda.storage.layout import Layout
 from panda.storage.links import forget_store
 from panda.storage.temporaries import work_directory
@@ -36,7 +36,6 @@ class Task:
     turn: int  # the number that it has
     earlier: tuple[tuple[int, Path | Files], ...] = ()
     """Saved turns of the same session that this run made: number, and directory or files."""
-    resumes: bool = False  # whether the turn is there already and goes on; only in the store itself
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,8 @@ class WorkingCopy:
     def __init__(self, settings: Settings, layers: Layers, start: Path, layout: Layout) -> None:
         self._settings, self._layers = settings, layers
         self._start, self._layout = Layout(start), layout
-        shutil.copytree(start, layout.root, symlinks=True)
+        with store_errors(layout.root, "copy to"):
+            shutil.copytree(start, layout.root, symlinks=True)
         guard_links(settings.on_store(start))
         guard_links(settings.on_store(layout.root))
         self._apps: dict[str, App] = {}
@@ -178,7 +178,7 @@ def _run(app: App, task: Task, *, dry_run: bool) -> Made:
     started = time.monotonic()
     error: PandaError | None = None
     try:
-        if task.resumes:
+        if app.store.has(task.turn):  # in the store itself: a worker was killed while it ran
             turn = app.resume_turn(task.turn)
         else:
             reserved = Reserved(task.turn, task.run, task.query.id)

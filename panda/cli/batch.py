@@ -59,9 +59,7 @@ def batch(
     ] = None,
     resume: Annotated[
         str | None,
-        option(
-            "Go on with a batch; last is the newest run.", "RUN", complete=complete_runs, show_default="none"
-        ),
+        option("Go on with a batch; last is the newest.", "RUN", complete=complete_runs, show_default="none"),
     ] = None,
     retry_failed: Annotated[bool, flag("Run again what failed, too.", "--retry-failed")] = False,
     max_failures: Annotated[
@@ -101,10 +99,11 @@ def batch(
     from panda.actions.batch import Workers
 
     _check_usage(queries, resume, out, as_json=invocation.as_json, retry_failed=retry_failed)
+    _check_files(queries, out, junit, html)
     workers = Workers(engine, address, jobs)
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
-        return _estimated(invocation, len(given or ()), jobs)
+        return _estimated(invocation, len((given or [])[:limit]), jobs)
     run, lines = _opened_run(invocation, given, resume, live=live)
     limits = {"most": limit, "max_failures": max_failures}
     found = _executed(invocation, run, lines, workers, limits, out=out, retry_failed=retry_failed)
@@ -173,12 +172,19 @@ def _check_usage(
         raise UsageError(f"there is no directory {Path(str(out)).parent}", where="--out", fix=fix)
 
 
+def _check_files(queries: str | None, *written: object) -> None:
+    for path in (Path(str(one)) for one in written if one not in (None, "-")):
+        if queries is not None and queries != "-" and path.resolve() == Path(queries).resolve():
+            raise UsageError(f"{path} is the file of the queries", where=str(path), fix="write another one")
+
+
 def _read(queries: str, invocation: Invocation) -> "list[Query]":
     from panda.batches.queries import read_queries
 
     if queries == "-":
         return read_queries(read_lines(invocation.stdin), name="stdin")
-    return read_queries(read_text(queries, pipe=True).split("\n"), name=queries)
+    text = read_text(queries, pipe=True).removeprefix("\ufeff")  # as some editors begin a file
+    return read_queries(text.split("\n"), name=queries)
 
 
 @contextmanager
@@ -190,7 +196,7 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
     with nullcontext(invocation.stdout) if out == "-" else _opened(out) as file:
 
         def write(line: dict[str, Any]) -> None:
-            with suppress(BrokenPipeError):
+            with store_errors(str(out), "write"), suppress(BrokenPipeError):
                 file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
                 file.flush()
 

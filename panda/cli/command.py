@@ -227,6 +227,7 @@ class Invocation:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _RULES = "__option_rules__"
+_REPORT_BYTES = 64
 _Completion = Callable[..., Any] | None
 COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
 """What can stand behind every command."""
@@ -325,6 +326,13 @@ def report_file(help_: str, *names: str) -> Any:
 def _make_way(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     _check_folder(parameter, path)
     if path is not None and path.is_file() and not path.is_symlink():
+        with path.open("rb") as file:
+            is_report = (
+                file.read(_REPORT_BYTES).lstrip().startswith((b"<?xml", b"<!DOCTYPE html", b"<testsuite"))
+            )
+        if not is_report and path.stat().st_size:
+            fix = "name another file, or move that one away"
+            raise UsageError(f"{path} is there already and no report", where=_shown(parameter), fix=fix)
         path.unlink()
     return path
 

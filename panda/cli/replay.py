@@ -97,7 +97,7 @@ def replay(
     wanted = TurnFilter(session=session, since=read_instant(since or None, "--since"), status=status)
     with _run_store(invocation, mode if resume is None else "simulate") as store:
         if resume is not None:
-            run = resume_run(settings, environ, open_run(store, resume))
+            run = resume_run(settings, environ, open_run(store, resume, of_batch=False))
         else:
             words = selection or []
             places = select_turns(words, wanted, layout=invocation.store, user=settings.user)

@@ -36,7 +36,9 @@ class DaskCluster:
         except ImportError as exc:
             fix = "pip install 'panda-turns[dask]'"
             raise UsageError("Dask is not installed", where="--engine dask", fix=fix) from exc
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is told by this class
+        for name in ("distributed", *logging.root.manager.loggerDict):
+            if name.startswith("distributed"):  # what goes wrong is told by this class
+                logging.getLogger(name).setLevel(logging.CRITICAL)
         self._address = address
         self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._tasks: dict[str, Any] = {}
@@ -48,6 +50,12 @@ class DaskCluster:
             raise UsageError(f"{address!r} is no address: {exc}", where="--address", fix=fix) from exc
         except (OSError, TimeoutError) as exc:
             raise self._gone(f"no scheduler answers: {exc}") from exc
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        except (OSError, TimeoutError) as exc:
+            self.close()
+            fix = f"start one: dask worker {address} --nthreads 1"
+            raise TryAgainError("the scheduler has no worker", where=address, fix=fix) from exc
         self._name = f"panda-{uuid4().hex}"
         self._opener = self._client.submit(_same, opener, key=f"{self._name}-opener", pure=False)
 
@@ -86,7 +94,10 @@ class DaskCluster:
         return Ended(task, value, fault)
 
     def close(self) -> None:
-        """Give up what is under way; scheduler and workers stay."""
+        """Give up what is under way, and what workers keep of it; scheduler and workers stay."""
+        with suppress(OSError, TimeoutError, ValueError):
+            if not self._tasks:
+                self._client.run(_release)
         with suppress(OSError, TimeoutError):
             self._client.close(timeout=_CLOSE_SECONDS)
 
@@ -101,6 +112,14 @@ _one_at_a_time = threading.Lock()
 """Models are no matter for several threads, and a worker of Dask may have many."""
 
 
+def _release() -> None:
+    """Let go of what a worker was made ready for."""
+    with _one_at_a_time:
+        for opened, _ in _ready.values():
+            opened.__exit__(None, None, None)
+        _ready.clear()
+
+
 def _same(opener: Opener) -> Opener:
     """A task of its own, so that it is made again where every worker that held it has died."""
     return opener
@@ -110,9 +129,6 @@ def _work(name: str, opener: Opener, task: Any) -> tuple[Any, str | None]:
     """What a worker does with one task."""
     with _one_at_a_time:
         if name not in _ready:
-            for _, (opened, _) in _ready.items():
-                opened.__exit__(None, None, None)
-            _ready.clear()
             opened = opener()
             _ready[name] = opened, opened.__enter__()
         return attempt(_ready[name][1], task)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from panda.engines.contract import DIED, Ended, Opener, attempt
-from panda.errors import PandaError
+from panda.errors import PandaError, TryAgainError
 
 _SPAWN = get_context("spawn")
 _ENDING_SECONDS = 5.0
+_TERMINATED = 143
 
 
 @dataclass
@@ -24,6 +26,7 @@ class _Worker:
     process: BaseProcess  # the process
     pipe: Connection  # where its task goes, and where what came of it comes from
     task: Any = None  # what it is at; None if it is idle
+    is_ready: bool = False  # whether it has told that it can work
 
 
 class Processes:
@@ -42,6 +45,7 @@ class Processes:
         self.width = width
         self._opener = opener
         self._workers: list[_Worker] = []
+        self._stillborn = 0  # how many have died in a row before they were ready
         cores = sorted(os.sched_getaffinity(0))
         self._shares = [cores[n::width] for n in range(width)] if 1 < width <= len(cores) else [cores] * width
 
@@ -54,18 +58,30 @@ class Processes:
 
     def wait(self) -> Ended:
         """The next task that ends, also by the death of its process; raises what made no process ready."""
-        busy = {one.pipe: one for one in self._workers if one.task is not None}
-        worker = busy[connection.wait(list(busy))[0]]  # type: ignore[index]  # they are connections
-        task, worker.task = worker.task, None
-        try:
-            said = worker.pipe.recv()
-        except (EOFError, OSError):
-            self._drop(worker)
-            return Ended(task, fault=DIED)
-        if isinstance(said, PandaError):
-            raise said
-        value, fault = said
-        return Ended(task, value, fault)
+        while True:
+            busy = {one.pipe: one for one in self._workers if one.task is not None}
+            worker = busy[connection.wait(list(busy))[0]]  # type: ignore[index]  # they are connections
+            try:
+                said = worker.pipe.recv()
+            except (EOFError, OSError):
+                return self._dead(worker)
+            if isinstance(said, PandaError):
+                raise said
+            if said is not None:
+                value, fault = said
+                task, worker.task = worker.task, None
+                return Ended(task, value, fault)
+            worker.is_ready, self._stillborn = True, 0
+
+    def _dead(self, worker: _Worker) -> Ended:
+        """What a worker leaves that has died; raises where one after the other dies before it is ready."""
+        self._drop(worker)
+        self._stillborn += not worker.is_ready
+        if self._stillborn > self.width:
+            code = worker.process.exitcode
+            message = f"worker processes die before they are ready (exit code {code})"
+            raise TryAgainError(message, fix="see stderr; is there room in memory and on disk?")
+        return Ended(worker.task, fault=DIED)
 
     def close(self) -> None:
         """End all processes, busy or not."""
@@ -104,10 +120,12 @@ class Processes:
 def _serve(pipe: Connection, opener: Opener, cores: list[int]) -> None:
     """What a process does: tasks, until its pipe is closed or the process that began it has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the one that began it tells
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # what it has made in TMPDIR goes
     os.sched_setaffinity(0, cores)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with opener() as work, suppress(EOFError):
+            pipe.send(None)  # ready
             while True:
                 pipe.send(attempt(work, pipe.recv()))
     except PandaError as exc:

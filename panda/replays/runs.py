@@ -345,9 +345,8 @@ class RunFolder:
 
     def hold(self) -> AbstractContextManager[None]:
         """The lock under which the turns of the run are run. LockHeldError: another process runs them."""
-        return held_lock(
-            self.directory / "lock", holder=f"panda (pid {os.getpid()})", wait_seconds=_WAIT_SECONDS
-        )
+        holder = f"panda (pid {os.getpid()})"
+        return held_lock(self.directory / "lock", holder=holder, wait_seconds=_WAIT_SECONDS)
 
     def check_same(self, now: Fingerprint) -> None:
         """Raises UsageError if what the run depends on has changed, so that going on would mix two runs."""
@@ -390,10 +389,17 @@ class RunFolder:
             yield decode(TurnLine, value, where=f"{self._turns}:{number}")
 
 
-def open_run(layout: Layout, name: str) -> RunFolder:
-    """A run by its id or its directory; "last" is the newest. NotFoundError if there is none."""
+def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunFolder:
+    """
+    A run by its id or its directory; "last" is the newest. NotFoundError if there is none.
+
+    Args:
+        of_batch: Whether "last" is the newest batch, or the newest that is none; None: of all.
+    """
     plans = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
     runs = [path.parent for path in plans]
+    if of_batch is not None:
+        runs = [path for path in runs if ("-batch" in path.name) is of_batch]
     directory = runs[-1] if name == "last" and runs else layout.runs / name
     for path in (directory, Path(name)):
         if (path / RUN_JSON).is_file():

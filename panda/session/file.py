@@ -100,9 +100,18 @@ def commit_turn(layout: Layout, user: str, before: Session | None, number: int) 
     from which it belongs there.
 
     Args:
-        before: The session as the turn found it; its lock is held. None before its first turn.
+        before: The session as the turn found it; its lock is held. None before its first turn. One that has
+            this turn already stays as it is; one that has later turns is made anew of all of them.
     """
-    after = extend(before, load_turn_files(layout.turn(user, number), number), user)
+    held = [one.turn for one in before.turns] if before is not None else []
+    if before is not None and number in held:
+        return before
+    if before is not None and before.head_turn > number:
+        cut = saved_turns(layout, user).get(before.session_id, []) if before.turns_cut else []
+        after = fold_turns(layout, user, before.session_id, {*cut, *held, number})
+        assert after is not None
+    else:
+        after = extend(before, load_turn_files(layout.turn(user, number), number), user)
     write_session(layout, after)
     return after
 

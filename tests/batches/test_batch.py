@@ -18,16 +18,17 @@ from panda.batches.queries import Expectation, Query
 from panda.batches.working_copy import Task, WorkingCopy
 from panda.errors import UsageError
 from panda.memory.files import Projection
+from panda.models.scripted import ScriptedModel
 from panda.replays.comparison import Thresholds, compare_runs, find_regressions, load_sides
 from panda.replays.runs import open_run
-from panda.session.file import verify_session
+from panda.session.file import load_session, verify_session
 from panda.storage.check import check_store
 from panda.storage.index import Index
 from panda.storage.interventions import Intervention, list_interventions
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
-from tests.batches.scripted import QUESTION, run_batch, scripted_models, settings_of
-from tests.scripted_turns import USER, laptop_store
+from tests.batches.scripted import QUESTION, Moody, run_batch, scripted_models, settings_of
+from tests.scripted_turns import USER, laptop_store, scripted_app
 
 
 @pytest.fixture
@@ -114,6 +115,50 @@ def test_a_session_that_changes_between_workers(layout: Layout, tmp_path: Path) 
             earlier.append((turn, made.files))
         for copy in copies:
             copy.close()
+
+
+def test_a_session_that_others_go_on_with(layout: Layout) -> None:
+    """Turns that another process adds to a session of a batch meanwhile are in it beside its own."""
+    run_batch(layout.root, asked(3, session="default"), most=1)
+    app = scripted_app(layout, ScriptedModel(Moody(), writes=True, scores=False))
+    app.run_turn(app.start_turn(QUESTION, "chat"))
+    run_batch(layout.root, None, resume="last")
+    session = load_session(layout, USER, "default")
+    assert session is not None
+    assert [one.turn for one in session.turns] == [1, 3, 4, 5, 6]
+    check_sound(layout)
+
+
+def test_what_is_tried_again_sees_what_came_before_it(layout: Layout) -> None:
+    """Not what came after it in its session, though that is saved by now."""
+    wrong = [Expectation(), Expectation(contains="no such words"), Expectation()]
+    queries = [Query(f"q{n}", QUESTION, session="s", expect=one) for n, one in enumerate(wrong)]
+    run_batch(layout.root, queries)
+    run_batch(layout.root, None, resume="last", retry_failed=True)
+    store = TurnStore(layout, USER, settings_of(layout.root).clock)
+    assert made_turns(layout) == [("q0", 3), ("q1", 4), ("q2", 5), ("q1", 6)]
+    snapshot = store.open(6).snapshot()
+    assert snapshot is not None
+    assert snapshot.turns == ((1, 3),)
+    check_sound(layout)
+
+
+def test_a_live_item_goes_on_in_another_worker(layout: Layout, tmp_path: Path) -> None:
+    """A worker that is killed in a live batch leaves a turn in the store: the next try takes it up."""
+    queries = [Query("q0", f"{QUESTION} kill:{tmp_path / 'mark'} please")]
+    found = run_batch(layout.root, queries, jobs=1, live=True)
+    assert [line.findings for line in found.lines] == [()]
+    assert made_turns(layout) == [("q0", 3)]
+    check_sound(layout)
+
+
+def test_forgotten_words_do_not_stop_a_run(layout: Layout) -> None:
+    """The queries kept with a run may have lost what was told in an item that has ended."""
+    found = run_batch(layout.root, asked(2), most=1)
+    kept = open_run(layout, "last").directory / "queries.jsonl"
+    kept.write_text(kept.read_text().replace(QUESTION, "[forgotten]", 1))
+    assert len(found.left) == 1
+    assert len(run_batch(layout.root, None, resume="last").lines) == 2
 
 
 def test_live_items_see_what_is_there(layout: Layout) -> None:

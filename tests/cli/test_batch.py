@@ -64,7 +64,8 @@ def test_the_same_run_again(directory: Path) -> None:
     assert (code, json.loads(out)["data"]["results"]) == (0, {"passed": 3})
     written = (directory / "all.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in written] == ["0", "1", "2"]
-    code, _, err = panda(directory, "replay", "--resume", "last")
+    run = json.loads(out)["data"]["run"]
+    code, _, err = panda(directory, "replay", "--resume", run)
     assert code == 2
     assert "is a batch" in err
 
