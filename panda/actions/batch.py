@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from panda.actions.replay import Progress, fingerprint_now
+from panda.actions.replay import Progress
 from panda.actions.turn import turn_data
 from panda.actions.unfinished import discard_turn
 from panda.batches.adoption import Made, adopt, join_turn, read_files
@@ -23,7 +23,15 @@ from panda.engines.processes import Processes
 from panda.errors import BugError, UsageError
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import VersionStore
-from panda.replays.runs import Fingerprint, PlannedTurn, Result, RunFolder, TurnLine, read_outcome
+from panda.replays.runs import (
+    Fingerprint,
+    PlannedTurn,
+    Result,
+    RunFolder,
+    TurnLine,
+    fingerprint_now,
+    read_outcome,
+)
 from panda.settings import Settings
 from panda.storage.files import append_json_lines, read_text
 from panda.storage.index import Index
@@ -121,7 +129,7 @@ class Batch:
         queries: All of them.
         tell: Told what failed, a line each.
         is_remote: Whether workers may not see the store, so that earlier turns travel to them.
-        on_line: Gets what came of each item as it ends, as plain JSON values.
+        on_line: Gets what came of each item as it ends, as plain JSON values; None if nobody reads along.
     """
 
     def __init__(
@@ -133,7 +141,7 @@ class Batch:
         *,
         tell: Callable[[str], None],
         is_remote: bool = False,
-        on_line: Callable[[dict[str, Any]], None] = lambda line: None,
+        on_line: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._settings, self._layout, self._run = settings, layout, run
         self._tell, self._on_line, self._is_remote = tell, on_line, is_remote
@@ -202,9 +210,10 @@ class Batch:
             else:
                 if line.is_saved:
                     self._note_saved(one, str(one.session))
-                store = TurnStore(self._layout, one.user, self._settings.clock)
-                data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
-                self._on_line(self._told(line, str(one.session), data))
+                if self._on_line is not None:
+                    store = TurnStore(self._layout, one.user, self._settings.clock)
+                    data = turn_data(store.open(one.turn)) if store.has(one.turn) else {}
+                    self._on_line(self._told(line, str(one.session), data))
 
     def execute(
         self, engine: Engine, progress: Progress, *, most: int | None = None, max_failures: int | None = None
@@ -293,7 +302,8 @@ class Batch:
         if findings:
             self._failures += 1
             self._tell(f"{line.item}: {'; '.join(findings)}")
-        self._on_line(self._told(line, task.session, data))
+        if self._on_line is not None:
+            self._on_line(self._told(line, task.session, data))
         self._catch_up(_INDEXED_AT_ONCE)
 
     def _told(self, line: TurnLine, session: str, data: Mapping[str, Any]) -> dict[str, Any]:

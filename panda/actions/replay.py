@@ -9,13 +9,11 @@ from panda.documents.problems import Verdict
 from panda.engines.contract import Chain, Engine, Inline, run_chains
 from panda.engines.processes import Processes
 from panda.errors import UsageError
-from panda.recipes.book import RecipeBook
-from panda.replays.runs import Fingerprint, Mode, PlannedTurn, RunFolder, TurnLine, fingerprint
+from panda.replays.runs import Mode, PlannedTurn, RunFolder, TurnLine, fingerprint_now
 from panda.replays.selection import TurnPlace
 from panda.replays.tasks import ReplayWorker, line_of, plan_tasks
 from panda.settings import Settings
 from panda.storage.layout import Layout
-from panda.trust import open_layers
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Shows how far something is: its name and size; gives what to call after each part."""
@@ -46,13 +44,6 @@ def begin_run(
     options = {"live": live, "selection": list(selection)}
     ran_on = fingerprint_now(settings, environ)
     return RunFolder.create(store, settings.clock, mode, turns, fingerprint=ran_on, options=options)
-
-
-def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
-    """What a run that is begun now depends on."""
-    book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-    with open_layers(settings, environ) as layers:
-        return fingerprint(book, layers)
 
 
 def resume_run(settings: Settings, environ: Mapping[str, str], run: RunFolder) -> RunFolder:

@@ -12,8 +12,7 @@ import msgspec
 from panda.batches.working_copy import BatchWorker, OpenModels
 from panda.engines.contract import Work
 from panda.errors import CheckError
-from panda.recipes.book import RecipeBook
-from panda.replays.runs import Fingerprint, fingerprint
+from panda.replays.runs import Fingerprint, fingerprint_now
 from panda.settings import Settings, default_cache_dir, process_environment
 from panda.storage.files import make_directory, read_bytes
 from panda.storage.layout import CALLS_JSONL, SNAPSHOT_JSON, asset, below
@@ -62,9 +61,7 @@ class RemoteWorker:
         )
 
     def _check(self, settings: Settings) -> None:
-        book = RecipeBook(settings.recipe_dirs, settings.prompt_dirs)
-        with open_layers(settings, process_environment()) as layers:
-            changed = fingerprint(book, layers).changed_since(self.ran_on)
+        changed = fingerprint_now(settings, process_environment()).changed_since(self.ran_on)
         if changed:
             named = ", ".join(changed[:5])
             raise CheckError(

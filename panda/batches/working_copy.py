@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from panda.app import App, build_with
@@ -53,7 +54,7 @@ class BatchWorker:
         guard_links(self.settings)
         with self.open_models(self.settings, self.environ) as layers:
             if self.start is None:
-                yield _InPlace(self.settings, layers).run
+                yield partial(_run_in_place, _Apps(self.settings, layers))
                 return
             stop_syncing()
             with work_directory("batch") as directory:
@@ -62,27 +63,28 @@ class BatchWorker:
                 copy.close()
 
 
-@dataclass
-class _InPlace:
-    """Runs items in the store itself, so that each sees what is there by then."""
+@dataclass(frozen=True)
+class _Apps:
+    """The program on one store, built once for each user."""
 
-    settings: Settings  # in force
+    settings: Settings  # in force, of the store
     layers: Layers  # the models
-    _apps: dict[str, App] = field(default_factory=dict)
+    built: dict[str, App] = field(default_factory=dict)  # by user
 
-    def run(self, task: Task) -> Made:
-        """Run one item, or go on with it."""
-        layout = Layout(self.settings.root)
-        app = self._app(layout, task)
-        with app.hold_session(task.session):
-            return _run(app, task, dry_run=False)
-
-    def _app(self, layout: Layout, task: Task) -> App:
-        if task.user not in self._apps:
+    def of(self, task: Task) -> App:
+        """That of the task's user, in its session."""
+        if task.user not in self.built:
             own = replace(self.settings, user=task.user)
-            self._apps[task.user] = build_with(own, layout, self.layers)
-        app = self._apps[task.user]
+            self.built[task.user] = build_with(own, Layout(own.root), self.layers)
+        app = self.built[task.user]
         return replace(app, settings=replace(app.settings, session=task.session))
+
+
+def _run_in_place(apps: _Apps, task: Task) -> Made:
+    """Run one item in the store itself, or go on with it: it sees what is there by then."""
+    app = apps.of(task)
+    with app.hold_session(task.session):
+        return _run(app, task, dry_run=False)
 
 
 class WorkingCopy:
@@ -95,13 +97,14 @@ class WorkingCopy:
     """
 
     def __init__(self, settings: Settings, layers: Layers, start: Path, layout: Layout) -> None:
-        self._settings, self._layers = settings, layers
+        self._settings = settings
         self._start, self._layout = Layout(start), layout
         with store_errors(layout.root, "copy to"):
             shutil.copytree(start, layout.root, symlinks=True)
         guard_links(settings.on_store(start))
-        guard_links(settings.on_store(layout.root))
-        self._apps: dict[str, App] = {}
+        own = settings.on_store(layout.root)
+        guard_links(own)
+        self._apps = _Apps(own, layers)
         self._held: tuple[str, str, list[int]] | None = None
         """User and session that it was last made ready for, and the turns of the batch that it holds."""
 
@@ -110,7 +113,7 @@ class WorkingCopy:
         self._make_ready(task)
         assert self._held is not None
         self._held[2].append(task.turn)
-        made = _run(self._app(task), task, dry_run=task.query.mode == "code")
+        made = _run(self._apps.of(task), task, dry_run=task.query.mode == "code")
         folder = self._layout.turn(task.user, task.turn).directory
         interventions = sorted(self._layout.interventions.glob("*.json"))
         log = self._layout.executions_log
@@ -126,16 +129,9 @@ class WorkingCopy:
 
     def close(self) -> None:
         """Let go of what it has open."""
-        for app in self._apps.values():
+        for app in self._apps.built.values():
             app.index.close()
         forget_store(self._layout.root)
-
-    def _app(self, task: Task) -> App:
-        if task.user not in self._apps:
-            own = self._settings.on_store(self._layout.root, user=task.user)
-            self._apps[task.user] = build_with(own, self._layout, self._layers)
-        app = self._apps[task.user]
-        return replace(app, settings=replace(app.settings, session=task.session))
 
     def _make_ready(self, task: Task) -> None:
         """Have it as it was at the start, with the earlier turns of the task's session."""
@@ -144,14 +140,14 @@ class WorkingCopy:
             return
         if self._held is not None:
             self._set_back(self._held[0], self._held[2])
-        layout, settings = self._layout, self._settings
+        layout, settings, index = self._layout, self._settings, self._apps.of(task).index
         for number, source in task.earlier:
-            directory = self._layout.turn(task.user, number).directory
+            directory = layout.turn(task.user, number).directory
             if isinstance(source, Path):
                 directory.symlink_to(source.absolute(), target_is_directory=True)
             else:
                 write_files(directory, source)
-            join_turn(layout, self._app(task).index, task.user, number, settings.clock, settings.wait_seconds)
+            join_turn(layout, index, task.user, number, settings.clock, settings.wait_seconds)
         self._held = wanted
 
     def _set_back(self, user: str, numbers: list[int]) -> None:

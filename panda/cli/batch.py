@@ -122,7 +122,7 @@ def _opened_run(
     if resume is None:
         queries = given or []
         return begin_batch(settings, invocation.environ, layout, queries, live=live), queries
-    run = open_run(layout, resume)
+    run = open_run(layout, resume, of_batch=True)
     return run, resume_batch(settings, invocation.environ, run, given)
 
 
@@ -188,10 +188,10 @@ def _read(queries: str, invocation: Invocation) -> "list[Query]":
 
 
 @contextmanager
-def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """What writes the line of each item as it ends; a reader of stdout that has gone is told nothing."""
+def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """What writes the line of each item as it ends, if it is asked for; gone readers are no error."""
     if out is None:
-        yield lambda line: None
+        yield None
         return
     with nullcontext(invocation.stdout) if out == "-" else _opened(out) as file:
 

@@ -19,6 +19,7 @@ from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
+from panda.settings import Settings
 from panda.storage import layout as files
 from panda.storage.files import (
     append_json_line,
@@ -30,6 +31,7 @@ from panda.storage.files import (
 )
 from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
 from panda.storage.turns import TurnFolder
+from panda.trust import open_layers
 
 TurnKey = tuple[str, int | str]
 """User and number of a turn; of an item of a batch its id, since it has another number in another run."""
@@ -290,6 +292,12 @@ def fingerprint(book: RecipeBook, layers: Layers) -> Fingerprint:
             info = layers.model(layer).info
             models[layer] = {"name": info.name, "digest": info.digest}
     return Fingerprint(__version__, recipes, models)
+
+
+def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerprint:
+    """What a run that is begun now depends on."""
+    with open_layers(settings, environ) as layers:
+        return fingerprint(RecipeBook(settings.recipe_dirs, settings.prompt_dirs), layers)
 
 
 class RunFolder:

@@ -65,6 +65,9 @@ def test_the_same_run_again(directory: Path) -> None:
     written = (directory / "all.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in written] == ["0", "1", "2"]
     run = json.loads(out)["data"]["run"]
+    assert panda(directory, "replay", "812", "--user", "demo", "--mode", "verify")[0] in (0, 3)
+    code, out, _ = panda(directory, "batch", "--resume", "last", "--json")  # a replay in between is no batch
+    assert (code, json.loads(out)["data"]["run"]) == (0, run)
     code, _, err = panda(directory, "replay", "--resume", run)
     assert code == 2
     assert "is a batch" in err
