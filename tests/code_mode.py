@@ -7,7 +7,8 @@ from typing import Any
 
 from panda.errors import PandaError
 from panda.models.scripted import ScriptedModel
-from tests.scripted_turns import Ran, Script, laptop_store, scripted_app
+from tests.script import Script
+from tests.scripted_turns import Ran, laptop_store, scripted_app
 
 SOURCE = "def add_up(values):\n    return sum(values)\n"
 TEST = (

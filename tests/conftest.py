@@ -4,15 +4,12 @@ import os
 import shutil
 import signal
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from panda.documents.times import parse_time
-from panda.storage.layout import asset
-from panda.storage.store import copy_demo
+from tests.api import make_demo
 from tests.record_replays import EXPECTED, RECORDED_AT, REPLAYS
 from tests.sealing import sealed_network as sealed_network
 
@@ -40,16 +37,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store as `panda init --demo` makes it, for tests to copy."""
-    root = tmp_path_factory.mktemp("demo") / "store"
-    copy_demo(asset("panda-system-docs"), root, datetime.now(UTC))
-    return root
+    return make_demo(tmp_path_factory.mktemp("demo") / "store")
 
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo store with the recorded turns in it, for tests to copy."""
-    root = tmp_path_factory.mktemp("recorded") / "store"
-    copy_demo(asset("panda-system-docs"), root, parse_time(RECORDED_AT))
+    root = make_demo(tmp_path_factory.mktemp("recorded") / "store", PANDA_NOW=RECORDED_AT)
     own = shutil.ignore_patterns(EXPECTED)
     shutil.copytree(REPLAYS, root / "users" / "demo", dirs_exist_ok=True, ignore=own)
     return root

@@ -1,7 +1,6 @@
 """Whole turns on a small store, with models whose replies are scripted by step of the pipeline."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,6 @@ from panda.documents.problems import Problem
 from panda.errors import PandaError
 from panda.models.contract import Encoder, ScoreCase
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.models.scripted.natural import step_of
 from panda.phases.turn import Turn
 from panda.settings import load_settings
 from panda.storage.check import check_store
@@ -21,138 +19,14 @@ from panda.storage.formats import Metadata
 from panda.storage.layout import Layout, asset
 from panda.storage.turns import TurnFolder, TurnStore
 from tests.builders import NOW, build_store, import_line, still_clock
+from tests.script import Script, step_of
 from tests.stores import write_research, write_visit
 
 USER = "ann"
-PRICE = "Lenovo LOQ 15: price $697.00"
-PRICE_NODE = "visit:visit_loq"
 PREFERENCES = (
     '---\nbudget: {value: "$500-800", confidence: 0.95, source_turn: 1, updated_at: "2026-01-03T10:00:00Z"}\n'
     "---\n"
 )
-
-
-@dataclass(frozen=True)
-class Pick:
-    """Stands in a scripted reply for the ids of the offered options that hold one of these texts."""
-
-    texts: tuple[str, ...]
-    """Parts of the options' texts or ids."""
-
-
-def pick(*texts: str) -> Pick:
-    """The options that hold one of the texts."""
-    return Pick(texts)
-
-
-APPROVED: Mapping[str, Any] = {
-    "analyzer": {
-        "query_type": "informational",
-        "intent": "commerce",
-        "needs_current_prices": True,
-        "needs_live_data": False,
-        "resolved_query": "",
-    },
-    "reflection": {"decision": "PROCEED", "question": ""},
-    "retrieval": {"relevant": pick(PRICE_NODE)},
-    "synthesis": {"lines": pick("price $697.00")},
-    "context": {"verdict": "pass"},
-    "planner": {"tools": [], "next_step": "synthesis"},
-    "coordinator": {"tool": "done"},
-    "answer": {"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
-    "validator": {"verdict": "APPROVE"},
-    "summary": {"summary": "Told the price of the Lenovo LOQ 15.", "topics": []},
-    "strategy": {"kind": "prices"},
-    "phrases": {"phrases": pick("s1 ")},
-    "worth_a_look": {"results": pick("")},
-    "sources": {"sources": pick("")},
-    "about": {"pages": pick("")},
-    "read_well": {"accepted": pick("")},
-    "zones": {"zones": pick("")},
-    "claims": {"claims": pick(": price ")},
-    "conflicts": {"same": pick("")},
-    "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
-}
-"""What a model that writes replies at each step of a turn that is approved without tools."""
-
-
-class Script:
-    """
-    Replies by step, for a model that writes.
-
-    Args:
-        replies: By step: an object, raw text, an error to raise, or a list of these whose last one stays.
-            Steps that are not given reply as in APPROVED. {"tool": name} is one call without arguments.
-    """
-
-    def __init__(self, **replies: Any) -> None:
-        self._replies = {**APPROVED, **replies}
-        self._used: dict[str, int] = {}
-
-    def __call__(self, asked: Asked) -> Reply:
-        step = step_of(asked)
-        used = self._used.get(step, 0)
-        self._used[step] = used + 1
-        reply = self._replies[step]
-        if isinstance(reply, list):
-            reply = reply[min(used, len(reply) - 1)]
-        if isinstance(reply, str | Exception):
-            return reply
-        properties = getattr(asked.params, "schema", {})["properties"]
-        if "sections" in properties and "lines" in reply:
-            reply = {"sections": drafted(asked, reply["lines"])}
-        if "tool" in reply and "calls" in properties:
-            reply = {**reply, "calls": [{"tool": reply["tool"]}]}
-        return json.dumps(
-            {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
-        )
-
-
-_TITLES = {
-    "memory": "Session Preferences",
-    "turn": "Relevant Prior Turns",
-    "fact": "Forever Memory Knowledge",
-    "knowledge": "Forever Memory Knowledge",
-    "research": "Cached Research",
-    "visit": "Visit Data",
-}
-
-
-def loaded_lines(asked: Asked) -> list[tuple[str, str]]:
-    """The lines of the loaded documents that 2.2 was shown, each with the id of its document."""
-    found, node_id = [], ""
-    for line in asked.messages[-1].content.split("\n"):
-        if match := re.match(r"\[(\w+:[^\]]+)\] ", line):
-            node_id = match[1]
-        elif line.startswith("- ") and node_id:
-            found.append((node_id, line[2:]))
-        elif line.startswith("====="):
-            node_id = ""
-    return found
-
-
-def drafted(asked: Asked, wanted: Any) -> list[dict[str, Any]]:
-    """A draft of §2 that quotes the lines which hold one of the picked texts."""
-    texts = wanted.texts if isinstance(wanted, Pick) else ()
-    sections: dict[str, list[dict[str, Any]]] = {}
-    for node_id, line in loaded_lines(asked):
-        if any(text in line for text in texts):
-            title = _TITLES[node_id.partition(":")[0]]
-            sections.setdefault(title, []).append({"text": line, "node_ids": [node_id]})
-    return [{"title": title, "items": items} for title, items in sections.items()]
-
-
-def offered(asked: Asked, name: str) -> dict[str, str]:
-    """The options of that name that the model was shown, by id."""
-    part = asked.text.partition(f"===== Options: {name} =====\n")[2].partition("\n\n")[0]
-    return dict(re.findall(r"(?m)^- (\S+) \| (.*)$", part))
-
-
-def _filled(value: Any, name: str, asked: Asked) -> Any:
-    if not isinstance(value, Pick):
-        return value
-    shown = offered(asked, name)
-    return [id_ for id_, said in shown.items() if any(text in f"{id_} {said}" for text in value.texts)]
 
 
 class Preferring:

@@ -8,7 +8,7 @@ from panda.models.contract import Completion, GenerateParams, Message
 from panda.models.models_file import ModelSpec
 from panda.models.openai import OpenAiModel
 from panda.models.scripted import Asked, Reply
-from tests.models.conftest import Server, reply
+from tests.loopback import Server, reply
 
 
 class Served(OpenAiModel):

@@ -12,21 +12,11 @@ from panda.compression.budgets import count_tokens
 from panda.errors import HaltError, ModelTimeoutError, PandaError, QueryError, RecipeError
 from panda.models.contract import Completion, Usage
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.models.scripted.natural import step_of
 from panda.storage.layout import METADATA_JSON, Layout, asset
 from panda.storage.turns import TurnStore
 from tests.builders import still_clock, tree
-from tests.scripted_turns import (
-    APPROVED,
-    PRICE_NODE,
-    USER,
-    Preferring,
-    Ran,
-    Script,
-    laptop_store,
-    run_turn,
-    scripted_app,
-)
+from tests.script import APPROVED, PRICE_NODE, Script, step_of
+from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn, scripted_app
 
 LOADED_LATER = {
     "httpx",

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from panda.storage.check import check_store
-from tests.models.conftest import Server, reply
-from tests.scripted_turns import Script, laptop_store, run_turn
+from tests.loopback import Server, reply
+from tests.script import Script
+from tests.scripted_turns import laptop_store, run_turn
 from tests.served_turns import Served
 
 Answer = Callable[[dict[str, Any]], Any]

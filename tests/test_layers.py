@@ -83,6 +83,15 @@ READERS_OF_THE_ENVIRONMENT = {
 
 MAX_BODY_STATEMENTS = 15
 
+THE_DOOR = "tests/api.py"
+PORTED = (
+    "tests/script.py",
+    "tests/loopback.py",
+    "tests/conftest.py",
+    "tests/specification",
+)
+"""Tests and what they stand on that reach the program through the door alone: files, or whole folders."""
+
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
@@ -205,3 +214,14 @@ def test_command_body(name: str, function: ast.FunctionDef) -> None:
     """A command's body has at most 15 statements, its docstring apart."""
     statements = sum(isinstance(node, ast.stmt) for child in function.body[1:] for node in ast.walk(child))
     assert statements <= MAX_BODY_STATEMENTS, f"{name} has {statements} statements"
+
+
+@pytest.mark.parametrize("place", PORTED)
+def test_one_door(place: str) -> None:
+    """Of the tests that are ported none imports the program: what holds the house does not know its walls."""
+    root = PACKAGE.parent
+    files = sorted((root / place).rglob("*.py")) if (root / place).is_dir() else [root / place]
+    assert files
+    for path in files:
+        walls = {module for module in imports_of(path) if module.split(".")[0] == "panda"}
+        assert not walls, f"{path.relative_to(root)} imports {sorted(walls)}: go through {THE_DOOR}"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from panda.models.scripted.natural import THOUGHT, NaturalTurn, NaturalWriter, natural_turns
 from panda.storage.check import check_store
-from tests.models.conftest import Server
+from tests.loopback import Server
+from tests.script import THOUGHT, NaturalTurn, NaturalWriter, natural_turns
 from tests.scripted_turns import Ran, laptop_store, run_turn
 from tests.served_turns import Served
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import Asked, Reply, ScriptedModel
-from panda.models.scripted.natural import step_of
 from panda.replays.simulation import simulate
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import still_clock
-from tests.scripted_turns import USER, OneModel, Script, laptop_store, pick, scripted_app
+from tests.script import Script, pick, step_of
+from tests.scripted_turns import USER, OneModel, laptop_store, scripted_app
 
 PROCESSES = 3
 ROUNDS = 4

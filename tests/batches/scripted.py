@@ -18,12 +18,13 @@ from panda.engines.contract import Engine
 from panda.engines.dask import DaskCluster
 from panda.engines.processes import Processes
 from panda.models.contract import Completion, GenerateParams, Message
-from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.models.scripted import ScriptedModel
 from panda.replays.runs import open_run
 from panda.settings import Settings, load_settings
 from panda.storage.layout import Layout
 from tests.builders import NOW
-from tests.scripted_turns import USER, OneModel, Script
+from tests.script import Asked, Script
+from tests.scripted_turns import USER, OneModel
 
 QUESTION = "How much is the Lenovo LOQ 15?"
 
@@ -31,7 +32,7 @@ QUESTION = "How much is the Lenovo LOQ 15?"
 class Moody(Script):
     """The script of an approved turn; a query that says so is slow, halts, or kills its process."""
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, asked: Asked) -> str | Exception:
         """The scripted reply, after what the query says."""
         if "slowly" in asked.text:
             time.sleep(0.05)

@@ -20,8 +20,9 @@ from panda.storage.layout import Layout
 from tests.batches.scripted import QUESTION, no_progress
 from tests.batches.test_batch import check_sound, made_turns
 from tests.builders import NOW
-from tests.models.conftest import Server, reply
-from tests.scripted_turns import USER, Script, laptop_store
+from tests.loopback import Server, reply
+from tests.script import Script
+from tests.scripted_turns import USER, laptop_store
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """A program of small commands, and ways to run one."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 import typer
@@ -14,30 +12,7 @@ from panda.cli.boundary import Terminated, run
 from panda.cli.command import Document, Invocation, Markdown, Raw, Result, Table
 from panda.cli.main import Entry, LazyGroup, fill_group
 from panda.errors import HaltError, PandaError
-
-
-@dataclass(frozen=True)
-class Ended:
-    """What a run left behind."""
-
-    code: int
-    """Exit code."""
-    out: str
-    """stdout."""
-    err: str
-    """stderr."""
-
-    @property
-    def rows(self) -> list[str]:
-        """The lines of a table in stdout, below its heads."""
-        return self.out.splitlines()[1:]
-
-    @property
-    def value(self) -> dict[str, Any]:
-        """stdout as the one JSON object that it must be."""
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
+from tests.api import Ended as Ended
 
 
 def run_words(

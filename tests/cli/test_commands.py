@@ -9,7 +9,7 @@ import pytest
 from panda.cli.main import build_program
 from panda.storage.layout import asset
 from tests.cli.programs import Ended, run_words
-from tests.models.conftest import Server, reply
+from tests.loopback import Server, reply
 
 NOW = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
 

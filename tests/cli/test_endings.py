@@ -12,7 +12,7 @@ import pytest
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import still_clock
-from tests.scripted_turns import PRICE_NODE
+from tests.script import PRICE_NODE
 from tests.session.processes import FreshTalk, fresh_talk
 
 QUERY = "How much is the Lenovo LOQ 15?"

@@ -22,7 +22,8 @@ from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
 from tests.builders import NOW, build_store, import_line, still_clock
 from tests.cli.programs import Ended, run_words
-from tests.scripted_turns import Script, laptop_store, pick, run_turn
+from tests.script import Script, pick
+from tests.scripted_turns import laptop_store, run_turn
 
 
 def panda(capsys: pytest.CaptureFixture[str], root: Path, *words: str, user: str = "demo") -> Ended:

@@ -10,7 +10,8 @@ from panda.actions.turn import Until, check_gatherable, gather
 from panda.errors import HaltError, UsageError
 from panda.models.scripted import ScriptedModel
 from tests.cli.test_resume import COMMAND
-from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, scripted_app
+from tests.script import PRICE_NODE, Script
+from tests.scripted_turns import USER, laptop_store, scripted_app
 
 
 def run(store: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,8 @@ from panda.cli.main import build_program
 from panda.storage.layout import Layout
 from tests.cli.test_mutations import limited
 from tests.hostile_files import file_name, plant
-from tests.scripted_turns import USER, Script, laptop_store, pick, run_turn
+from tests.script import Script, pick
+from tests.scripted_turns import USER, laptop_store, run_turn
 
 WITNESS = "The zanzibar ferry leaves at 7:45 from pier 9."
 NOTE = "Ferries/zanzibar.md"

@@ -17,7 +17,8 @@ from panda.models.scripted import ScriptedModel
 from panda.storage.temporaries import begin_writing, is_temporary
 from tests.builders import import_line
 from tests.code_mode import QUERY, RENAME, repository
-from tests.scripted_turns import Script, laptop_store, scripted_app
+from tests.script import Script
+from tests.scripted_turns import laptop_store, scripted_app
 
 Act = Callable[[], object]
 

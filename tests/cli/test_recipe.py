@@ -10,7 +10,8 @@ from panda.cli.main import build_program
 from panda.models.contract import GenerateParams, Message
 from panda.storage.layout import asset
 from tests.cli.programs import Ended, run_words
-from tests.models.conftest import Server, reply
+from tests.loopback import reply
+from tests.models.conftest import Server
 
 PLANNER = "pipeline/phase3_planner_chat"
 

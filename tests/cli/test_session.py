@@ -12,7 +12,8 @@ from panda.documents.times import render_time
 from panda.storage.layout import Layout
 from tests.builders import NOW, import_line
 from tests.cli.programs import Ended, run_words
-from tests.scripted_turns import Script, run_turn
+from tests.script import Script
+from tests.scripted_turns import run_turn
 
 LAPTOPS = "I found:\n1. Lenovo LOQ 15: $697\n2. ASUS TUF A15: $749"
 

@@ -11,15 +11,15 @@ from panda.documents.times import render_time
 from panda.errors import HaltError
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked, ScriptedModel
-from panda.models.scripted.natural import step_of
 from panda.replays.simulation import simulate
 from panda.storage.check import check_store
 from panda.storage.turns import load_picture
 from tests.builders import NOW
 from tests.cli.programs import Ended, run_words
-from tests.models.conftest import Server, reply
+from tests.loopback import Server, reply
 from tests.models.projectors import png
-from tests.scripted_turns import OneModel, Ran, Script, laptop_store, scripted_app
+from tests.script import Script, step_of
+from tests.scripted_turns import OneModel, Ran, laptop_store, scripted_app
 
 SEEN = "A laptop with the label Lenovo LOQ 15 and a price tag of $999."
 QUERY = "How much is this one?"

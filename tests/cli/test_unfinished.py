@@ -23,7 +23,8 @@ from tests.builders import NOW, still_clock, tree
 from tests.cli.programs import Ended, run_words
 from tests.cli.test_resume import start, turn_file, wait_for
 from tests.kills import kills_of, run_killed
-from tests.scripted_turns import APPROVED, USER, Script, laptop_store, run_turn, scripted_app
+from tests.script import APPROVED, Script
+from tests.scripted_turns import USER, laptop_store, run_turn, scripted_app
 
 
 def panda(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Ended:

@@ -16,7 +16,8 @@ from panda.memory.validation import judge_gathered
 from panda.storage.layout import Layout
 from tests.builders import NOW
 from tests.cli.programs import run_words
-from tests.scripted_turns import USER, Preferring, Ran, Script, add_research, laptop_store, pick, run_turn
+from tests.script import Script, pick
+from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn
 from tests.stores import write_visit
 
 

@@ -20,7 +20,8 @@ from panda.models.contract import GenerateParams, Message
 from panda.models.fleet import Breaker
 from panda.models.openai import OpenAiModel
 from panda.models.server_slots import ServerSlots
-from tests.models.conftest import Answer, Clock, Server, reply
+from tests.loopback import Answer, reply
+from tests.models.conftest import Clock, Server
 
 CHAT = (Message("user", "Hi"),)
 FREE = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)

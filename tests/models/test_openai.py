@@ -12,7 +12,8 @@ import pytest
 from panda.errors import HaltError, ModelAwayError, ModelFileError, ModelTimeoutError, PandaError, ReplyError
 from panda.models.contract import GenerateParams, Message, Usage
 from panda.models.models_file import DIALECTS
-from tests.models.conftest import Answer, Clock, Server, reply
+from tests.loopback import Answer, reply
+from tests.models.conftest import Clock, Server
 
 CHAT = (Message("system", "Be brief."), Message("user", "Hi"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "x-options": "spans"}}}

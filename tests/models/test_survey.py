@@ -10,7 +10,7 @@ import pytest
 from panda.models.layers import Layers
 from panda.models.models_file import parse_models_file
 from panda.models.survey import ModelState, check_models
-from tests.models.conftest import Server, reply
+from tests.loopback import Server, reply
 
 GOOD = '{"colour": "blue"}'
 

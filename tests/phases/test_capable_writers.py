@@ -13,23 +13,14 @@ from panda.documents.context import render_section
 from panda.errors import ModelAwayError
 from panda.models.contract import GenerateParams
 from panda.models.replies import compile_schema
-from panda.models.scripted import Asked, Reply, ScriptedModel
+from panda.models.scripted import Reply, ScriptedModel
 from panda.recipes.book import RecipeBook
 from panda.recipes.schema import plain_schema
 from panda.storage.layout import Layout, asset
 from panda.tools.table import TOOLS
-from tests.models.conftest import Server
-from tests.scripted_turns import (
-    PRICE_NODE,
-    USER,
-    Ran,
-    Script,
-    laptop_store,
-    loaded_lines,
-    offered,
-    pick,
-    run_turn,
-)
+from tests.loopback import Server
+from tests.script import PRICE_NODE, Asked, Script, loaded_lines, offered, pick
+from tests.scripted_turns import USER, Ran, laptop_store, run_turn
 from tests.served_turns import Served
 from tests.stores import NOW, write_visit
 
@@ -69,7 +60,7 @@ class Drafting(Script):
         super().__init__(retrieval={"relevant": pick("bikes")}, answer={"items": [item]})
         self._shorten = shorten
 
-    def __call__(self, asked: Asked) -> Reply:
+    def __call__(self, asked: Asked) -> str | Exception:
         schema = getattr(asked.params, "schema", None)
         if schema is None:
             reply = self._shorten(asked)

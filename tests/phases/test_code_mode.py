@@ -10,7 +10,8 @@ from panda.actions.turn import run_turn
 from panda.cli.turn import turn_result
 from panda.models.scripted import ScriptedModel
 from tests.code_mode import QUERY, SOURCE, call, code_script, git, replies, repository, run_code
-from tests.scripted_turns import Script, laptop_store, scripted_app
+from tests.script import Script
+from tests.scripted_turns import laptop_store, scripted_app
 
 
 def test_rename_and_run_the_tests(tmp_path: Path) -> None:

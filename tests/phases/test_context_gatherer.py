@@ -15,20 +15,8 @@ from panda.models.scripted import Asked, Reply, ScriptedModel
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
 from tests.builders import NOW
-from tests.scripted_turns import (
-    PRICE,
-    PRICE_NODE,
-    USER,
-    Preferring,
-    Ran,
-    Script,
-    add_research,
-    laptop_store,
-    loaded_lines,
-    pick,
-    run_turn,
-    scripted_app,
-)
+from tests.script import PRICE, PRICE_NODE, Script, loaded_lines, pick
+from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn, scripted_app
 from tests.stores import write_visit
 
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.scripted_turns import PRICE_NODE, USER, Preferring, Script, laptop_store, run_turn
+from tests.script import PRICE_NODE, Script
+from tests.scripted_turns import USER, Preferring, laptop_store, run_turn
 
 USE_TOOLS = {"tools": [], "next_step": "coordinator"}
 TEA = "My favorite tea is Assam."

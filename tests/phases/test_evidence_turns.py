@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripted_turns import PRICE_NODE, Script, laptop_store, pick, run_turn
+from tests.script import PRICE_NODE, Script, pick
+from tests.scripted_turns import laptop_store, run_turn
 
 BUDGET = "memory:budget"
 TURN = "turn:1"

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tests.scripted_turns import PRICE_NODE, Ran, Script, laptop_store, run_turn
+from tests.script import PRICE_NODE, Script
+from tests.scripted_turns import Ran, laptop_store, run_turn
 
 RIGHT: dict[str, Any] = {"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}
 WRONG: dict[str, Any] = {"text": "It costs $777 elsewhere.", "node_ids": [PRICE_NODE]}

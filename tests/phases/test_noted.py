@@ -10,7 +10,8 @@ from panda.actions.turn import turn_data
 from panda.memory.reader import NodeReader
 from panda.storage.layout import Layout
 from tests.builders import still_clock
-from tests.scripted_turns import USER, Preferring, Ran, Script, laptop_store, run_turn
+from tests.script import Script
+from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
 
 NOTHING: dict[str, Any] = {"retrieval": {"relevant": []}, "synthesis": {"lines": []}, "answer": {"items": []}}
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from panda.models.scripted import Asked
-from tests.scripted_turns import Ran, Script, laptop_store, run_turn
+from tests.script import Script
+from tests.scripted_turns import Ran, laptop_store, run_turn
 
 LOGPROB = -0.1
 

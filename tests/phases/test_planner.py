@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from panda.phases.goals import goals_progress, plan_goals
-from tests.scripted_turns import Script, laptop_store, run_turn
+from tests.script import Script
+from tests.scripted_turns import laptop_store, run_turn
 
 
 def test_synthesis_skips_the_tools(tmp_path: Path) -> None:

@@ -7,16 +7,8 @@ import pytest
 
 from panda.language.reading import parse_reading
 from tests.builders import NOW
-from tests.scripted_turns import (
-    APPROVED,
-    USER,
-    Preferring,
-    Script,
-    add_research,
-    laptop_store,
-    pick,
-    run_turn,
-)
+from tests.script import APPROVED, Script, pick
+from tests.scripted_turns import USER, Preferring, add_research, laptop_store, run_turn
 from tests.stores import write_visit
 
 

@@ -10,7 +10,8 @@ from panda.documents.markdown import split_passages
 from panda.documents.text import strip_citations
 from panda.memory.gathered import read_gathered
 from panda.memory.validation import judge_turn
-from tests.scripted_turns import USER, Script, laptop_store, pick, run_turn
+from tests.script import Script, pick
+from tests.scripted_turns import USER, laptop_store, run_turn
 
 GLUED = {
     "1. ##\n   2\\. Tea": "## 2\\. Tea",

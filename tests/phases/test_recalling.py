@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from tests.builders import build_store, import_line
-from tests.scripted_turns import USER, Preferring, Script, laptop_store, run_turn
+from tests.script import Script
+from tests.scripted_turns import USER, Preferring, laptop_store, run_turn
 
 QUERY = "What have we talked about so far?"
 

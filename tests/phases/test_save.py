@@ -6,7 +6,8 @@ import pytest
 
 from panda.errors import ModelTimeoutError
 from tests.builders import NOW
-from tests.scripted_turns import PRICE_NODE, Script, laptop_store, run_turn
+from tests.script import PRICE_NODE, Script
+from tests.scripted_turns import laptop_store, run_turn
 
 
 def test_summary_for_the_index(tmp_path: Path) -> None:

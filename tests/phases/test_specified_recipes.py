@@ -8,7 +8,8 @@ import pytest
 from panda.models.scripted import Asked
 from panda.recipes.checks import check_recipes
 from panda.storage.layout import asset
-from tests.scripted_turns import PRICE_NODE, Ran, Script, laptop_store, run_turn
+from tests.script import PRICE_NODE, Script
+from tests.scripted_turns import Ran, laptop_store, run_turn
 
 PLANNER = """name: planner_chat
 description: Strategic planning for chat mode

@@ -7,18 +7,8 @@ import pytest
 
 from panda.errors import HaltError
 from tests.builders import build_store, import_line
-from tests.scripted_turns import (
-    APPROVED,
-    PRICE,
-    PRICE_NODE,
-    USER,
-    Preferring,
-    Script,
-    laptop_store,
-    offered,
-    pick,
-    run_turn,
-)
+from tests.script import APPROVED, PRICE, PRICE_NODE, Script, offered, pick
+from tests.scripted_turns import USER, Preferring, laptop_store, run_turn
 from tests.stores import write_visit
 
 

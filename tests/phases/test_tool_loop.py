@@ -5,7 +5,8 @@ from typing import Any
 
 from panda.errors import StoreError
 from panda.models.scripted import ScriptedModel
-from tests.scripted_turns import Script, laptop_store, run_turn, scripted_app
+from tests.script import Script
+from tests.scripted_turns import laptop_store, run_turn, scripted_app
 
 ROUTE = {"tools": [], "next_step": "coordinator"}
 

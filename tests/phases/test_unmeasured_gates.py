@@ -9,8 +9,9 @@ import pytest
 
 from panda.recipes.checks import check_recipes
 from panda.storage.layout import asset
-from tests.models.conftest import Server
-from tests.scripted_turns import Preferring, Ran, Script, laptop_store, run_turn
+from tests.loopback import Server
+from tests.script import Script
+from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
 from tests.served_turns import Served
 
 CLARIFY = {"decision": "CLARIFY", "question": "Which thing do you mean?"}

@@ -10,7 +10,8 @@ from panda.memory.gathered import GatheredItem, answer_items
 from panda.memory.node import Node
 from panda.phases.evidence_spans import step_texts
 from panda.phases.validator import check_items
-from tests.scripted_turns import PRICE, PRICE_NODE, Script, laptop_store, pick, run_turn
+from tests.script import PRICE, PRICE_NODE, Script, pick
+from tests.scripted_turns import laptop_store, run_turn
 
 BOTH = {
     "retrieval": {"relevant": pick("turn:1", PRICE_NODE)},

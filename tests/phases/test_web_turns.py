@@ -20,19 +20,8 @@ from panda.storage.layout import Layout
 from panda.storage.records import place_visit
 from panda.tools.table import run_tool
 from tests.builders import NOW, build_store, import_line
-from tests.scripted_turns import (
-    USER,
-    OneModel,
-    Pick,
-    Preferring,
-    Ran,
-    Script,
-    laptop_store,
-    offered,
-    pick,
-    run_turn,
-    scripted_app,
-)
+from tests.script import Pick, Script, offered, pick
+from tests.scripted_turns import USER, OneModel, Preferring, Ran, laptop_store, run_turn, scripted_app
 from tests.stores import write_visit
 from tests.web.site import PAGES, Site, running_site
 

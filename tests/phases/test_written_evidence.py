@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.models.conftest import Server
-from tests.scripted_turns import PRICE_NODE, Ran, Script, laptop_store, pick, run_turn
+from tests.loopback import Server
+from tests.script import PRICE_NODE, Script, pick
+from tests.scripted_turns import Ran, laptop_store, run_turn
 from tests.served_turns import Served
 
 BUDGET = "memory:budget"

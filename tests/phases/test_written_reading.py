@@ -10,8 +10,9 @@ from panda.models.contract import GenerateParams
 from panda.models.openai import OpenAiModel
 from panda.models.scripted import Asked
 from panda.session.file import load_session
-from tests.models.conftest import Server
-from tests.scripted_turns import APPROVED, PRICE, Preferring, Ran, Script, laptop_store, run_turn
+from tests.loopback import Server
+from tests.script import APPROVED, PRICE, Script
+from tests.scripted_turns import Preferring, Ran, laptop_store, run_turn
 from tests.served_turns import Served
 
 NOTHING: dict[str, Any] = {

@@ -10,7 +10,8 @@ from panda.replays.selection import TurnPlace
 from panda.replays.verification import verify_turn
 from tests.code_mode import code_script, repository, run_code
 from tests.phases.test_recalling import QUERY as RECAP
-from tests.scripted_turns import USER, Preferring, Ran, Script, laptop_store, pick, run_turn
+from tests.script import Script, pick
+from tests.scripted_turns import USER, Preferring, Ran, laptop_store, run_turn
 
 DRAFT = "Dear [name],\n\nthe laptop is fine.\n"
 

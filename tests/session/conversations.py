@@ -11,7 +11,8 @@ from panda.documents.records import encode
 from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
 from panda.storage.layout import Layout
-from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn
+from tests.script import PRICE_NODE, Script
+from tests.scripted_turns import USER, laptop_store, run_turn
 
 SESSION = "talk"
 TOOLS = {"tools": [], "next_step": "coordinator"}

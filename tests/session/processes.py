@@ -14,14 +14,14 @@ from typing import Any
 import panda
 from panda.models.contract import GenerateParams, Message
 from panda.models.scripted import Asked
-from panda.models.scripted.natural import step_of
 from panda.session.file import verify_session
 from panda.storage.check import check_store
 from panda.storage.formats import Metadata
 from panda.storage.turns import TurnFolder
 from tests.builders import NOW
-from tests.models.conftest import Server, reply
-from tests.scripted_turns import USER, Script, open_turn
+from tests.loopback import Server, reply
+from tests.script import Script, step_of
+from tests.scripted_turns import USER, open_turn
 from tests.session.conversations import SESSION, Talk
 
 _SOURCE = Path(panda.__file__).parent.parent

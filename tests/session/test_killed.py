@@ -16,7 +16,8 @@ from panda.storage.check import check_store
 from panda.storage.layout import Layout
 from tests.builders import NOW, still_clock
 from tests.kills import Kill, kills_of, run_killed
-from tests.scripted_turns import USER, Script, open_turn, run_turn, scripted_app
+from tests.script import Script
+from tests.scripted_turns import USER, open_turn, run_turn, scripted_app
 from tests.session.conversations import DONE, SESSION, TOOLS, Talk
 
 QUERY = "My favorite tea is Assam."

@@ -22,10 +22,10 @@ from panda.documents.carry import (
     StepRecord,
     TurnSummary,
 )
-from panda.models.scripted.natural import step_of
 from panda.session.file import write_session
 from panda.storage.formats import Session, SessionTurn
-from tests.scripted_turns import PRICE_NODE, USER, Script, laptop_store, run_turn
+from tests.script import PRICE_NODE, Script, step_of
+from tests.scripted_turns import USER, laptop_store, run_turn
 from tests.session.conversations import CALL, DONE, SESSION, TOOLS
 
 _PHASES = {

@@ -14,7 +14,8 @@ import pytest
 from panda.errors import HaltError
 from panda.models.scripted import Asked
 from panda.session.file import load_session, verify_session
-from tests.scripted_turns import PRICE_NODE, USER, Script, pick
+from tests.script import PRICE_NODE, Script, pick
+from tests.scripted_turns import USER
 from tests.session.conversations import (
     CALL,
     DONE,

@@ -17,7 +17,8 @@ from panda.storage.index import Index
 from panda.storage.index_tables import IndexView
 from panda.storage.layout import Layout
 from tests.builders import NOW, tree
-from tests.scripted_turns import USER, Script, laptop_store, scripted_app
+from tests.script import Script
+from tests.scripted_turns import USER, laptop_store, scripted_app
 from tests.stores import write_turn
 from tests.unprivileged import unprivileged
 

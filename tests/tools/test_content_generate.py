@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tests.scripted_turns import Script, laptop_store, run_turn
+from tests.script import Script
+from tests.scripted_turns import laptop_store, run_turn
 
 DRAFT = "Dear [name],\n\nthe laptop is fine.\n"
 CALL = {"tool": "content.generate", "arguments": {"type": "email", "brief": "praise the laptop"}}

@@ -15,7 +15,8 @@ from panda.storage.layout import Layout
 from panda.tools.project import Project
 from tests.code_mode import SOURCE, call, code_script, replies, repository, run_code
 from tests.kills import FORKSERVER
-from tests.scripted_turns import Script, scripted_app
+from tests.script import Script
+from tests.scripted_turns import scripted_app
 
 LINES = 20_000
 EDITED = SOURCE.replace("add_up", "total")

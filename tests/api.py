@@ -1,0 +1,248 @@
+"""
+The one door by which tests reach the program: commands, whole turns, stores to copy, checks.
+
+What stands below is all that a test may know beside files, exit codes and the three streams. A test that goes
+through it holds what a user relies on, however the program is built inside.
+
+    panda = Panda(tmp_path, store=demo)         a project directory with a copy of a store
+    panda("list", "--json").data                a command in this process
+    panda.process("list").out                   the same as a process of its own
+    panda.write("models.yaml", server.models()) every layer is a scripted model on loopback (`ModelServer`)
+    panda.turn("How much is it?").data          a whole turn
+    panda.problems(), panda.lock("users/ann/x") what `validate` finds; a lock that another process holds
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import panda.cli.boundary
+import panda.cli.main
+from tests.loopback import Server, reply
+from tests.script import Asked, Request, Script
+
+CASES = Path(__file__).parent / "cases"
+LAPTOPS = CASES / "laptops"
+"""A store to copy: ann, a turn that found a laptop, the page that it saw, her budget, a turn about tea."""
+NOW = "2026-01-04T14:30:00Z"
+"""The present of every command that is run here, unless it is told another."""
+COMMANDS: tuple[str, ...] = tuple(entry.words for entry in panda.cli.main.COMMANDS)
+"""What a user can type, in the order of `panda --help`."""
+PROGRAM = (sys.executable, "-c", "from panda.cli.main import main; main()")
+"""Starts the program in a process of its own."""
+_KEPT = ("PATH", "PYTHONPATH", "TESTS_CONTACTS")
+_MODELS = """models:
+  scripted: {{backend: openai, location: {url}, model: scripted, n_ctx: 32768, writes: true, scores: false,
+    structured: json_schema}}
+layers: {{REFLEX: scripted, NERVES: scripted, MIND: scripted, VOICE: scripted, EYES: null}}
+encoder: {encoder}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a command left behind."""
+
+    code: int
+    """Exit code."""
+    out: str
+    """stdout."""
+    err: str
+    """stderr."""
+
+    @property
+    def rows(self) -> list[str]:
+        """The lines of a table in stdout, below its heads."""
+        return self.out.splitlines()[1:]
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """stdout as the one JSON object that it must be."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+    @property
+    def data(self) -> Any:
+        """What `--json` has under `data`."""
+        return self.value["data"]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """What `--json` has under `error`: type, message, where, fix."""
+        found = self.value["error"]
+        assert isinstance(found, dict), self.out
+        return found
+
+
+class Panda:
+    """
+    Runs commands in a project directory of its own, with a store, a cache and a clock that stands still.
+
+    Args:
+        home: The directory; the store is `store` in it.
+        store: A store to copy there; None is a store that does not exist yet.
+        user: Named by PANDA_USER; "" for nobody.
+        environ: Further variables, over the usual ones.
+    """
+
+    def __init__(self, home: Path, store: Path | None = None, *, user: str = "", **environ: str) -> None:
+        self.home, self.store, self.user = home, home / "store", user
+        home.mkdir(parents=True, exist_ok=True)
+        if store is not None:
+            shutil.copytree(store, self.store, symlinks=True)
+        cache = os.environ.get("XDG_CACHE_HOME", str(home / "cache"))
+        self.environ = {
+            **{name: value for name, value in os.environ.items() if name in _KEPT},
+            "HOME": str(home / "nobody"),
+            "XDG_CACHE_HOME": cache,
+            "PANDA_NOW": NOW,
+            "PANDA_ROOT": str(self.store),
+            "PANDA_TRUST": "1",
+            "PANDA_WAIT_SECONDS": "0",
+            **({"PANDA_USER": user} if user else {}),
+            **environ,
+        }
+
+    def __call__(self, *words: str, stdin: bytes | str = b"", **environ: str) -> Ended:
+        """A command in this process."""
+        with chdir(self.home):
+            return run_here(words, {**self.environ, **environ}, stdin)
+
+    def start(self, *words: str, **environ: str) -> "subprocess.Popen[str]":
+        """A command that has begun in a process of its own."""
+        return subprocess.Popen(
+            [*PROGRAM, *words],
+            cwd=self.home,
+            env={**self.environ, **environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def process(self, *words: str, stdin: str = "", **environ: str) -> Ended:
+        """A command in a process of its own, to its end."""
+        with self.start(*words, **environ) as process:
+            out, err = process.communicate(stdin)
+        return Ended(process.returncode, out, err)
+
+    def json(self, *words: str, **environ: str) -> Any:
+        """The `data` of a command that succeeds."""
+        ended = self(*words, "--json", **environ)
+        assert ended.code == 0, ended.out
+        return ended.data
+
+    def turn(self, query: str, *words: str, **environ: str) -> Ended:
+        """One turn to its end; `data` has its status, response, sources and directory."""
+        return self("turn", "--json", *words, "--", query, **environ)
+
+    def turn_file(self, number: int, name: str) -> Path:
+        """A file of one of the user's turns."""
+        return self.store / "users" / (self.user or "default") / "turns" / f"turn_{number:06d}" / name
+
+    def write(self, name: str, text: str | bytes) -> Path:
+        """Put a file into the project."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    def problems(self) -> list[str]:
+        """What `panda validate` finds in the store, a line each."""
+        ended = self("validate", str(self.store), "--json")
+        assert ended.code in (0, 3), ended.out
+        return [f"{one['path']}: {one['message']}" for one in ended.data["problems"]]
+
+    def sessions_differ(self, session: str) -> list[str]:
+        """What `panda session verify` finds, a line each."""
+        ended = self("session", "verify", session, "--json")
+        assert ended.code in (0, 3), ended.out
+        return [str(one) for one in ended.data["problems"]]
+
+    @contextmanager
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold a lock file of the store, as another process would while it writes."""
+        path = self.store / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def run_here(words: Sequence[str], environ: Mapping[str, str], stdin: bytes | str = b"") -> Ended:
+    """Run one command line in this process, with streams of its own."""
+    data = [stdin if isinstance(stdin, bytes) else stdin.encode(), b"", b""]
+    streams = [TextIOWrapper(BytesIO(one), "utf-8", "backslashreplace", write_through=True) for one in data]
+    former = sys.stdin, sys.stdout, sys.stderr
+    sys.stdin, sys.stdout, sys.stderr = streams
+    try:
+        code = panda.cli.boundary.run(panda.cli.main.build_program(), list(words), environ)
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = former
+    out, err = (bytes(stream.detach().getvalue()).decode() for stream in streams[1:])  # type: ignore[attr-defined]
+    return Ended(code, out, err)
+
+
+class ModelServer(Server):
+    """
+    A model that writes, on loopback.
+
+    Args:
+        script: Gives what it writes to each call; "cut" is a reply that was cut off.
+    """
+
+    def __init__(self, script: Callable[[Asked], Any] | None = None) -> None:
+        super().__init__()
+        self.script = script or Script()
+        self.answer = self._write
+
+    def models(self, *, encoder: str = "null") -> str:
+        """A models.yaml in which it is the model of every layer that reads and writes."""
+        return _MODELS.format(url=self.url, encoder=encoder)
+
+    def _write(self, body: dict[str, Any]) -> tuple[int, bytes]:
+        said = self.script(Request(body))
+        assert isinstance(said, str), said
+        return reply('{"clauses": [', finish_reason="length") if said == "cut" else reply(said)
+
+
+def make_demo(root: Path, **environ: str) -> Path:
+    """A store as `panda init --demo` makes it, its newest turn 1.2 hours old."""
+    ended = run_here(("init", "--demo", "--root", str(root)), {"HOME": "/nowhere", **environ})
+    assert ended.code == 0, ended.err
+    return root
+
+
+def unpack_store(name: str, directory: Path) -> Path:
+    """A store that an earlier version made, from its archive below cases/stores."""
+    with tarfile.open(CASES / "stores" / f"{name}.tar.gz") as archive:
+        archive.extractall(directory, filter="data")
+    return directory / "store"
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """Content of every file below a directory, by relative path."""
+    return {
+        str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()
+    }
+
+
+def digest(root: Path, *left_out: str) -> str:
+    """One digest of all files below a directory with their paths, less those below the names left out."""
+    whole = hashlib.sha256()
+    for name, data in tree(root).items():
+        if not name.startswith(left_out or ("\0",)):
+            whole.update(f"{name}\0{len(data)}\0".encode() + data)
+    return whole.hexdigest()

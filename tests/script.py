@@ -1,0 +1,285 @@
+"""Replies of a model that writes, by step of the pipeline; nothing of the program is imported."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import yaml
+
+PRICE = "Lenovo LOQ 15: price $697.00"
+PRICE_NODE = "visit:visit_loq"
+NATURAL = Path(__file__).parent / "cases" / "natural.yaml"
+
+
+class Asked(Protocol):
+    """One call that a model got."""
+
+    @property
+    def messages(self) -> Sequence[Any]:
+        """Each with its `content`."""
+
+    @property
+    def text(self) -> str:
+        """Everything that was said, in order."""
+
+    @property
+    def params(self) -> object:
+        """Its `schema` is that of the reply, or None."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call as the body of an HTTP request tells it."""
+
+    body: Mapping[str, Any]
+    """As the server got it."""
+
+    @property
+    def messages(self) -> Sequence[Any]:
+        """Each with its `content`."""
+        return [SimpleNamespace(**message) for message in self.body["messages"]]
+
+    @property
+    def text(self) -> str:
+        """Everything that was said, in order."""
+        return "\n".join(message["content"] for message in self.body["messages"])
+
+    @property
+    def params(self) -> object:
+        """The schema of the reply, or None."""
+        wanted = self.body.get("response_format")
+        return SimpleNamespace(schema=wanted["json_schema"]["schema"] if wanted else None)
+
+
+STEPS: Mapping[str, str] = {
+    "resolved_query": "analyzer",
+    "relevant": "retrieval",
+    "sections": "synthesis",
+    "guidance": "context",
+    "tasks": "planner",
+    "calls": "coordinator",
+    "items": "answer",
+    "reason": "validator",
+    "summary": "summary",
+    "history": "session",
+    "question": "reflection",
+    "reasoning": "retrieval",
+    "kind": "strategy",
+    "phrases": "phrases",
+    "results": "worth_a_look",
+    "sources": "sources",
+    "pages": "about",
+    "accepted": "read_well",
+    "zones": "zones",
+    "claims": "claims",
+    "same": "conflicts",
+}
+"""Step of the pipeline by a property that it asks for; the first that fits counts."""
+
+THOUGHT = "Okay, the user wants {something}. Let me look at what I was given, and reply in JSON."
+STYLES: Mapping[str, str] = {
+    "plain": "%s",
+    "fenced": "```json\n%s\n```",
+    "chatty": "Sure! Here is the JSON you asked for:\n\n```json\n%s\n```\n\nLet me know if you need more.",
+    "thinking": f"<think>\n{THOUGHT}\n</think>\n\n%s",
+}
+"""What stands around a reply, by style."""
+
+
+def step_of(asked: Asked) -> str:
+    """The step of the pipeline that asks, by the schema of its reply; without one NERVES is to reword."""
+    schema = getattr(asked.params, "schema", None)
+    if schema is None:
+        return "rewording"
+    return next(step for name, step in STEPS.items() if name in schema["properties"])
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Stands in a scripted reply for the ids of the offered options that hold one of these texts."""
+
+    texts: tuple[str, ...]
+    """Parts of the options' texts or ids."""
+
+
+def pick(*texts: str) -> Pick:
+    """The options that hold one of the texts."""
+    return Pick(texts)
+
+
+APPROVED: Mapping[str, Any] = {
+    "analyzer": {
+        "query_type": "informational",
+        "intent": "commerce",
+        "needs_current_prices": True,
+        "needs_live_data": False,
+        "resolved_query": "",
+    },
+    "reflection": {"decision": "PROCEED", "question": ""},
+    "retrieval": {"relevant": pick(PRICE_NODE)},
+    "synthesis": {"lines": pick("price $697.00")},
+    "context": {"verdict": "pass"},
+    "planner": {"tools": [], "next_step": "synthesis"},
+    "coordinator": {"tool": "done"},
+    "answer": {"items": [{"text": "The Lenovo LOQ 15 costs $697.", "node_ids": [PRICE_NODE]}]},
+    "validator": {"verdict": "APPROVE"},
+    "summary": {"summary": "Told the price of the Lenovo LOQ 15.", "topics": []},
+    "strategy": {"kind": "prices"},
+    "phrases": {"phrases": pick("s1 ")},
+    "worth_a_look": {"results": pick("")},
+    "sources": {"sources": pick("")},
+    "about": {"pages": pick("")},
+    "read_well": {"accepted": pick("")},
+    "zones": {"zones": pick("")},
+    "claims": {"claims": pick(": price ")},
+    "conflicts": {"same": pick("")},
+    "session": {"reply": "", "history": "Earlier turns told prices.", "engagement": "Laptops for games."},
+}
+"""What a model that writes replies at each step of a turn that is approved without tools."""
+
+
+class Script:
+    """
+    Replies by step, for a model that writes.
+
+    Args:
+        replies: By step: an object, raw text, an error to raise, or a list of these whose last one stays.
+            Steps that are not given reply as in APPROVED. {"tool": name} is one call without arguments.
+    """
+
+    def __init__(self, **replies: Any) -> None:
+        self._replies = {**APPROVED, **replies}
+        self._used: dict[str, int] = {}
+
+    def __call__(self, asked: Asked) -> str | Exception:
+        step = step_of(asked)
+        used = self._used.get(step, 0)
+        self._used[step] = used + 1
+        reply = self._replies[step]
+        if isinstance(reply, list):
+            reply = reply[min(used, len(reply) - 1)]
+        if isinstance(reply, str | Exception):
+            return reply
+        properties = getattr(asked.params, "schema", {})["properties"]
+        if "sections" in properties and "lines" in reply:
+            reply = {"sections": drafted(asked, reply["lines"])}
+        if "tool" in reply and "calls" in properties:
+            reply = {**reply, "calls": [{"tool": reply["tool"]}]}
+        return json.dumps(
+            {name: _filled(value, name, asked) for name, value in reply.items() if name in properties}
+        )
+
+
+_TITLES = {
+    "memory": "Session Preferences",
+    "turn": "Relevant Prior Turns",
+    "fact": "Forever Memory Knowledge",
+    "knowledge": "Forever Memory Knowledge",
+    "research": "Cached Research",
+    "visit": "Visit Data",
+}
+
+
+def loaded_lines(asked: Asked) -> list[tuple[str, str]]:
+    """The lines of the loaded documents that 2.2 was shown, each with the id of its document."""
+    found, node_id = [], ""
+    for line in asked.messages[-1].content.split("\n"):
+        if match := re.match(r"\[(\w+:[^\]]+)\] ", line):
+            node_id = match[1]
+        elif line.startswith("- ") and node_id:
+            found.append((node_id, line[2:]))
+        elif line.startswith("====="):
+            node_id = ""
+    return found
+
+
+def drafted(asked: Asked, wanted: Any) -> list[dict[str, Any]]:
+    """A draft of §2 that quotes the lines which hold one of the picked texts."""
+    texts = wanted.texts if isinstance(wanted, Pick) else ()
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for node_id, line in loaded_lines(asked):
+        if any(text in line for text in texts):
+            title = _TITLES[node_id.partition(":")[0]]
+            sections.setdefault(title, []).append({"text": line, "node_ids": [node_id]})
+    return [{"title": title, "items": items} for title, items in sections.items()]
+
+
+def offered(asked: Asked, name: str) -> dict[str, str]:
+    """The options of that name that the model was shown, by id."""
+    part = asked.text.partition(f"===== Options: {name} =====\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"(?m)^- (\S+) \| (.*)$", part))
+
+
+def _filled(value: Any, name: str, asked: Asked) -> Any:
+    if not isinstance(value, Pick):
+        return value
+    shown = offered(asked, name)
+    return [id_ for id_, said in shown.items() if any(text in f"{id_} {said}" for text in value.texts)]
+
+
+@dataclass(frozen=True)
+class NaturalTurn:
+    """What a model writes in one turn, and what is to come of it."""
+
+    query: str
+    """What the user asks."""
+    style: str
+    """One of STYLES."""
+    status: str
+    """How the turn ends."""
+    replies: Mapping[str, Any]
+    """By step: an object, raw text, or a list of these whose last one stays."""
+    says: tuple[str, ...]
+    """What the answer or the question holds."""
+    asks: Mapping[str, int]
+    """How often a step is asked, by step."""
+
+
+@cache
+def natural_turns() -> Mapping[str, NaturalTurn]:
+    """The turns of natural.yaml by name."""
+    cases = yaml.safe_load(NATURAL.read_text(encoding="utf-8"))
+    usual: Mapping[str, Any] = cases["usual"]
+    return {
+        name: NaturalTurn(
+            turn["query"],
+            turn["style"],
+            turn["status"],
+            {**usual, **turn.get("replies", {})},
+            tuple(turn.get("says", ())),
+            turn.get("asks", {}),
+        )
+        for name, turn in cases["turns"].items()
+    }
+
+
+class NaturalWriter:
+    """
+    Writes a turn's replies, for a scripted model.
+
+    Args:
+        turn: What it says; of an object the properties that it is asked for.
+    """
+
+    def __init__(self, turn: NaturalTurn) -> None:
+        self._turn = turn
+        self.used: dict[str, int] = {}
+        """How often each step was asked."""
+
+    def __call__(self, asked: Asked) -> str:
+        step = step_of(asked)
+        used = self.used.get(step, 0)
+        self.used[step] = used + 1
+        reply = self._turn.replies[step]
+        if isinstance(reply, list):
+            reply = reply[min(used, len(reply) - 1)]
+        if isinstance(reply, str):
+            return reply
+        properties = getattr(asked.params, "schema", {})["properties"]
+        said = {name: value for name, value in reply.items() if name in properties}
+        return STYLES[self._turn.style] % json.dumps(said, ensure_ascii=False, indent=2)

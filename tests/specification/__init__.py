@@ -1,0 +1,1 @@
+"""What a user relies on, held through the one door alone."""
