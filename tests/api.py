@@ -191,7 +191,7 @@ def run_here(words: Sequence[str], environ: Mapping[str, str], stdin: bytes | st
         code = panda.cli.boundary.run(panda.cli.main.build_program(), list(words), environ)
     finally:
         sys.stdin, sys.stdout, sys.stderr = former
-    out, err = (bytes(stream.detach().getvalue()).decode() for stream in streams[1:])  # type: ignore[attr-defined]
+    out, err = (bytes(stream.detach().getvalue()).decode() for stream in streams[1:])
     return Ended(code, out, err)
 
 
