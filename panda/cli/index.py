@@ -20,6 +20,7 @@ from panda.retrieval.search import Hit, answer_questions, read_questions
 from panda.storage.files import held_lock
 from panda.storage.index import Index, IndexStatus, RebuildReport, index_status, rebuild_index
 from panda.storage.index_sources import count_turns, users_of
+from panda.storage.temporaries import begin_writing
 from panda.storage.turns import TurnStore
 
 if TYPE_CHECKING:
@@ -118,12 +119,11 @@ def rebuild(
 
     Example: panda index rebuild --summaries --limit 10
     """
-    settings, layout = invocation.settings, invocation.store()
+    settings = invocation.settings
     user = settings.user if settings.origin("user") != "default" else None
     written = _summarise(invocation, user, limit, max_seconds) if summaries else None
     index, told = _index(invocation), invocation.reporter.step
-    with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
-        report = rebuild_index(index, layout, settings.clock, user=user, full=full, watch=advance)
+    report = _rebuilt(invocation, index, user, full=full)
     told(
         f"{report.updated} indexed, {report.removed} gone, {len(report.problems)} unreadable, "
         f"{report.seconds:.1f} s"
@@ -260,6 +260,15 @@ def _search_batch(invocation: Invocation, file: Path, limit: int) -> Result:
         tell_stale(report, invocation.reporter.step)
     lines = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
     return Result({"answers": answers, "behind": sum(one.behind for one in reports.values())}, lines)
+
+
+def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bool) -> RebuildReport:
+    """Bring the index in line, with a bar; before that, what killed commands left in the store goes."""
+    layout = invocation.store()
+    if not layout.read_only_mark.exists():
+        begin_writing(layout.root)
+    with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
+        return rebuild_index(index, layout, invocation.settings.clock, user=user, full=full, watch=advance)
 
 
 def _index(invocation: Invocation) -> Index:

@@ -46,7 +46,6 @@ from panda.storage.index_tables import (
     clear_tables,
 )
 from panda.storage.layout import Layout, turn_name, turn_number
-from panda.storage.temporaries import sweep_below
 from panda.storage.vector_store import VectorStore
 
 
@@ -328,7 +327,6 @@ class Index:
 
     def _again(self, act: Callable[[], _T], *, for_reading: bool = False) -> _T:
         """Do something; again if the index files vanish, are damaged, or cannot be written by what reads."""
-        is_new = False
         with self._guard:
             for left in reversed(range(_TRIES)):
                 try:
@@ -337,11 +335,6 @@ class Index:
                     if not left:
                         raise
                     self._start_over()
-                except (ArithmeticError, LookupError, TypeError, ValueError):  # a damaged page says anything
-                    if is_new or self._database.is_private:
-                        raise
-                    self._start_over()
-                    is_new = True
                 except StoreError as exc:
                     number = exc.__cause__.errno if isinstance(exc.__cause__, OSError) else None
                     if for_reading and number in _UNWRITABLE and not self._database.is_private:
@@ -465,8 +458,6 @@ def rebuild_index(
         LockHeldError: Another process kept writing for too long.
     """
     started = time.monotonic()
-    if not layout.read_only_mark.exists():
-        sweep_below(layout.root)
     users: Sequence[str] = [user] if user is not None and not full else users_of(layout)
     if user is None and not full:
         users = sorted({*users, *index.users()})

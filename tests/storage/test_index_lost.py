@@ -115,15 +115,25 @@ def test_damage_before_a_turn_is_recorded(layout: Layout, damage: Damage) -> Non
     assert found(Index(layout)) == TURNS + 1
 
 
-def test_a_bug_in_what_reads_is_told(layout: Layout) -> None:
-    """An error of the caller's own is raised as it is, once the files were made anew."""
+@pytest.mark.parametrize("error", [KeyError("mine"), ValueError("mine"), ZeroDivisionError("mine")])
+def test_an_error_of_the_caller_is_no_damage(layout: Layout, error: Exception) -> None:
+    """What the caller's own function raises comes out as it is, at once; the index stays byte for byte."""
+    write_turn(layout, 1, query="apple", response="x", user="bob")
     index = Index(layout)
+    for user in ("ann", "bob"):
+        index.freshen(user)
+    index.close()
+    before, calls = tree(layout.indexes), []
 
     def act(view: IndexView) -> int:
-        raise ValueError("mine")
+        calls.append(view.user)
+        raise error
 
-    with pytest.raises(ValueError, match="mine"):
+    with pytest.raises(type(error), match="mine"):
         index.read("ann", act)
+    index.close()
+    assert calls == ["ann"]
+    assert tree(layout.indexes) == before
     assert found(index) == TURNS
 
 
