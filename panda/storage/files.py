@@ -337,18 +337,34 @@ def read_bytes(path: Path | str, *, pipe: bool = False) -> bytes:
         StoreError: It is missing, is no regular file, or cannot be read.
     """
     with store_errors(path, "read"):
-        descriptor = os.open(path, os.O_RDONLY | (0 if pipe else os.O_NONBLOCK))  # a pipe is not waited for
-        try:
-            status = os.fstat(descriptor)
-            if not pipe and not stat.S_ISREG(status.st_mode):
-                is_directory = stat.S_ISDIR(status.st_mode)
-                raise OSError(errno.EISDIR if is_directory else errno.EINVAL, _KINDS[is_directory])
-            data = os.read(descriptor, status.st_size + 1)  # mostly all of it, by one call
-            while len(data) != status.st_size and (more := os.read(descriptor, _TAIL_BYTES)):
-                data += more
-            return data
-        finally:
-            os.close(descriptor)
+        flags = os.O_RDONLY | (0 if pipe else os.O_NONBLOCK)  # a pipe is not waited for
+        return _content(os.open(path, flags), pipe=pipe)
+
+
+def _content(descriptor: int, *, pipe: bool = False) -> bytes:
+    """All that an open file holds; it is closed."""
+    try:
+        status = os.fstat(descriptor)
+        if not pipe and not stat.S_ISREG(status.st_mode):
+            is_directory = stat.S_ISDIR(status.st_mode)
+            raise OSError(errno.EISDIR if is_directory else errno.EINVAL, _KINDS[is_directory])
+        data = os.read(descriptor, status.st_size + 1)  # mostly all of it, by one call
+        while len(data) != status.st_size and (more := os.read(descriptor, _TAIL_BYTES)):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def read_text_at(directory: int, path: str) -> str:
+    """
+    As read_text, of a file in an open directory whose own way was checked: unless the file is a link, or
+    cannot be read, its way is not walked again.
+    """
+    with suppress(OSError, UnicodeDecodeError):
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
+        return _content(os.open(path.rpartition("/")[2], flags, dir_fd=directory)).decode()
+    return read_text(path)
 
 
 def read_text(path: Path | str, *, pipe: bool = False) -> str:

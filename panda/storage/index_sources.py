@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ from panda.documents.text import escape_path, one_line, shorten, strip_citations
 from panda.documents.yaml_text import split_front_matter
 from panda.errors import UntrustedError
 from panda.language.dates import day_of
-from panda.storage.files import read_bytes, read_text
+from panda.storage.files import read_text, read_text_at
 from panda.storage.layout import (
     CONTEXT_MD,
     EXTRACTED_JSON,
@@ -37,6 +37,8 @@ from panda.storage.layout import (
 from panda.storage.links import check_links, may_pass
 from panda.storage.records import (
     SAVED_STATUSES,
+    ResearchRecord,
+    TurnRecord,
     Visit,
     load_keys,
     load_research,
@@ -258,32 +260,61 @@ class IndexRow:
     response: str = ""  # text of the column response: answer of a turn, content of anything else
 
 
-def load_rows(layout: Layout, user: str, source: str, stamp: str) -> list[IndexRow]:
-    """
-    The rows that one source gives.
+@dataclass(frozen=True)
+class Source:
+    """What one source gives."""
 
-    Returns:
-        One row for a turn, research file or visit, one for each key of a memory file and each section of a
-        knowledge document, none for a turn that was not saved.
-
-    Raises:
-        FileFormatError: A file does not say what it must.
-    """
-    if source.count("/") == 1 and source.startswith("turns/"):
-        return list(_turn_rows(f"{_user_directory(layout, user)}/{source}", files_of(stamp)))
-    path = layout.user(user) / unescape_path(source)
-    if source in (PREFERENCES_MD, FACTS_MD):
-        return memory_rows(source, read_text(path), where=str(path))
-    if source.startswith(NOTES):
-        return list(_knowledge_rows(path, source.removeprefix(NOTES)))
-    if path.name == RESEARCH_JSON:
-        return [_research_row(path)]
-    return [_visit_row(path)]
+    rows: list[IndexRow]
+    """One for a turn, research or visit, one for each key of a memory file and each section of a note, none
+    for a turn that was not saved."""
+    digest: str = ""  # of a note a digest of what it says
+    research: ResearchRecord | None = None  # what a research file says
 
 
-@lru_cache(maxsize=8)
-def _user_directory(layout: Layout, user: str) -> str:
-    return str(layout.user(user))
+class SourceReader:
+    """Reads the sources of a user, each file once; the way to the turns is checked once for all."""
+
+    def __init__(self, layout: Layout, user: str) -> None:
+        self._root = layout.user(user)
+        self._turns = -1
+
+    def __enter__(self) -> "SourceReader":
+        turns = f"{self._root}/{TURNS}"
+        with suppress(OSError, UntrustedError):  # whoever reads a turn will be told
+            check_links(turns)
+            self._turns = os.open(turns, os.O_RDONLY | os.O_DIRECTORY)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._turns >= 0:
+            os.close(self._turns)
+
+    def read(self, source: str, stamp: str) -> Source:
+        """What a source gives. Raises FileFormatError: a file does not say what it must."""
+        if source.startswith("turns/") and source.count("/") == 1:
+            return Source(self._turn_rows(source[len(TURNS) + 1 :], files_of(stamp)))
+        path = self._root / unescape_path(source)
+        if source in (PREFERENCES_MD, FACTS_MD):
+            return Source(memory_rows(source, read_text(path), where=str(path)))
+        if source.startswith(NOTES):
+            text = read_text(path)
+            return Source(list(_knowledge_rows(text, path, source.removeprefix(NOTES))), text_digest(text))
+        if path.name == RESEARCH_JSON:
+            research = load_research(path)
+            return Source([_research_row(research)], research=research)
+        return Source([_visit_row(path)])
+
+    def _turn_rows(self, name: str, files: Collection[str]) -> list[IndexRow]:
+        paths, number = TurnPaths(Path(f"{self._root}/{TURNS}/{name}")), int(name.rpartition("_")[2])
+        try:
+            directory = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._turns)
+        except OSError:  # a link, or nothing there
+            return _turn_rows(paths, load_turn(paths, number, names=files), files)
+        try:
+            turn = load_turn(paths, number, names=files, read=partial(read_text_at, directory))
+        finally:
+            os.close(directory)
+        return _turn_rows(paths, turn, files)
 
 
 def clean_row(row: IndexRow) -> IndexRow:
@@ -301,30 +332,29 @@ def _indexable(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-def _turn_rows(directory: str, names: Collection[str]) -> Iterator[IndexRow]:
-    number = int(directory.rpartition("_")[2])
-    turn = load_turn(TurnPaths(Path(directory)), number, names=names)
+def _turn_rows(paths: TurnPaths, turn: TurnRecord, files: Collection[str]) -> list[IndexRow]:
     if turn.status not in SAVED_STATUSES:
-        return
+        return []
     words: list[str] = []
-    if QUERY_ANALYSIS_JSON in names:
-        words += load_keys(_Entities, f"{directory}/{QUERY_ANALYSIS_JSON}").entities or ()
-    words += _tools(Path(directory)) if "steps" in names else []
+    if QUERY_ANALYSIS_JSON in files:
+        words += load_keys(_Entities, paths / QUERY_ANALYSIS_JSON).entities or ()
+    words += _tools(paths.directory) if "steps" in files else []
     header = " ".join((turn.summary or turn.query)[: 2 * _HEADER_CHARS].split())
     marked = "[" in turn.response or "ource" in turn.response
-    yield IndexRow(
-        node_id=f"turn:{number}",
+    row = IndexRow(
+        node_id=f"turn:{turn.number}",
         source_type="turn_summary",
-        header=shorten(f"Turn {number}: {header}", _HEADER_CHARS),
+        header=shorten(f"Turn {turn.number}: {header}", _HEADER_CHARS),
         at=turn.at,
         session=turn.session,
-        number=number,
+        number=turn.number,
         summary=turn.summary,
         topics=" ".join([*turn.topics, turn.research_topic or ""]).strip(),
         names=" ".join([_date_words(turn.at.year, turn.at.month, turn.at.day), *words]),
         query=turn.query,
         response=strip_citations(turn.response) if marked else turn.response,
     )
+    return [row]
 
 
 @lru_cache(maxsize=1_000)
@@ -343,13 +373,6 @@ class _Tool(Struct):
 def _tools(directory: Path) -> list[str]:
     named = (load_keys(_Tool, path).tool for path in sorted((directory / "steps").glob("step_*.json")))
     return list(dict.fromkeys(tool.replace(".", " ").replace("_", " ") for tool in named if tool))
-
-
-def digest_note(layout: Layout, user: str, source: str) -> str:
-    """A digest of a knowledge document; "" for any other source."""
-    if not source.startswith(NOTES):
-        return ""
-    return text_digest(read_bytes(layout.user(user) / unescape_path(source)))
 
 
 def memory_rows(source: str, text: str, *, where: str) -> list[IndexRow]:
@@ -379,8 +402,8 @@ def memory_rows(source: str, text: str, *, where: str) -> list[IndexRow]:
     ]
 
 
-def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
-    document = split_front_matter(read_text(path), where=str(path))
+def _knowledge_rows(text: str, path: Path, name: str) -> Iterator[IndexRow]:
+    document = split_front_matter(text, where=str(path))
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     tags = render_value(document.values.get("tags") or "")
     sections = split_knowledge(document.body) or [KnowledgeSection("", (), (), "")]
@@ -400,8 +423,7 @@ def _knowledge_rows(path: Path, name: str) -> Iterator[IndexRow]:
         )
 
 
-def _research_row(path: Path) -> IndexRow:
-    research = load_research(path)
+def _research_row(research: ResearchRecord) -> IndexRow:
     claims = "\n".join(f"{claim.get('claim') or ''} {claim.get('source') or ''}" for claim in research.claims)
     topic = one_line(research.topic)
     return IndexRow(

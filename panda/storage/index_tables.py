@@ -3,16 +3,15 @@
 import hashlib
 import json
 import math
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, count, groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +27,8 @@ from panda.storage.index_sources import (
     NOTES,
     TURNS,
     IndexRow,
+    SourceReader,
     clean_row,
-    digest_note,
-    load_rows,
     memory_rows,
     turn_of,
 )
@@ -43,7 +41,7 @@ from panda.storage.layout import (
     turn_name,
     turn_number,
 )
-from panda.storage.records import load_research
+from panda.storage.records import ResearchRecord
 
 BLOCK_BITS = 13
 _OTHER_BLOCKS = 16
@@ -57,8 +55,7 @@ _ROW = np.dtype([("row", "<i8"), ("length", "<i4"), ("session", "<i8"), ("at", "
 NO_TIME = -(1 << 62)  # the time of a row that has none
 
 
-@dataclass(frozen=True)
-class RowNumbers:
+class RowNumbers(NamedTuple):
     """What ranking has to know of one row."""
 
     row: int  # row id
@@ -113,19 +110,11 @@ def in_ranges(*numbers: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
     return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
-def pack_rows(block: int, rows: Iterable[int]) -> bytes:
-    """Ascending row ids of one block as bytes."""
-    if block < 0:
-        return array("q", rows).tobytes()
-    first = block << BLOCK_BITS
-    return array("H", [row - first for row in rows]).tobytes()
-
-
 def unpack_rows(block: int, data: bytes) -> Integers:
     """
-    The reverse of pack_rows.
+    The row ids of one block that bytes hold: of turns as their places within it.
 
-    >>> unpack_rows(1, pack_rows(1, [8192, 8196])).tolist()
+    >>> unpack_rows(1, bytes([0, 0, 4, 0])).tolist()
     [8192, 8196]
     """
     if block < 0:
@@ -133,51 +122,59 @@ def unpack_rows(block: int, data: bytes) -> Integers:
     return np.frombuffer(data, "<u2").astype(np.int64) + (block << BLOCK_BITS)
 
 
-def pack_counts(counts: Collection[int]) -> bytes:
-    """How often a term stands in each row, as bytes; more than 255 count as 255."""
-    if max(counts) > MOST_COUNT:
-        counts = [min(count, MOST_COUNT) for count in counts]
-    return bytes(counts)
+Packed = tuple[bytes, bytes]
+"""Ascending row ids of one block, and how often a term stands in each; more than 255 count as 255."""
 
 
-def merge_postings(
-    block: int, stored: tuple[bytes, bytes] | None, gone: set[int], added: Mapping[int, int]
-) -> tuple[bytes, bytes] | None:
+def pack_postings(block: int, said: Mapping[int, Sequence[str]]) -> dict[str, Packed]:
+    r"""
+    The postings of all terms of some rows of one block.
+
+    Args:
+        said: The terms of each row, by row id ascending, repeated as often as they occur.
+
+    >>> pack_postings(0, {1: ["a"], 2: ["b", "a", "b"]})
+    {'a': (b'\x01\x00\x02\x00', b'\x01\x01'), 'b': (b'\x02\x00', b'\x02')}
     """
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    flat = np.fromiter(map(numbers.__getitem__, chain.from_iterable(said.values())), np.int64)
+    at = np.repeat(np.arange(len(said)), [len(terms) for terms in said.values()])
+    pairs, counts = np.unique(flat * len(said) + at, return_counts=True)
+    rows = np.fromiter(said, np.int64)[pairs % max(len(said), 1)]
+    rows = rows.astype("<i8") if block < 0 else (rows - (block << BLOCK_BITS)).astype("<u2")
+    packed, width = rows.tobytes(), rows.itemsize
+    packed_counts = np.minimum(counts, MOST_COUNT).astype(np.uint8).tobytes()
+    ends = np.cumsum(np.bincount(pairs // max(len(said), 1), minlength=len(numbers))).tolist()
+    return {
+        term: (packed[start * width : end * width], packed_counts[start:end])
+        for term, start, end in zip(numbers, [0, *ends], ends, strict=False)
+    }
+
+
+def merge_postings(block: int, stored: Packed, gone: Integers, added: Packed) -> Packed:
+    r"""
     The postings of one term in one block after a change.
 
     Args:
-        stored: Rows and counts as packed; None if the term was in no row.
         gone: Rows whose former counts do not hold any more.
-        added: Row → count.
 
-    Returns:
-        Rows and counts, packed; None if no row is left.
-
-    >>> merge_postings(0, (pack_rows(0, [1, 2]), bytes([1, 3])), {2}, {5: 1}) == (
-    ...     pack_rows(0, [1, 5]), bytes([1, 1]))
-    True
+    >>> merge_postings(0, (bytes([1, 0, 2, 0]), bytes([1, 3])), np.array([2]), (bytes([5, 0]), bytes([1])))
+    (b'\x01\x00\x05\x00', b'\x01\x01')
     """
-    counts = dict(added)
-    if stored is not None:
-        for row, count in zip(unpack_rows(block, stored[0]).tolist(), stored[1], strict=True):
-            if row not in gone:
-                counts.setdefault(row, count)
-    if not counts:
-        return None
-    rows = sorted(counts)
-    return pack_rows(block, rows), pack_counts([counts[row] for row in rows])
+    kind = np.dtype("<i8" if block < 0 else "<u2")
+    rows, counts = np.frombuffer(stored[0], kind), np.frombuffer(stored[1], np.uint8)
+    kept = ~np.isin(unpack_rows(block, stored[0]), gone)
+    rows = np.concatenate([rows[kept], np.frombuffer(added[0], kind)])
+    order = np.argsort(rows)
+    counts = np.concatenate([counts[kept], np.frombuffer(added[1], np.uint8)])
+    return rows[order].tobytes(), counts[order].tobytes()
 
 
-def merge_numbers(stored: bytes | None, gone: set[int], added: Sequence[RowNumbers]) -> bytes | None:
-    """The statistics of a block after a change, by row ascending; None if no row is left."""
-    kept = np.frombuffer(stored or b"", _ROW)
-    out = {*gone, *(one.row for one in added)}
-    if out and len(kept):
-        kept = kept[~np.isin(kept["row"], np.fromiter(out, np.int64, len(out)))]
-    fresh = np.array([(one.row, one.length, one.session, one.at, one.content) for one in added], _ROW)
-    both = np.concatenate([kept, fresh])
-    return bytes(both[np.argsort(both["row"])].tobytes()) if len(both) else None
+def merge_numbers(stored: bytes, gone: Integers, added: Sequence[RowNumbers]) -> bytes:
+    """The statistics of a block after a change, by row ascending."""
+    kept = np.frombuffer(stored, _ROW)
+    both = np.concatenate([kept[~np.isin(kept["row"], gone)], np.array(added, _ROW)])
+    return bytes(both[np.argsort(both["row"])].tobytes())
 
 
 @dataclass(frozen=True)
@@ -253,13 +250,11 @@ class ResearchEntry:
     visits: tuple[str, ...]  # ids of the visits it rests on
 
 
-def load_research_row(layout: Layout, user: str, source: str) -> tuple[object, ...]:
-    """The columns of one research file, after the user. Raises FileFormatError: it is corrupt."""
-    path = layout.user(user) / source
-    research = load_research(path)
+def research_values(source: str, research: ResearchRecord) -> tuple[object, ...]:
+    """The columns of one research file, after the user."""
     words = f"{research.topic} {research.cache_key} {research.summary}".replace("_", " ").replace("\0", " ")
-    written = path.with_name(RESEARCH_MD)
-    paths = [source, *([source.replace(path.name, RESEARCH_MD)] if written.exists() else [])]
+    written = research.path.with_name(RESEARCH_MD)
+    paths = [source, *([source.replace(RESEARCH_JSON, RESEARCH_MD)] if written.exists() else [])]
     return (
         source,
         one_line(research.topic),
@@ -327,6 +322,16 @@ class _Changes:
     gone: dict[int, IndexRow] = field(default_factory=dict)  # former rows by row id
     added: dict[int, tuple[str, IndexRow]] = field(default_factory=dict)
     """New rows by row id, with their sources."""
+
+
+@dataclass
+class _Block:
+    """What changes of the rows of one block."""
+
+    gone: list[int] = field(default_factory=list)  # former rows
+    former: set[str] = field(default_factory=set)  # terms that they had
+    said: dict[int, list[str]] = field(default_factory=dict)  # terms of each new row, ascending
+    numbers: list[RowNumbers] = field(default_factory=list)  # statistics of the new rows
 
 
 def create_tables(execute: Execute) -> None:
@@ -415,38 +420,37 @@ class UserTables:
         updated = 0
         known = self.known_stamp(TURNS) is not None
         grouped = sorted((_group(source), source) for source in todo)
-        for _, group in groupby(grouped, key=itemgetter(0)):
-            changes = _Changes(known)
-            for _, source in group:
-                stamp = todo[source]
-                if stamp is None:
-                    self._forget(source, changes)
-                else:
-                    updated += self._read(layout, source, stamp, changes, problems)
-                watch()
-            self._write(changes)
+        with SourceReader(layout, self._user) as reader:
+            for _, group in groupby(grouped, key=itemgetter(0)):
+                changes = _Changes(known)
+                for _, source in group:
+                    stamp = todo[source]
+                    if stamp is None:
+                        self._forget(source, changes)
+                    else:
+                        updated += self._read(reader, source, stamp, changes, problems)
+                    watch()
+                self._write(changes)
         return SyncReport(updated, sum(stamp is None for stamp in todo.values()), tuple(problems))
 
     def _read(
-        self, layout: Layout, source: str, stamp: str, changes: _Changes, problems: list[Problem]
+        self, reader: SourceReader, source: str, stamp: str, changes: _Changes, problems: list[Problem]
     ) -> int:
         """Take one source into the changes; returns 1 if it says anything else than before."""
         try:
-            loaded = load_rows(layout, self._user, source, stamp)
-            rows = rows_by_id(source, loaded)
-            digest = digest_note(layout, self._user, source)
-            research = load_research_row(layout, self._user, source) if _is_research(source) else None
+            found = reader.read(source, stamp)
         except (FileFormatError, StoreError) as exc:
             problems.append(Problem(path=exc.where or source, message=exc.message, fix=exc.fix))
             self._forget(source, changes)
             self.set_stamp(source, BROKEN_STAMP, _BROKEN_ROWS)
             return 0
+        rows, research = rows_by_id(source, found.rows), found.research
         known = changes.user_known and self.known_stamp(source) is not None
         former = self.rows_of(source) if known else {}
-        self.set_stamp(source, stamp, len(rows), digest)
+        self.set_stamp(source, stamp, len(rows), found.digest)
         if research is not None:
-            marks = ", ".join("?" * (len(research) + 1))
-            self._execute(f"REPLACE INTO research VALUES ({marks})", (self._user, *research))
+            values = (self._user, *research_values(source, research))
+            self._execute(f"REPLACE INTO research VALUES ({', '.join('?' * len(values))})", values)
         if known and former == rows:
             return int(research is not None)
         changes.gone.update(former)
@@ -471,26 +475,19 @@ class UserTables:
         return {row["row"]: IndexRow(*row_values(row)) for row in found}
 
     def _write(self, changes: _Changes) -> None:
-        gone: dict[int, dict[str, set[int]]] = {}
+        blocks: defaultdict[int, _Block] = defaultdict(_Block)
         for row_id, row in changes.gone.items():
             self._execute("DELETE FROM entries WHERE user = ? AND row = ?", (self._user, row_id))
-            terms = gone.setdefault(block_of(row_id), {})
-            for term in count_terms(row):
-                terms.setdefault(term, set()).add(row_id)
-        added: dict[int, defaultdict[str, dict[int, int]]] = {}
-        numbers: dict[int, list[RowNumbers]] = {}
+            block = blocks[block_of(row_id)]
+            block.gone.append(row_id)
+            block.former.update(row_terms(row))
         for row_id, (source, row) in sorted(changes.added.items()):
             self._insert(row_id, source, row)
-            counts = count_terms(row)
-            block = block_of(row_id)
-            by_term = added.setdefault(block, defaultdict(dict))
-            for term, count in counts.items():
-                by_term[term][row_id] = count
-            numbers.setdefault(block, []).append(row_numbers(row_id, row, counts.total()))
-        for block in sorted({*gone, *added}):
-            out = {row_id for row_id in changes.gone if block_of(row_id) == block}
-            empty = self._write_numbers(block, out, numbers.get(block, []))
-            self._write_postings(block, empty, gone.get(block, {}), added.get(block, {}))
+            block = blocks[block_of(row_id)]
+            terms = block.said[row_id] = row_terms(row)
+            block.numbers.append(row_numbers(row_id, row, len(terms)))
+        for number, block in sorted(blocks.items()):
+            self._write_block(number, block)
 
     def _insert(self, row_id: int, source: str, row: IndexRow) -> None:
         self._execute(
@@ -502,42 +499,35 @@ class UserTables:
             ),
         )
 
-    def _write_numbers(self, block: int, gone: set[int], added: Sequence[RowNumbers]) -> bool:
-        """Write a block's statistics; returns whether there were none before."""
-        key = (self._user, block)
+    def _write_block(self, number: int, block: _Block) -> None:
+        """Write the statistics and postings of the rows of a block."""
+        gone, postings = np.array(block.gone, np.int64), pack_postings(number, block.said)
+        key = (self._user, number)
         stored = self._execute("SELECT numbers FROM blocks WHERE user = ? AND block = ?", key).fetchone()
-        merged = merge_numbers(stored["numbers"] if stored else None, gone, added)
-        if merged is None:
-            self._execute("DELETE FROM blocks WHERE user = ? AND block = ?", key)
+        numbers = merge_numbers(stored["numbers"] if stored else b"", gone, block.numbers)
+        self._put("blocks", "user = ? AND block = ?", key, (numbers,))
+        find = "user = ? AND term = ? AND block = ?"
+        for term in sorted({*block.former, *postings}):
+            words = (self._user, term, number)
+            packed = postings.get(term, (b"", b""))
+            if stored:
+                query = f"SELECT rows, counts FROM postings WHERE {find}"
+                former = self._execute(query, words).fetchone() or (b"", b"")
+                packed = merge_postings(number, tuple(former), gone, packed)
+            self._put("postings", find, words, packed)
+
+    def _put(self, table: str, find: str, key: tuple[object, ...], values: tuple[bytes, ...]) -> None:
+        """Write a row of a table, or take it out if it would be empty."""
+        if values[0]:
+            marks = ", ".join("?" * len(key + values))
+            self._execute(f"REPLACE INTO {table} VALUES ({marks})", key + values)
         else:
-            self._execute("REPLACE INTO blocks VALUES (?, ?, ?)", (*key, merged))
-        return stored is None
-
-    def _write_postings(
-        self, block: int, empty: bool, gone: Mapping[str, set[int]], added: Mapping[str, Mapping[int, int]]
-    ) -> None:
-        insert = "REPLACE INTO postings VALUES (?, ?, ?, ?, ?)"
-        for term in sorted({*gone, *added}):
-            key = (self._user, term, block)
-            if empty:
-                counts = added[term]
-                self._execute(insert, (*key, pack_rows(block, counts), pack_counts(counts.values())))
-                continue
-            stored = self._execute(
-                "SELECT rows, counts FROM postings WHERE user = ? AND term = ? AND block = ?", key
-            ).fetchone()
-            merged = merge_postings(
-                block, tuple(stored) if stored else None, gone.get(term, set()), added.get(term, {})
-            )
-            if merged is None:
-                self._execute("DELETE FROM postings WHERE user = ? AND term = ? AND block = ?", key)
-            else:
-                self._execute(insert, (*key, *merged))
+            self._execute(f"DELETE FROM {table} WHERE {find}", key)
 
 
-def count_terms(row: IndexRow) -> Counter[str]:
-    """How often each term stands in a row, all columns together."""
-    return Counter(split_terms("\n".join(getattr(row, column) for column in COLUMNS)))
+def row_terms(row: IndexRow) -> list[str]:
+    """The terms of a row, all columns together, repeated as often as they occur."""
+    return split_terms("\n".join(getattr(row, column) for column in COLUMNS))
 
 
 def row_values(row: Any) -> tuple[Any, ...]:
@@ -627,7 +617,7 @@ class IndexView:
         self._added: dict[int, IndexRow] = {}
         for name, text in as_of.memory.items() if as_of else ():
             self._set_back(name, text)
-        self._counts = {row_id: count_terms(row) for row_id, row in self._added.items()}
+        self._counts = {row_id: Counter(row_terms(row)) for row_id, row in self._added.items()}
         self._out = np.array(sorted(self._gone), np.int64)
         self.statistics = self._statistics_then() if self._gone or self._added else self.all_statistics
         """The same of the rows that count."""
@@ -661,8 +651,7 @@ class IndexView:
 
     def _statistics_then(self) -> Statistics:
         added = [row_numbers(at, row, self._counts[at].total()) for at, row in sorted(self._added.items())]
-        merged = merge_numbers(b"".join(self._numbers()), self._gone, added)
-        return unpack_numbers([merged or b""])
+        return unpack_numbers([merge_numbers(b"".join(self._numbers()), self._out, added)])
 
     @property
     def turns(self) -> Integers:

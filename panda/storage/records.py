@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -132,42 +132,50 @@ class _ManifestFile(Struct):
     unchanged: bool | None = None
 
 
-def load_keys(cls: type[_T], path: Path | str) -> _T:
+def load_keys(cls: type[_T], path: Path | str, read: Callable[[str], str] = read_text) -> _T:
     """
     The keys of a JSON file that a Struct names, whatever else the file holds. Raises FileFormatError: not
     UTF-8, not JSON, or a key is missing or of another type; names it.
     """
-    text = read_text(path)
+    text = read(str(path))
     with suppress(msgspec.MsgspecError):
         return msgspec.json.decode(text, type=cls)
     return decode(cls, parse_json(text, where=str(path)), where=str(path))  # it says what is wrong, and where
 
 
-def load_turn(paths: TurnPaths, number: int, *, names: Collection[str] | None = None) -> TurnRecord:
+def load_turn(
+    paths: TurnPaths,
+    number: int,
+    *,
+    names: Collection[str] | None = None,
+    read: Callable[[str], str] = read_text,
+) -> TurnRecord:
     """
     What a turn says.
 
     Args:
         names: Names of its files, if they are known already.
+        read: Gives the content of one of them.
 
     Raises:
         FileFormatError: A file does not say what it must.
     """
     directory = str(paths.directory)  # paths of text: this is done for thousands of turns
     path = f"{directory}/{METADATA_JSON}"
-    saved = load_keys(_TurnFile, path)
+    saved = load_keys(_TurnFile, path, read)
     names = os.listdir(directory) if names is None else names  # noqa: PTH208
     if saved.turn not in (None, number):
         raise FileFormatError(f"turn is {saved.turn}, not {number} as the directory", where=f"{path} (turn)")
     at = _instant(saved.created_at, "created_at", path)
     if at is None:
         raise FileFormatError("created_at is missing", where=f"{path} (created_at)")
-    has_summary = INDEX_SUMMARY_JSON in names
-    summary = load_keys(_SummaryFile, f"{directory}/{INDEX_SUMMARY_JSON}") if has_summary else _SummaryFile()
+    summary = _SummaryFile()
+    if INDEX_SUMMARY_JSON in names:
+        summary = load_keys(_SummaryFile, f"{directory}/{INDEX_SUMMARY_JSON}", read)
     topic = summary.research_topic
     if not topic and RESEARCH_JSON in names:
-        topic = load_keys(_TopicFile, f"{directory}/{RESEARCH_JSON}").topic
-    answer = _load_answer(directory) if saved.status in SAVED_STATUSES else _Answer("", "", ())
+        topic = load_keys(_TopicFile, f"{directory}/{RESEARCH_JSON}", read).topic
+    answer = _load_answer(directory, read) if saved.status in SAVED_STATUSES else _Answer("", "", ())
     query, answered = saved.query or "", saved.answered is not False
     noted = _noted(paths) if STAGED_MEMORY_JSON in names else ()
     return TurnRecord(
@@ -196,9 +204,9 @@ class _Answer:
     quotes: tuple[tuple[str, str], ...]  # what it quotes, each with the id of the node
 
 
-def _load_answer(directory: str) -> _Answer:
+def _load_answer(directory: str, read: Callable[[str], str]) -> _Answer:
     path = f"{directory}/{CONTEXT_MD}"
-    document = parse_context(read_text(path), where=path)
+    document = parse_context(read(path), where=path)
     synthesis = document.section(5)
     if synthesis is None or not synthesis.text:
         response = Path(directory, RESPONSE_MD)
