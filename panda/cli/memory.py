@@ -1,8 +1,8 @@
 """`panda memory`."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -90,11 +90,16 @@ def _lines(assertions: Iterable[Assertion], user: str) -> list[dict[str, object]
     return [{"key": one.subject.key(user), **one.to_json()} for one in assertions]
 
 
-def _memory_of(invocation: Invocation, store: Layout | None = None) -> Memory:
+@contextmanager
+def _memory_of(invocation: Invocation, store: Layout | None = None) -> Iterator[Memory]:
     """The user's memory, for writing; in a store that is open already, or that of the settings."""
     settings, store = invocation.settings, store or invocation.store_for_writing()
     wait = (settings.wait_seconds, invocation.reporter.waiting)
-    return Memory(store, settings.user, settings.clock, *wait)
+    yield (memory := Memory(store, settings.user, settings.clock, *wait))
+    if memory.unshown is not None:
+        invocation.reporter.warn(
+            f"it is remembered; {memory.unshown.message}: the next `panda memory` writes it there"
+        )
 
 
 def _read_memory(invocation: Invocation) -> Projection:
@@ -210,9 +215,9 @@ def set_value(
 
 def _assert_all(invocation: Invocation, statements: Sequence[Statement]) -> list[Assertion]:
     """Assert some at a time, so that others who wait for the memory come in between."""
-    memory = _memory_of(invocation)
     appended = []
-    with invocation.reporter.progress("remembering", len(statements)) as advance:
+    progress = invocation.reporter.progress("remembering", len(statements))
+    with _memory_of(invocation) as memory, progress as advance:
         for start in range(0, len(statements), _AT_ONCE):
             some = statements[start : start + _AT_ONCE]
             with memory.held():
@@ -230,8 +235,7 @@ def retract(invocation: Invocation, key: _Key, scope: _Scope = None, entity: _En
     """
     user = invocation.settings.user
     subject = find_subject(key, Given(scope=scope, entity=entity), user)
-    memory = _memory_of(invocation)
-    with memory.held():
+    with _memory_of(invocation) as memory, memory.held():
         retraction = memory.retract(subject, f"user:{user}")
     invocation.reporter.step(f"retracted: {key}")
     return Result({"user": user, "appended": _lines([retraction], user)})
@@ -284,7 +288,8 @@ def merge(
     Example: panda memory merge other/users/ann/memory.jsonl other/users/ann/conflicts.jsonl --user demo
     """
     user = invocation.settings.user
-    merged = merge_files(_memory_of(invocation), files)
+    with _memory_of(invocation) as memory:
+        merged = merge_files(memory, files)
     counts = f"{len(merged.assertions)} facts, {len(merged.conflicts)} conflict records; {merged.known} known"
     invocation.reporter.step(f"merged: {counts}")
     data = {
@@ -341,9 +346,8 @@ def resolve_conflict(
     if winner is None and not value:
         raise UsageError("give --winner or --value, one of the two", where="--winner", fix="see --help")
     chosen = partial(_value, value, type_) if value else None
-    resolution, records = resolve(
-        _memory_of(invocation), conflict, settings.clock(), winner=winner, value=chosen
-    )
+    with _memory_of(invocation) as memory:
+        resolution, records = resolve(memory, conflict, settings.clock(), winner=winner, value=chosen)
     invocation.reporter.step(f"settled: {len(records)}")
     data = {
         "user": settings.user,
@@ -399,7 +403,8 @@ def reflect(
     settings, reporter = invocation.settings, invocation.reporter
     store = invocation.store() if dry_run else invocation.store_for_writing()
     app = build(settings, store, invocation.environ, invocation.layers)
-    done = reflect_on(app, _memory_of(invocation, store), reporter.step, dry_run=dry_run)
+    with _memory_of(invocation, store) as memory:
+        done = reflect_on(app, memory, reporter.step, dry_run=dry_run)
     reporter.step(f"read {len(done.turns)} turns; kept {len(done.appended)}")
     data = {
         "user": settings.user,

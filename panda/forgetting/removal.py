@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,15 @@ from panda.forgetting.places import (
 )
 from panda.memory.files import KINDS, Projection, Showing
 from panda.session.file import fold_turns, saved_turns, write_session
-from panda.storage.files import held_lock, read_json, store_errors, sync_directory, write_atomic, write_json
+from panda.storage.files import (
+    held_lock,
+    held_log,
+    read_json,
+    store_errors,
+    sync_directory,
+    write_atomic,
+    write_json,
+)
 from panda.storage.index import Index
 from panda.storage.index_sources import users_of
 from panda.storage.layout import CONTEXT_MD, FACTS_MD, MEMORY_JSONL, METADATA_JSON, PREFERENCES_MD, Layout
@@ -179,10 +187,11 @@ class Removal:
         write_json(self._journal, {"at": at, "turns": sorted(turns), "sessions": sorted(map(list, sessions))})
 
     def _rewrite(self, sieve: Sieve, path: Path) -> None:
-        data = read_there(path)
-        made, _ = sieve.file(path, data, owner_of_path(self._layout, path)[0])
-        if made != data and not find_fault(path, data, made):
-            write_atomic(path, made)
+        with held_log(path) if path.suffix == ".jsonl" and path.is_file() else nullcontext():
+            data = read_there(path)
+            made, _ = sieve.file(path, data, owner_of_path(self._layout, path)[0])
+            if made != data and not find_fault(path, data, made):
+                write_atomic(path, made)
 
     def _forget_memory(self, sieve: Sieve, user: str) -> None:
         """The memory files first, then the log, which says what they must not show."""

@@ -22,9 +22,13 @@ from panda.history.conversation import (
     read_moment,
     session_of,
 )
+from panda.storage.signals import signals_after
 
 _RESPONSES = {"id", "prompt", "response", "conversation_id", "datetime_utc"}
 _TURNS = {"id", "thread_id", "parent_message_hash", "tip_message_hash", "datetime_utc"}
+_READ = {"attachments", "messages", "parts", "prompt_attachments", "prompt_fragments", "responses", "turns"}
+_READ |= {"tool_calls", "tool_results"}
+_STEPS = 10_000  # of SQLite's machine: some hundred microseconds
 _MESSAGES, _PARTS = {"hash", "parent_hash", "role"}, {"message_hash", "position", "type", "text", "payload"}
 
 
@@ -53,7 +57,7 @@ class LlmLog:
         """How many calls it holds."""
         with self._reading() as database:
             tables = [name for name in ("responses", "turns") if self._columns(database, name)]
-            return sum(database.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables)
+            return sum(_begun(database, f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables)
 
     def conversations(self, watch: Watch = lambda: None) -> Iterator[Conversation]:
         """All conversations, in order of their ids; *watch* is called for each call that was read."""
@@ -81,8 +85,13 @@ class LlmLog:
             database.row_factory = sqlite3.Row
             database.text_factory = lambda data: data.decode("utf-8", "replace")
             has_any = self._columns(database, "responses") or self._columns(database, "turns")
+            views = database.execute("SELECT lower(name) FROM sqlite_master WHERE type = 'view'")
+            unfit = sorted(_READ.intersection(name for (name,) in views))  # whose rows need not end
         except sqlite3.Error as exc:
             raise self._error(f"the log does not read: {exc}") from exc
+        if unfit:
+            database.close()
+            raise self._error(f"{', '.join(unfit)} is no table in it")
         if not has_any:
             database.close()
             raise self._error("it has neither the table responses nor the table turns")
@@ -106,9 +115,10 @@ class LlmLog:
         self._columns(database, "responses", _RESPONSES)
         own = "id NOT IN (SELECT id FROM turns)" if self._columns(database, "turns") else "1"
         given = self._given(database)
-        for row in database.execute(
+        for row in _begun(
+            database,
             "SELECT id, prompt, response, datetime_utc, coalesce(conversation_id, id) AS conversation"
-            f" FROM responses WHERE {own} ORDER BY conversation, id"
+            f" FROM responses WHERE {own} ORDER BY conversation, id",
         ):
             left, messages = given.get(row["id"], Counter()), []
             if query := _text(row["prompt"]):
@@ -138,9 +148,10 @@ class LlmLog:
             return
         for table, needed in (("turns", _TURNS), ("messages", _MESSAGES), ("parts", _PARTS)):
             self._columns(database, table, needed)
-        for row in database.execute(
+        for row in _begun(
+            database,
             "SELECT id, parent_message_hash AS parent, tip_message_hash AS tip, datetime_utc,"
-            " coalesce(thread_id, id) AS conversation FROM turns ORDER BY conversation, id"
+            " coalesce(thread_id, id) AS conversation FROM turns ORDER BY conversation, id",
         ):
             left: Counter[Kind] = Counter()
             at, messages = read_moment(row["datetime_utc"]), []
@@ -198,6 +209,13 @@ class LlmLog:
                 left["tool message"] += 1
         said = "".join(texts)
         return None if calls and not said.strip() else said
+
+
+def _begun(database: sqlite3.Connection, sql: str) -> sqlite3.Cursor:
+    """A query whose first row is there: the long sorting before it ends with Ctrl-C and SIGTERM."""
+    with signals_after() as arrived:
+        database.set_progress_handler(lambda: bool(arrived), _STEPS)
+        return database.execute(sql)
 
 
 def _object(payload: object) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import one_line
 from panda.documents.times import Clock
-from panda.errors import FileFormatError, NotFoundError, UsageError
+from panda.errors import FileFormatError, NotFoundError, StoreError, UsageError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
 from panda.memory.fact import (
     Assertion,
@@ -129,6 +129,8 @@ class Memory:
         self._state = Projection(layout, user)
         self.taken_in: tuple[Assertion, ...] = ()
         """What the last operation made of edits by hand."""
+        self.unshown: StoreError | None = None
+        """Why the memory files do not show yet what the log holds; the next operation shows it."""
 
     @contextmanager
     def held(self) -> Iterator[MemoryLog]:
@@ -222,7 +224,7 @@ class Memory:
             also: Keys whose lines must be looked at besides.
 
         Raises:
-            FileFormatError, StoreError: As for assert_all.
+            FileFormatError, StoreError: As for assert_all; the log is as before.
         """
         state, now = self._state, self._clock()
         resolutions = {one.resolution_fact for one in settled}
@@ -246,12 +248,17 @@ class Memory:
         if settled:
             append_json_lines(self._layout.conflicts_log(self.user), [one.to_json() for one in settled])
         state.log.refresh()
-        for kind in KINDS:
-            text = texts[kind]
-            if text is not None and text != state.texts[kind]:
-                write_atomic(state.paths[kind], text)
-        state.texts = texts
-        state.write_mark()
+        self.unshown = None
+        try:
+            for kind in KINDS:
+                text = texts[kind]
+                if text is not None and text != state.texts[kind]:
+                    write_atomic(state.paths[kind], text)
+                    state.texts[kind] = text
+        except StoreError as exc:  # the log has it: what is said would be told as lost, and said twice
+            self.unshown = exc
+        else:
+            state.write_mark()
 
     def _subject(self, one: Comparison) -> Subject:
         if one.standing is not None:

@@ -281,12 +281,22 @@ def append_json_lines(path: Path, values: Sequence[object]) -> None:
         _encode_json(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n") for value in values
     )
     created = not path.exists()
-    with store_errors(path, "append to"), path.open("a+b", buffering=0) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with signals_after():
-            _append(file, lines)
+    with store_errors(path, "append to"), held_log(path) as file, signals_after():
+        _append(file, lines)
     if created:
         sync_directory(path.parent)
+
+
+@contextmanager
+def held_log(path: Path) -> Iterator[FileIO]:
+    """A file of lines, made if need be, that no other process adds to or replaces while the block runs."""
+    while True:
+        with path.open("a+b", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                yield file
+                return
+        # whoever held the lock has put another file in its place
 
 
 def _append(file: FileIO, line: bytes) -> None:

@@ -13,9 +13,10 @@ _WRITERS_GUARD = threading.Lock()
 
 
 @contextmanager
-def signals_after() -> Iterator[None]:
+def signals_after() -> Iterator[list[signal.Signals]]:
     """
-    Ctrl-C and SIGTERM take effect after the block, not in it; a second one takes effect at once.
+    Ctrl-C and SIGTERM take effect after the block, not in it; a second one takes effect at once. Gives the
+    list of those that have arrived.
 
     Blocks may be nested. In another thread than the main one it is interrupt_thread that waits: Python
     handles signals in the main thread alone. The handlers are exchanged rather than the signals masked, as a
@@ -24,7 +25,7 @@ def signals_after() -> Iterator[None]:
     """
     if threading.current_thread() is not threading.main_thread():
         with _interruptions_after():
-            yield
+            yield []
         return
     former = {number: signal.getsignal(number) for number in _WAITING}
     arrived: list[signal.Signals] = []
@@ -45,7 +46,7 @@ def signals_after() -> Iterator[None]:
         for number, handler in former.items():
             if handler is not None:
                 signal.signal(number, remember)
-        yield
+        yield arrived
     finally:
         deliver()
 

@@ -2,7 +2,10 @@
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +208,22 @@ def test_a_log_that_may_only_be_read_and_is_in_use(written: Path, tmp_path: Path
         writer.execute("BEGIN IMMEDIATE")
         assert len(read(path)) == 5
     assert sorted(one.name for one in tmp_path.iterdir() if "journal" not in one.name) == ["logs.db"]
+
+
+@pytest.mark.parametrize("name", ["responses", "Attachments"])
+def test_rows_without_end_are_refused(written: Path, tmp_path: Path, name: str) -> None:
+    """A view in the place of a table, which may have rows without end, is refused by name, and exit is 2."""
+    path = Path(shutil.copy(written, tmp_path / "logs.db"))
+    with closing(sqlite3.connect(path)) as database, database:
+        columns = ", ".join(f'NULL AS "{row[1]}"' for row in database.execute(f"PRAGMA table_info({name})"))
+        database.execute("PRAGMA foreign_keys = off")
+        database.execute(f"DROP TABLE {name}")
+        database.execute(
+            f"CREATE VIEW {name} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+            f" SELECT {columns} FROM n"
+        )
+    words = ["import", str(path), "--dry-run", "--root", str(tmp_path / "store"), "--user", "ann"]
+    (tmp_path / "store" / "users" / "ann").mkdir(parents=True)
+    command = [sys.executable, "-c", "from panda.cli.main import main; main()", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, f"{name.lower()} is no table in it" in done.stderr) == (2, True), done.stderr

@@ -1,7 +1,9 @@
 """Full and read-only disks: an error that names the path, every file whole, nothing left behind."""
 
 import os
+import resource
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -101,6 +103,33 @@ def test_full_disk_and_commands(disk: Path, capsys: pytest.CaptureFixture[str]) 
     ended = run_words(build_program(), words, capsys)
     assert (ended.code, "No space left on device" in ended.err) == (74, True)
     assert len(run_words(build_program(), ["intervention", "list", *common], capsys).rows) == 1
+
+
+def limit_files() -> None:
+    """Let no file of this process grow beyond 8 kB, as on a disk that is full for the larger ones."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+
+def test_what_is_in_the_log_is_remembered(tmp_path: Path) -> None:
+    """A value whose line in the log fits is stored: exit 0, a warning that its file lacks it, later shown."""
+    preferences = tmp_path / "users" / "ann" / "preferences.md"
+    preferences.parent.mkdir(parents=True)
+    preferences.write_text("# Preferences\n\n" + "Words of my own.\n" * 1000)
+    words = [sys.executable, "-c", "from panda.cli.main import main; main()", "memory"]
+    place = ["--root", str(tmp_path), "--user", "ann"]
+    done = subprocess.run(
+        [*words, "set", "budget", "900", *place],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit_files,
+    )
+    assert (done.returncode, "warning: it is remembered; cannot write" in done.stderr) == (0, True), done.stderr
+    assert "budget" not in preferences.read_text()
+    done = subprocess.run([*words, "get", "budget", *place], capture_output=True, text=True, check=True)
+    assert done.stdout == "900\n"
+    assert 'budget: {value: "900"' in preferences.read_text()
+    assert len((preferences.parent / "memory.jsonl").read_text().splitlines()) == 1
 
 
 def test_read_only_disk(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,12 @@
 """Files of the store: whole or not at all, errors with path and reason, locks that name their holder."""
 
+import fcntl
 import json
 import os
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -146,3 +150,28 @@ def test_half_a_surrogate_pair_is_read_as_a_character(tmp_path: Path) -> None:
     append_json_line(tmp_path / "a.jsonl", "\ud800")
     assert read_json(tmp_path / "a.json") == {"a": "\ufffd"}
     assert read_json_lines(tmp_path / "a.jsonl") == ["\ufffd"]
+
+
+def test_a_line_that_waited_goes_into_the_file_that_is_there(tmp_path: Path) -> None:
+    """A log that is replaced while a command waits for its lock gets the line; the former file does not."""
+    log = tmp_path / "users" / "ann" / "memory.jsonl"
+    words = ["memory", "set", "budget", "900", "--root", str(tmp_path), "--user", "ann"]
+    command = [sys.executable, "-c", "from panda.cli.main import main; main()", *words]
+    (tmp_path / "users" / "ann").mkdir(parents=True)
+    log.touch()
+    with log.open("rb") as former:
+        fcntl.flock(former, fcntl.LOCK_EX)
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        while not is_waiting(process.pid) and process.poll() is None:
+            time.sleep(0.01)
+        write_atomic(log, "")
+        fcntl.flock(former, fcntl.LOCK_UN)
+        assert process.communicate(timeout=60)[1].decode().endswith("remembered: 1\n")
+        assert former.read() == b""
+    assert [one["value"]["v"] for one in read_json_lines(log)] == ["900"]
+
+
+def is_waiting(pid: int) -> bool:
+    """Whether a process waits for a lock of a file."""
+    locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return any("->" in line and f" {pid} " in line for line in locks)
