@@ -51,7 +51,7 @@ def parse_claude(value: object) -> Conversation:
     """A conversation out of its JSON value. Raises ConversationError: it is none; says where."""
     found: _Conversation = convert_record(value, _Conversation)
     left: Counter[Kind] = Counter()
-    records = [_record(one, left) for one in found.chat_messages]
+    records = [_record(found.chat_messages, at) for at in range(len(found.chat_messages))]
     shown = _shown(records, found.current_leaf_message_uuid)
     left["message of another branch"] += len(records) - len(shown)
     messages = [_message(one, left) for one in shown]
@@ -59,28 +59,35 @@ def parse_claude(value: object) -> Conversation:
     return Conversation(session_of("claude", found.uuid), title, at, messages, +left)
 
 
-def _record(value: object, left: Counter[Kind]) -> _Message | None:
+def _record(values: Sequence[Any], at: int) -> _Message:
+    """A message; of one that does not read only what links it: what it says, else what stands around it."""
     try:
-        found: _Message = convert_record(value, _Message)
+        found: _Message = convert_record(values[at], _Message)
     except ConversationError:
-        left["damaged message"] += 1
-        return None
+        around = [one if isinstance(one, dict) else {} for one in ({}, *values, {})][at : at + 3]
+        links = (around[1].get("uuid"), around[2].get("parent_message_uuid"))
+        parents = (around[1].get("parent_message_uuid"), around[0].get("uuid"))
+        uuid, parent = (next((one for one in some if isinstance(one, str)), None) for some in (links, parents))
+        return _Message("", uuid, parent_message_uuid=parent)
     return found
 
 
-def _shown(records: Sequence[_Message | None], leaf: str | None) -> Sequence[_Message | None]:
+def _shown(records: Sequence[_Message], leaf: str | None) -> Sequence[_Message]:
     """The messages of the branch that ends with the current or the last one; all where none has a parent."""
-    known = {one.uuid: one for one in records if one is not None and one.uuid is not None}
+    known: dict[str, _Message] = {}
+    for one in records:
+        if one.uuid is not None and (one.sender or one.uuid not in known):
+            known[one.uuid] = one
     children = Counter(one.parent_message_uuid for one in known.values() if one.parent_message_uuid in known)
-    if max(children.values(), default=0) < 2 or None in records:
+    if max(children.values(), default=0) < 2:
         return records
     end = leaf if leaf in known else next(reversed(known))
     return [known[key] for key in branch_to(end, lambda key: known[key].parent_message_uuid, known)][::-1]
 
 
-def _message(found: _Message | None, left: Counter[Kind]) -> Message:
-    if found is None or found.sender not in _SIDES:
-        left["damaged message"] += found is not None
+def _message(found: _Message, left: Counter[Kind]) -> Message:
+    if found.sender not in _SIDES:
+        left["damaged message"] += 1
         return Message(None, "", None)
     left["file"] += len(found.attachments or ()) + len(found.files or ())
     texts = []

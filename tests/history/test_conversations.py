@@ -1,5 +1,6 @@
 """What of an export becomes turns: ChatGPT's tree, Claude's list, and what neither can give."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from panda.history.chatgpt import parse_chatgpt
 from panda.history.claude import parse_claude
 from panda.history.conversation import Conversation, ConversationError, Kind, exchanges_of
-from tests.history.exports import chatgpt, claude, said
+from panda.history.export_file import ExportFile, find_source
+from tests.history.exports import chatgpt, claude, said, write_export
 
 
 def turns(conversation: Conversation) -> list[tuple[str, str]]:
@@ -237,8 +239,8 @@ def test_an_older_claude_says_it_in_text_alone() -> None:
     assert turns(parse_claude(talk)) == [("How many?", "Seven.")]
 
 
-def test_claude_branches_by_parents() -> None:
-    """The branch that ends with the current message, or with the last one, is followed."""
+def branched() -> dict[str, Any]:
+    """A talk of Claude whose third message was said anew: two branches."""
     talk = claude(("human", "A"), ("assistant", "a"), ("human", "old"), ("assistant", "no"), ("human", "new"))
     talk["chat_messages"] += claude(("assistant", "yes"), number=2)["chat_messages"]
     parents = (None, 0, 1, 2, 1, 4)
@@ -247,11 +249,40 @@ def test_claude_branches_by_parents() -> None:
         message["parent_message_uuid"] = (
             "00000000-0000-4000-8000-000000000000" if parent is None else ids[parent]
         )
+    return talk
+
+
+def test_claude_branches_by_parents() -> None:
+    """The branch that ends with the current message, or with the last one, is followed."""
+    talk = branched()
     found = parse_claude(talk)
     assert turns(found) == [("A", "a"), ("new", "yes")]
     assert left(found) == {"message of another branch": 2}
-    back = parse_claude({**talk, "current_leaf_message_uuid": ids[3]})
+    back = parse_claude({**talk, "current_leaf_message_uuid": talk["chat_messages"][3]["uuid"]})
     assert turns(back) == [("A", "a"), ("old", "no")]
+
+
+@pytest.mark.parametrize(
+    ("at", "damage", "said", "lost"),
+    [
+        (1, {"sender": 5}, [("new", "yes")], {"damaged message": 1, "message of another branch": 2}),
+        (1, None, [("new", "yes")], {"damaged message": 1, "message of another branch": 2}),
+        (3, {"text": 5}, [("A", "a"), ("new", "yes")], {"message of another branch": 2}),
+        (3, None, [("A", "a"), ("new", "yes")], {"message of another branch": 2}),
+    ],
+)
+def test_a_damaged_message_leaves_the_branches_apart(
+    at: int, damage: dict[str, Any] | None, said: list[tuple[str, str]], lost: dict[str, int], tmp_path: Path
+) -> None:
+    """One message that does not read costs its own turn alone; what was said anew stays left out."""
+    talk = branched()
+    message = talk["chat_messages"][at]
+    talk["chat_messages"][at] = 5 if damage is None else {**message, **damage}
+    path = write_export(tmp_path / "conversations.json", talk)
+    (found,) = ExportFile(path, path.name, find_source(path, path.name)).conversations()
+    assert isinstance(found, Conversation)
+    assert turns(found) == said
+    assert left(found).items() >= lost.items()
 
 
 def test_an_unknown_sender_joins_nothing() -> None:
