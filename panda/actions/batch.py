@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panda.actions.replay import Progress
 from panda.actions.turn import turn_data
@@ -38,6 +38,9 @@ from panda.storage.index import Index
 from panda.storage.layout import METRICS_JSON, Layout
 from panda.storage.turns import TurnStore
 from panda.trust import load_models
+
+if TYPE_CHECKING:
+    from panda.engines.dask import DaskCluster
 
 _ENGINES = ("local", "dask")
 QUERIES_JSONL = "queries.jsonl"
@@ -148,8 +151,10 @@ class Batch:
         self._queries = {query.id: query for query in queries}
         self._plan = run.plan()
         numbers = {one.item: one.turn for one in self._plan.turns}
-        done = (line for line in run.lines() if numbers.get(line.item) == line.turn)  # others are begun anew
-        self._lines = {line.item: replace(line, outcome=None) for line in done}
+        ended = [replace(line, outcome=None) for line in run.lines()]
+        self._former = {line.item: line for line in ended}
+        """What came of an item last; of one that is begun anew, under its former number."""
+        self._lines = {line.item: line for line in ended if numbers.get(line.item) == line.turn}
         self._places = {one.item: place for place, one in enumerate(self._plan.turns)}
         self._saved: dict[tuple[str, str], dict[int, int]] = {}
         """User and session to the saved turns that the batch made, by their item's place in the plan."""
@@ -166,12 +171,13 @@ class Batch:
 
     @property
     def lines(self) -> list[TurnLine]:
-        """What came of the items that have ended, in the order of the queries."""
-        return [self._lines[one.item] for one in self._plan.turns if one.item in self._lines]
+        """What came last of the items that have ended, in the order of the queries."""
+        known = {**self._former, **self._lines}
+        return [known[one.item] for one in self._plan.turns if one.item in known]
 
     @property
     def left(self) -> list[PlannedTurn]:
-        """The items that have not ended, in the order of the queries."""
+        """The items that are to be run, in the order of the queries: again, if they have a line."""
         return [one for one in self._plan.turns if one.item not in self._lines]
 
     @property
@@ -350,7 +356,7 @@ class Batch:
 
     def _renumber(self) -> None:
         """Give the items that failed new numbers; the turns that they left unfinished go."""
-        failed = {line.item for line in self.failed}
+        failed = {item for item, line in self._lines.items() if line.verdict is not Verdict.SOUND}
         turns = []
         for one in self._plan.turns:
             if one.item in failed:
@@ -386,15 +392,21 @@ class Workers:
         """Whether they may not see the store."""
         return self.engine == "dask"
 
-    def start(self, settings: Settings, environ: Mapping[str, str], found: Batch) -> Engine:
-        """The engine, ready for the items of a batch."""
-        if self.are_remote:
-            from panda.engines.dask import DaskCluster
+    def connect(self) -> "DaskCluster | None":
+        """The cluster, before anything is made for it; None for processes of this machine."""
+        from panda.engines.dask import DaskCluster
 
-            if found.start is None or self.address is None:
+        return DaskCluster(self.address) if self.address is not None and self.are_remote else None
+
+    def start(
+        self, settings: Settings, environ: Mapping[str, str], found: Batch, cluster: "DaskCluster | None"
+    ) -> Engine:
+        """The engine, ready for the items of a batch."""
+        if cluster is not None:
+            if found.start is None:
                 raise UsageError(
                     "a live batch runs on this machine alone", where="--engine", fix="leave it out"
                 )
-            return DaskCluster(remote_worker(settings, found.start, found.ran_on), self.address)
+            return cluster.begin(remote_worker(settings, found.start, found.ran_on))
         jobs = self.jobs or load_models(settings).width or 1
         return Processes(BatchWorker(settings, environ, found.start), jobs)

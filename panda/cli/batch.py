@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 from panda.cli.command import (
     SEED_DEFAULT,
@@ -29,6 +29,7 @@ from panda.storage.files import read_text, store_errors
 if TYPE_CHECKING:
     from panda.actions.batch import Batch, Workers
     from panda.batches.queries import Query
+    from panda.engines.dask import DaskCluster
     from panda.replays.runs import RunFolder
 
 _NAMED = 20
@@ -104,11 +105,13 @@ def batch(
     given = None if queries is None else _read(queries, invocation)
     if dry_run:
         return _estimated(invocation, len((given or [])[:limit]), jobs)
+    cluster = workers.connect()
     run, lines = _opened_run(invocation, given, resume, live=live)
     limits = {"most": limit, "max_failures": max_failures}
-    found = _executed(invocation, run, lines, workers, limits, out=out, retry_failed=retry_failed)
+    found = _executed(invocation, run, lines, (workers, cluster), limits, out=out, retry_failed=retry_failed)
     _write_reports(found, run, junit, html)
-    return _result(found, run, shows_rows=out != "-")
+    shows_rows = out != "-" and not (invocation.reporter.quiet and not found.failed)
+    return _result(found, run, shows_rows=shows_rows)
 
 
 def _opened_run(
@@ -130,7 +133,7 @@ def _executed(
     invocation: Invocation,
     run: "RunFolder",
     queries: "list[Query]",
-    workers: "Workers",
+    workers: "tuple[Workers, DaskCluster | None]",
     limits: dict[str, int | None],
     *,
     out: str | None,
@@ -142,12 +145,12 @@ def _executed(
 
     tell, settings = invocation.reporter.step, invocation.settings
     with run.hold(), _lines_to(out, invocation) as on_line:
-        store, are_remote = invocation.store(new_user=True), workers.are_remote
+        store, are_remote = invocation.store(new_user=True), workers[1] is not None
         found = Batch(settings, store, run, queries, tell=tell, is_remote=are_remote, on_line=on_line)
         fill_imported(invocation, found.users)
         try:
             found.prepare(retry_failed=retry_failed)
-            started = workers.start(settings, invocation.environ, found)
+            started = workers[0].start(settings, invocation.environ, found, workers[1])
             found.execute(started, invocation.reporter.progress, **limits)
         except BaseException:
             tell(f"panda batch --resume {run.id} goes on with what is left")
@@ -170,6 +173,8 @@ def _check_usage(
     if out not in (None, "-") and not Path(str(out)).parent.is_dir():
         fix = f"make it first: mkdir -p {Path(str(out)).parent}"
         raise UsageError(f"there is no directory {Path(str(out)).parent}", where="--out", fix=fix)
+    if out not in (None, "-"):
+        _opened(str(out), "a").close()
 
 
 def _check_files(queries: str | None, *written: object) -> None:
@@ -193,7 +198,7 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
     if out is None:
         yield None
         return
-    with nullcontext(invocation.stdout) if out == "-" else _opened(out) as file:
+    with nullcontext(invocation.stdout) if out == "-" else _opened(out, "w") as file:
 
         def write(line: dict[str, Any]) -> None:
             with store_errors(str(out), "write"), suppress(BrokenPipeError):
@@ -203,9 +208,9 @@ def _lines_to(out: str | None, invocation: Invocation) -> Iterator[Callable[[dic
         yield write
 
 
-def _opened(out: str) -> TextIO:
+def _opened(out: str, mode: Literal["a", "w"]) -> TextIO:
     with store_errors(out, "create"):
-        return Path(out).open("w", encoding="utf-8", errors="backslashreplace")
+        return Path(out).open(mode, encoding="utf-8", errors="backslashreplace")
 
 
 def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
@@ -225,10 +230,12 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
 def _write_reports(found: "Batch", run: "RunFolder", junit: Path | None, html: Path | None) -> None:
     from panda.batches.reports import write_junit, write_page
 
+    known = {line.item for line in found.lines}
+    left = [one for one in found.left if one.item not in known]
     if junit is not None:
-        write_junit(junit, run.id, found.lines, found.left)
+        write_junit(junit, run.id, found.lines, left)
     if html is not None:
-        write_page(html, run, found.lines, found.left, found.texts)
+        write_page(html, run, found.lines, left, found.texts)
 
 
 def _result(found: "Batch", run: "RunFolder", *, shows_rows: bool) -> Result:

@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from panda.engines.contract import DIED, Ended, Opener, Work, attempt
@@ -19,7 +19,6 @@ class DaskCluster:
     Runs each task on some worker of a cluster; a worker that joins later gets its share.
 
     Args:
-        opener: Makes a worker process ready, once; it travels there by the scheduler.
         address: Of the scheduler, as `tcp://127.0.0.1:8786`, or `tls://…` with certificates in Dask's own
             configuration.
 
@@ -30,7 +29,7 @@ class DaskCluster:
 
     tries = 3  # beside those of Dask itself: three each time
 
-    def __init__(self, opener: Opener, address: str) -> None:
+    def __init__(self, address: str) -> None:
         try:
             import distributed
         except ImportError as exc:
@@ -49,7 +48,8 @@ class DaskCluster:
             fix = "give one as tcp://127.0.0.1:8786"
             raise UsageError(f"{address!r} is no address: {exc}", where="--address", fix=fix) from exc
         except (OSError, TimeoutError) as exc:
-            raise self._gone(f"no scheduler answers: {exc}") from exc
+            fix = "start it, or mend --address"
+            raise TryAgainError(f"no scheduler answers: {exc}", where=address, fix=fix) from exc
         try:
             self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
         except (OSError, TimeoutError) as exc:
@@ -57,7 +57,11 @@ class DaskCluster:
             fix = f"start one: dask worker {address} --nthreads 1"
             raise TryAgainError("the scheduler has no worker", where=address, fix=fix) from exc
         self._name = f"panda-{uuid4().hex}"
+
+    def begin(self, opener: Opener) -> Self:
+        """Have every worker process made ready, once, by what travels there by the scheduler."""
         self._opener = self._client.submit(_same, opener, key=f"{self._name}-opener", pure=False)
+        return self
 
     @property
     def width(self) -> int:

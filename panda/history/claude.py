@@ -67,7 +67,9 @@ def _record(values: Sequence[Any], at: int) -> _Message:
         around = [one if isinstance(one, dict) else {} for one in ({}, *values, {})][at : at + 3]
         links = (around[1].get("uuid"), around[2].get("parent_message_uuid"))
         parents = (around[1].get("parent_message_uuid"), around[0].get("uuid"))
-        uuid, parent = (next((one for one in some if isinstance(one, str)), None) for some in (links, parents))
+        uuid, parent = (
+            next((one for one in some if isinstance(one, str)), None) for some in (links, parents)
+        )
         return _Message("", uuid, parent_message_uuid=parent)
     return found
 

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -84,7 +84,7 @@ def _saved(run: RunFolder, layout: Layout) -> Side:
         place = where.get(key) or TurnPlace(layout, one.user, one.turn)  # of those that were run it is said
         directories[key] = place.directory
         try:
-            outcomes.append(read_outcome(place.folder()))
+            outcomes.append(replace(read_outcome(place.folder()), item=one.item))  # its key in this run
         except PandaError as exc:
             unfinished[key] = exc.message
     return Side(SAVED, outcomes, directories, unfinished)
@@ -254,6 +254,8 @@ def _growth(costs: Sequence[Cost], what: str) -> float | None:
 
 
 def _flips(before: Outcome, after: Outcome) -> list[Flip]:
+    if "imported" in (before.status, after.status):
+        return []  # what another program decided is not known
     first, second = _by_name(before), _by_name(after)
     flips: list[Flip] = []
     for key in sorted(first.keys() | second.keys()):

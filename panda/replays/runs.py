@@ -335,14 +335,13 @@ class RunFolder:
         name = f"{started:%Y%m%dT%H%M%SZ}-{mode}"
         with store_errors(layout.runs, "create"):
             layout.runs.mkdir(parents=True, exist_ok=True)
-            directory, number = layout.runs / name, 1
+            number = len(list(layout.runs.glob(f"{started:%Y%m%dT%H%M%SZ}-*")))  # of that second, of any kind
             while True:
-                try:
+                number += 1
+                directory = layout.runs / (name if number == 1 else f"{name}-{number}")
+                with suppress(FileExistsError):
                     directory.mkdir()
                     break
-                except FileExistsError:
-                    number += 1
-                    directory = layout.runs / f"{name}-{number}"
         began = render_time(started)
         plan = RunPlan(
             "panda.run/1", directory.name, mode, began, None, tuple(turns), fingerprint, options, None
@@ -397,6 +396,14 @@ class RunFolder:
             yield decode(TurnLine, value, where=f"{self._turns}:{number}")
 
 
+def _age(run: Path) -> tuple[str, int, str]:
+    """The order of runs by their ids: by the second in which they began, then by their number in it."""
+    began, _, kind = run.name.partition("-")
+    number = kind.rpartition("-")[2]
+    is_id = began.endswith("Z") and began[:1].isdigit()
+    return began if is_id else "", int(number) if number.isdecimal() else 1, run.name
+
+
 def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunFolder:
     """
     A run by its id or its directory; "last" is the newest. NotFoundError if there is none.
@@ -404,8 +411,7 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
     Args:
         of_batch: Whether "last" is the newest batch, or the newest that is none; None: of all.
     """
-    plans = sorted(layout.runs.glob(f"*/{RUN_JSON}"), key=lambda path: path.stat().st_mtime_ns)
-    runs = [path.parent for path in plans]
+    runs = sorted((path.parent for path in layout.runs.glob(f"*/{RUN_JSON}")), key=_age)
     if of_batch is not None:
         runs = [path for path in runs if ("-batch" in path.name) is of_batch]
     directory = runs[-1] if name == "last" and runs else layout.runs / name

@@ -78,15 +78,16 @@ def simulate(
         keep: Where the directory of the turn that was run goes; None throws it away.
 
     Raises:
-        UsageError: It is not saved, or has no recorded calls.
+        UsageError: It is not saved, or has no recorded calls that are to answer.
     """
     saved = TurnStore(layout, settings.user, settings.clock).open(number)
     metadata = saved.read_metadata()
-    if metadata.next is not None or not saved.has(CALLS_JSONL):
+    if metadata.next is not None or (answers != "live" and not saved.has(CALLS_JSONL)):
+        is_imported = metadata.status == "imported"
         raise UsageError(
             f"turn {number} ({metadata.status}) has no recorded run",
             where=str(saved.paths.directory),
-            fix="replay turns that `panda turn` has run to their end",
+            fix="give --mode rerun" if is_imported else "replay turns that `panda turn` has run to their end",
         )
     recordings = _recordings(saved, answers)
     before = saved.snapshot()

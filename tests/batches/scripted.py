@@ -81,9 +81,8 @@ def engine_of(settings: Settings, found: Batch, jobs: int, address: str | None) 
     """Processes or a cluster that ask the scripted model."""
     if address is not None:
         assert found.start is not None
-        return DaskCluster(
-            replace(remote_worker(settings, found.start, found.ran_on), open_models=scripted_models), address
-        )
+        opener = replace(remote_worker(settings, found.start, found.ran_on), open_models=scripted_models)
+        return DaskCluster(address).begin(opener)
     return Processes(BatchWorker(settings, {}, found.start, scripted_models), jobs)
 
 

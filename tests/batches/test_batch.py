@@ -239,6 +239,35 @@ def test_failures_end_it_and_are_tried_again(layout: Layout) -> None:
     check_sound(layout)
 
 
+def test_a_retry_that_is_limited_keeps_the_others(layout: Layout, tmp_path: Path) -> None:
+    """What failed and waits for its next try stays failed, and is no part of what the next retry begins."""
+    marks = [tmp_path / f"mark{n}" for n in range(3)]
+    queries = [Query(mark.name, f"{QUESTION} halt-without:{mark} please") for mark in marks]
+    assert len(run_batch(layout.root, queries).failed) == 3
+    for mark in marks:
+        mark.touch()
+    found = run_batch(layout.root, None, resume="last", retry_failed=True, most=1)
+    assert [(line.item, line.result) for line in found.lines] == [
+        ("mark0", "passed"),
+        ("mark1", "failed"),
+        ("mark2", "failed"),
+    ]
+    found = run_batch(layout.root, None, resume="last", retry_failed=True)
+    assert [line.result for line in found.lines] == ["passed"] * 3
+    assert [item for item, _ in made_turns(layout)] == ["mark0", "mark1", "mark2"]
+    check_sound(layout)
+
+
+def test_the_newest_run_is_the_one_that_began_last(layout: Layout) -> None:
+    """last goes by the ids of the runs: one that is finished later than the next began is older."""
+    run_batch(layout.root, asked(2), most=1)
+    first = open_run(layout, "last").id
+    newest = [begin_batch(settings_of(layout.root), {}, layout, asked(1)).id for _ in range(11)][-1]
+    assert open_run(layout, "last").id == newest
+    run_batch(layout.root, None, resume=first)
+    assert open_run(layout, "last").id == newest
+
+
 def test_a_halted_item_is_adopted_and_tried_again(layout: Layout, tmp_path: Path) -> None:
     """Its turn is there, with an open intervention; when it is tried again, that goes, and another comes."""
     mark = tmp_path / "mark"

@@ -102,3 +102,66 @@ def test_wrong_lines_begin_nothing(directory: Path, lines: list[dict[str, Any]],
     code, _, err = panda(directory, "batch", "-", lines=lines)
     assert (code, f"where: {where}\n" in err) == (2, True), err
     assert not (directory / "panda-system-docs" / "runs").exists()
+
+
+def crontab() -> list[str]:
+    """The commands of the cron table in docs/scale.md."""
+    text = Path("docs/scale.md").read_text(encoding="utf-8").partition("## Cron")[2].split("```")[1]
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [line.split(None, 5)[5] for line in lines]
+
+
+def test_the_cron_table(directory: Path) -> None:
+    """As documented: missing summaries are written, a batch goes on, nothing is said if all is well."""
+    turn = directory / "panda-system-docs" / "users" / "demo" / "turns" / "turn_000812"
+    (turn / "index_summary.json").unlink()
+    lines = [{**PASSING, "id": str(n)} for n in range(3)]
+    assert panda(directory, "batch", "-", "--limit", "1", lines=lines)[0] == 0
+    environ = {"PATH": f"{Path(PANDA).parent}:{os.environ['PATH']}", "HOME": str(directory)}
+    rebuild, batch = (line.replace("/srv/notes", str(directory)) for line in crontab())
+    for line in (rebuild, batch, batch):
+        words = ["sh", "-c", line]
+        done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), line
+    assert (turn / "index_summary.json").is_file()
+    assert "passed" in panda(directory, "batch", "--resume", "last")[1]
+    (run,) = (directory / "panda-system-docs" / "runs").iterdir()
+    assert json.loads((run / "run.json").read_text())["results"] == {"passed": 3}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--engine", "dask", "--address", "10.0.0.5"), 2, "is no address"),
+        (("--engine", "dask", "--address", "tcp://127.0.0.1:9"), 75, "no scheduler answers"),
+        (("--out", "nowhere/out.jsonl"), 2, "there is no directory"),
+        (("--out", "."), 74, "Is a directory"),
+    ],
+)
+def test_what_can_be_checked_is_checked_first(
+    directory: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    """A wrong address or file begins no run, so that last stays the one before."""
+    done = panda(directory, "batch", "-", *words, lines=[PASSING])
+    assert (done[0], message in done[2]) == (code, True), done[2]
+    assert not (directory / "panda-system-docs" / "runs").exists()
+    assert not (directory / "panda-system-docs" / "users" / "demo" / "turns" / "turn_000813").exists()
+
+
+def test_saved_turns_of_a_batch_and_of_an_import_are_compared(directory: Path) -> None:
+    """A run over them is compared with the saved turns, whatever made these; an import has no decisions."""
+    assert panda(directory, "batch", "-", lines=[PASSING])[0] == 0
+    assert panda(directory, "replay", "813", "--user", "demo")[0] == 0
+    code, out, err = panda(directory, "diff", "saved", "last", "--user", "demo", "--json")
+    assert (code, json.loads(out)["data"]["turns"]) == (0, 1), err
+    line = {"user": "demo", "session": "old", "at": "2026-01-05T10:00:00Z"}
+    asked = {**line, "query": "What is my budget?", "response": "You said $500-800."}
+    (directory / "old.jsonl").write_text(json.dumps(asked) + "\n")
+    assert panda(directory, "import", "old.jsonl")[0] == 0
+    code, _, err = panda(directory, "replay", "814", "--user", "demo")
+    assert (code, "give --mode rerun" in err or "no recorded run" in err) == (3, True)
+    code, out, _ = panda(directory, "replay", "814", "--user", "demo", "--mode", "rerun", "--json")
+    assert (code, json.loads(out)["data"]["results"]) == (3, {"differs": 1})
+    code, out, err = panda(directory, "diff", "saved", "last", "--user", "demo", "--json")
+    found = json.loads(out)["data"]
+    assert (code, found["turns"], found["flips"], len(found["answers"])) == (3, 1, [], 1), err

@@ -122,7 +122,7 @@ def test_an_empty_run_is_red(store: Layout, finished: bool) -> None:
 def test_versions_that_can_run_nothing_are_not_equal(store: Layout) -> None:
     """Two versions of a recipe of which neither could run the turn are not equal; both runs are finished."""
     name = "pipeline/phase1_reflection"
-    store.turn("demo", FIRST_TURN).directory.joinpath("calls.jsonl").unlink()
+    store.turn("demo", FIRST_TURN).directory.joinpath("metadata.json").write_text("{")
     code, value = panda(store, "recipe", "compare", name, name, "--on", str(FIRST_TURN))
     assert code == 3
     assert value["data"]["verdict"] == "not judged"

@@ -124,7 +124,9 @@ def test_what_is_in_the_log_is_remembered(tmp_path: Path) -> None:
         check=False,
         preexec_fn=limit_files,
     )
-    assert (done.returncode, "warning: it is remembered; cannot write" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "warning: it is remembered; cannot write" in done.stderr) == (0, True), (
+        done.stderr
+    )
     assert "budget" not in preferences.read_text()
     done = subprocess.run([*words, "get", "budget", *place], capture_output=True, text=True, check=True)
     assert done.stdout == "900\n"
