@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from panda.storage.execution_log import AWAY
+
 _MOST_TURNS = 200
 
 
@@ -33,7 +35,7 @@ def estimate(items: int, records: Iterable[Mapping[str, Any]]) -> Estimate:
     spent: dict[tuple[str, str], list[float]] = {}
     newest: deque[tuple[str, str]] = deque(maxlen=_MOST_TURNS)
     for record in records:
-        if "success" not in record or not record.get("turn_id"):
+        if "success" not in record or record.get("outcome") == AWAY or not record.get("turn_id"):
             continue
         turn = str(record.get("user_id")), str(record["turn_id"])
         if turn not in spent:

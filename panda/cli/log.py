@@ -21,7 +21,7 @@ _Record = Mapping[str, Any]
 _COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "ms", "retries", "result")
 _STATS_COLUMNS = (
     *("group", "executions", "valid", "retries", "judged", "confidence", "held", "calibration error"),
-    *("p50 ms", "p95 ms", "tokens", "tokens saved"),
+    *("p50 ms", "p95 ms", "tokens", "tokens saved", "away"),
 )
 _COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
 _KINDS = (*BY, "compression")
@@ -121,7 +121,7 @@ def _row(record: _Record) -> tuple[object, ...]:
         tokens.get("output"),
         record.get("latency_ms"),
         record.get("retries"),
-        "done" if record.get("success") is True else "failed",
+        record.get("outcome") or ("done" if record.get("success") is True else "failed"),
     )
 
 

@@ -1,17 +1,17 @@
-"""The servers of one model: each call goes to the least busy one, and on to others when that fails."""
+"""The servers of one model: each call goes to one of them, and on to others when that fails."""
 
 import math
 import os
 import random
-import threading
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import current_process
 from typing import TypeVar
 
 from panda.errors import ModelAwayError, ModelTimeoutError, PandaError
-from panda.models.model_server import AttemptError, ModelServer, TimeLimit
-from panda.models.server_slots import ServerSlots
+from panda.models.model_server import AttemptError, FailureKind, ModelServer, TimeLimit
 
 _Reply = TypeVar("_Reply")
 _ROUNDS = 5
@@ -21,63 +21,79 @@ _MOST_FAILURES = 3
 """Failures in a row after which a server is left alone."""
 _FIRST_REST_SECONDS, _LONGEST_REST_SECONDS = 2.0, 30.0
 
+_TOLD: Mapping[FailureKind, tuple[str, str, str]] = {
+    "away": (
+        "does not answer",
+        "do not answer",
+        "start the server, or correct location in models.yaml; then run the command again",
+    ),
+    "busy": ("is busy", "are busy", "run the command again once it has less to do, or name more servers"),
+    "failing": (
+        "fails",
+        "fail",
+        "see the server's log; if it lacks memory, give it a smaller model, context or number of slots",
+    ),
+}
+"""What is told of one server and of several that failed in one way, and what to do about it."""
+
 
 @dataclass
 class Breaker:
     """
-    Whether a server is asked: after failures in a row it is left alone for a growing while, then one request
-    is let through (half open), which closes the breaker or opens it for twice as long.
+    Whether a server is asked: after failures in a row it is left alone for a growing while.
+
+    One where nobody listens is dead: calls neither ask it meanwhile nor wait for it. One that has answered
+    before may only be starting anew: it is dead once a whole call has waited for it in vain.
     """
 
-    most_failures: float  # in a row, after which it opens; infinite if it never does
-    in_flight: int = 0  # requests of this process that the server has now
+    most_failures: float  # in a row, after which it is left alone; infinite if there is nowhere else to go
     failures: int = 0  # in a row
     rest_seconds: float = 0.0  # for how long it was left alone last; 0 once it has answered
     until: float = 0.0  # until when it is left alone
     words: str = ""  # what it said when it failed last
+    kind: FailureKind = "failing"  # how it failed last
+    is_expected: bool = False  # whether it has answered since it was last dead
 
-    def lets_through(self, now: float) -> bool:
-        """Whether a request may go to the server: always if closed, one at a time if half open."""
-        return now >= self.until and (self.failures < self.most_failures or not self.in_flight)
+    @property
+    def is_dead(self) -> bool:
+        return bool(self.failures) and self.kind == "away" and not self.is_expected
 
-    def fail(self, now: float, words: str, asked_seconds: float) -> None:
+    def fail(self, now: float, error: AttemptError) -> None:
         """Note a failed attempt, and for how long the server asks to be left alone."""
         self.failures += 1
-        self.words = words
-        if self.failures >= self.most_failures and now >= self.until:
-            self.rest_seconds = min(2 * self.rest_seconds or _FIRST_REST_SECONDS, _LONGEST_REST_SECONDS)
-            self.until = now + self.rest_seconds
-        self.until = max(self.until, now + asked_seconds)
+        self.words, self.kind = error.words, error.kind
+        if (self.failures >= self.most_failures or self.is_dead) and now >= self.until:
+            self._rest(now)
+        self.until = max(self.until, now + error.asked_seconds)
+
+    def give_up(self, now: float) -> None:
+        """Note that a call has waited for it as long as it may."""
+        if self.failures and self.kind == "away" and self.is_expected:
+            self.is_expected = False
+            self._rest(now)
 
     def succeed(self) -> None:
         """Note that the server has answered."""
         self.failures = 0
         self.rest_seconds = self.until = 0.0
+        self.is_expected = True
 
-
-@dataclass(frozen=True)
-class _Taken:
-    """A server that was chosen for one request."""
-
-    number: int  # its place in the list
-    slot: int | None  # what holds the slot between processes
+    def _rest(self, now: float) -> None:
+        self.rest_seconds = min(2 * self.rest_seconds or _FIRST_REST_SECONDS, _LONGEST_REST_SECONDS)
+        self.until = now + self.rest_seconds
 
 
 class Fleet:
     """
-    The servers of one model. Calls may come from several threads.
+    The servers of one model. What is known of them holds for the process.
 
-    The requests of other processes of this machine are known by their slots. Of servers with equally few
-    requests each is taken in its turn. Where the turns begin depends on the process: workers on several
-    machines share a fleet without knowing of each other's requests, and if all began with the first server,
-    it would have all first requests and the others none.
-
-    A lone server has no breaker, since there is nowhere else to go.
+    Worker i of a pool prefers server i, counted round, so that workers as many as servers never meet at one.
+    Another process, which may be one of several on different machines, takes the servers in turn and begins
+    where its id says: if all began with the first one, it would have all first requests and the others none.
 
     Args:
         name: The model's key in models.yaml.
         servers: At least one.
-        slots: The requests that they have from all processes.
         sleep: Waits for so many seconds.
         clock: Gives monotonic seconds; the same for the servers.
     """
@@ -86,20 +102,18 @@ class Fleet:
         self,
         name: str,
         servers: Sequence[ModelServer],
-        slots: ServerSlots,
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
         self.servers = tuple(servers)
-        self._slots = slots
         self._sleep = sleep
         self._clock = clock
-        self._is_lone = len(self.servers) == 1
-        self._breakers = [Breaker(math.inf if self._is_lone else _MOST_FAILURES) for _ in self.servers]
-        self._turn = os.getpid() % len(self.servers)
-        self._lock = threading.Lock()
+        self._breakers = [Breaker(_MOST_FAILURES if len(servers) > 1 else math.inf) for _ in servers]
+        worker = re.search(r"-(\d+)$", current_process().name)
+        self._turn = int(worker[1]) if worker else os.getpid()
+        self._takes_turns = worker is None
 
     def limit(self, seconds: float) -> TimeLimit:
         """A time limit that begins now."""
@@ -109,8 +123,8 @@ class Fleet:
         """
         What an exchange with one of the servers gives.
 
-        A server that fails is followed by another one at once; there is a pause when none is left, and up to
-        five such rounds while the time lasts. What has been answered is not asked again.
+        A server that fails is followed by another one at once; there is a pause when none is left that is
+        not dead, and up to five such rounds while the time lasts. What has been answered is not asked again.
 
         Args:
             exchange: Asks the server it is given and raises AttemptError if that failed.
@@ -121,25 +135,26 @@ class Fleet:
             PandaError: Whatever else the exchange raises.
         """
         final: set[int] = set()  # servers that this call does not ask again
-        rounds = 0
-        while True:
-            before = frozenset(final)
-            failed = set(before)
-            while (taken := self._take(failed)) is not None:
+        for round_number in range(_ROUNDS):
+            for number in self._askable(final):
                 try:
-                    return self._try(taken, exchange)
+                    return self._try(number, exchange)
                 except AttemptError as exc:
-                    failed.add(taken.number)
                     if exc.is_final:
-                        final.add(taken.number)
-            if failed != before:  # else all are left alone, or busy with a request that decides
-                rounds += 1
-            if rounds == _ROUNDS or len(final) == len(self.servers):
-                raise self._away()
-            pause = self._pause(rounds, final)
-            if self._clock() + pause >= limit.end:
-                raise self._away()
+                        final.add(number)
+            awaited = [one for n, one in enumerate(self._breakers) if n not in final and not one.is_dead]
+            if not awaited or round_number == _ROUNDS - 1:
+                break
+            pause = min(_FIRST_PAUSE_SECONDS * 2**round_number, _LONGEST_PAUSE_SECONDS)
+            now = self._clock()
+            soonest = min(one.until for one in awaited) - now
+            pause = max(pause + random.uniform(0, _FIRST_PAUSE_SECONDS), soonest)
+            if now + pause >= limit.end:
+                break
             self._sleep(pause)
+        for breaker in self._breakers:
+            breaker.give_up(self._clock())
+        raise self._away()
 
     def check_alive(self, *, within_seconds: float) -> None:
         """
@@ -153,95 +168,60 @@ class Fleet:
             except AttemptError as exc:
                 dead[server.url] = exc.words
         if dead:
-            raise self._error(dead)
+            raise self._error(dead, "away")
 
     def close(self) -> None:
         """Give all connections up."""
         for server in self.servers:
             server.close()
 
-    def _take(self, without: set[int]) -> "_Taken | None":
-        """The least busy server that may be asked, which then has one request more; None if none may be."""
-        with self._lock:
-            now = self._clock()
-            free = [
-                number
-                for number, breaker in enumerate(self._breakers)
-                if number not in without and (self._is_lone or breaker.lets_through(now))
-            ]
-            if not free:
-                return None
-            count = len(self.servers)
-            free.sort(key=lambda n: (self._breakers[n].in_flight, (n - self._turn) % count))
-            index, slot = self._slots.take([self.servers[number].url for number in free])
-            number = free[index]
-            self._turn = (number + 1) % count
-            self._breakers[number].in_flight += 1
-            return _Taken(number, slot)
+    def _askable(self, without: Collection[int]) -> Iterator[int]:
+        """The servers that may be asked, the one whose turn it is first."""
+        count, first = len(self.servers), self._turn
+        for number in ((first + n) % count for n in range(count)):
+            if number not in without and self._clock() >= self._breakers[number].until:
+                if self._takes_turns:
+                    self._turn = number + 1
+                yield number
 
-    def _try(self, taken: "_Taken", exchange: Callable[[ModelServer], _Reply]) -> _Reply:
-        """What the exchange gives with a server that was taken; what became of it is noted."""
-        breaker = self._breakers[taken.number]
+    def _try(self, number: int, exchange: Callable[[ModelServer], _Reply]) -> _Reply:
+        """What the exchange gives with a server; what became of it is noted."""
+        breaker = self._breakers[number]
         try:
-            reply = exchange(self.servers[taken.number])
+            reply = exchange(self.servers[number])
         except AttemptError as exc:
-            self._note_failure(breaker, exc.words, exc.asked_seconds)
+            breaker.fail(self._clock(), exc)
             raise
         except ModelTimeoutError as exc:
-            self._note_failure(breaker, exc.message)
+            breaker.fail(self._clock(), AttemptError(exc.message))
             raise
         except PandaError:  # there was an answer, if not the wanted one
-            self._note_answer(breaker)
-            raise
-        else:
-            self._note_answer(breaker)
-            return reply
-        finally:
-            self._slots.give_back(taken.slot)
-            with self._lock:
-                breaker.in_flight -= 1
-
-    def _note_failure(self, breaker: Breaker, words: str, asked_seconds: float = 0.0) -> None:
-        with self._lock:
-            breaker.fail(self._clock(), words, asked_seconds)
-
-    def _note_answer(self, breaker: Breaker) -> None:
-        with self._lock:
             breaker.succeed()
-
-    def _pause(self, rounds: int, final: set[int]) -> float:
-        """Seconds until servers are asked again: more after each round, and at least until one may be."""
-        pause: float = min(_FIRST_PAUSE_SECONDS * 2 ** (rounds - 1), _LONGEST_PAUSE_SECONDS)
-        with self._lock:
-            soonest = min(one.until for number, one in enumerate(self._breakers) if number not in final)
-        return max(pause + random.uniform(0, _FIRST_PAUSE_SECONDS), soonest - self._clock())
+            raise
+        breaker.succeed()
+        return reply
 
     def _away(self) -> ModelAwayError:
         """The error when all servers have failed; of each it tells what it said last."""
         now = self._clock()
-        reasons = {}
+        reasons, kinds = {}, set()
         for server, breaker in zip(self.servers, self._breakers, strict=True):
             rest = breaker.until - now
-            pause = f" (left alone for {rest:,.0f} seconds more)" if rest >= 1 and not self._is_lone else ""
+            is_told = rest >= 1 and len(self.servers) > 1
+            pause = f" (left alone for {rest:,.0f} seconds more)" if is_told else ""
             reasons[server.url] = breaker.words + pause
-        return self._error(reasons)
+            kinds.add(breaker.kind)
+        return self._error(reasons, kinds.pop() if len(kinds) == 1 else "away")
 
-    def _error(self, reasons: Mapping[str, str]) -> ModelAwayError:
+    def _error(self, reasons: Mapping[str, str], kind: FailureKind) -> ModelAwayError:
         """
         Args:
             reasons: What is wrong, by URL of a server.
         """
-        if self._is_lone:
+        one, several, fix = _TOLD[kind]
+        if len(self.servers) == 1:
             ((url, reason),) = reasons.items()
-            return ModelAwayError(
-                f"the model server of {self._name} does not answer: {reason}",
-                where=url,
-                fix="start the server, or correct location in models.yaml; then run the command again",
-            )
+            return ModelAwayError(f"the model server of {self._name} {one}: {reason}", where=url, fix=fix)
         told = "; ".join(f"{url}: {reason}" for url, reason in reasons.items())
-        count = f"{len(reasons)} of {len(self.servers)}"
-        return ModelAwayError(
-            f"{count} model servers of {self._name} do not answer: {told}",
-            where=f"models.{self._name}.location",
-            fix="start the servers, or correct location in models.yaml; then run the command again",
-        )
+        count = f"{len(reasons)} of {len(self.servers)} model servers of {self._name}"
+        return ModelAwayError(f"{count} {several}: {told}", where=f"models.{self._name}.location", fix=fix)

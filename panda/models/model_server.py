@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -17,6 +17,7 @@ from panda.errors import HaltError, ModelFileError, ModelTimeoutError
 
 PASSING = frozenset({429, 500, 502, 503, 504})
 """Statuses that may be another one a moment later."""
+_BUSY = frozenset({429, 503})
 _CONNECT_SECONDS = 5.0
 _KEPT_SECONDS = 60.0
 """How long a connection that nobody uses is kept: a turn may compute in between two calls."""
@@ -24,6 +25,10 @@ _MOST_REPLY_BYTES = 16 * 2**20
 _MOST_WORDS = 300
 _RETRY_AFTER = "retry-after"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+FailureKind = Literal["away", "busy", "failing"]
+"""Nobody listens there; it has too much to do; or it answers with an error, too late, or not to the end."""
 
 
 class AttemptError(Exception):
@@ -34,11 +39,15 @@ class AttemptError(Exception):
         words: What it said, or what became of the connection; one line.
         asked_seconds: How long it asks to be left alone; 0 if it does not say.
         is_final: Whether the call that made the attempt need not ask this server again.
+        kind: What became of the server.
     """
 
-    def __init__(self, words: str, *, asked_seconds: float = 0.0, is_final: bool = False) -> None:
+    def __init__(
+        self, words: str, *, asked_seconds: float = 0.0, is_final: bool = False, kind: FailureKind = "failing"
+    ) -> None:
         super().__init__(words)
         self.words = words
+        self.kind = kind
         self.asked_seconds = asked_seconds
         self.is_final = is_final
 
@@ -113,7 +122,10 @@ class ModelServer:
             ) from exc
         except httpx.TransportError as exc:
             is_final = not isinstance(exc, httpx.NetworkError | httpx.RemoteProtocolError)
-            raise AttemptError(str(exc) or type(exc).__name__, is_final=is_final) from exc
+            kind: FailureKind = "failing"
+            if isinstance(exc, httpx.ConnectError | httpx.ConnectTimeout):
+                kind = "away"
+            raise AttemptError(str(exc) or type(exc).__name__, is_final=is_final, kind=kind) from exc
         if answer.status_code in passing:
             raise self.failed(answer, is_final=False)
         return answer
@@ -128,15 +140,16 @@ class ModelServer:
         try:
             self._send("GET", "/models", None, within_seconds)
         except httpx.TimeoutException as exc:
-            raise AttemptError(f"nothing within {within_seconds:g} seconds") from exc
+            raise AttemptError(f"nothing within {within_seconds:g} seconds", kind="away") from exc
         except httpx.TransportError as exc:
-            raise AttemptError(str(exc) or type(exc).__name__) from exc
+            raise AttemptError(str(exc) or type(exc).__name__, kind="away") from exc
 
     def failed(self, answer: httpx.Response, *, is_final: bool) -> AttemptError:
         """The error for an answer that says that the server is overloaded or broken."""
         pause = _asked_pause(answer)
         words = self.words_of(answer) + (f" (it asks to wait {pause:,.0f} seconds)" if pause else "")
-        return AttemptError(words, asked_seconds=pause, is_final=is_final)
+        kind: FailureKind = "busy" if answer.status_code in _BUSY else "failing"
+        return AttemptError(words, asked_seconds=pause, is_final=is_final, kind=kind)
 
     def words_of(self, answer: httpx.Response) -> str:
         """Status and own words of an answer, in one line: the message of a JSON error, else the body."""

@@ -36,7 +36,6 @@ from panda.models.replies import (
     strip_schema,
     with_schema,
 )
-from panda.models.server_slots import ServerSlots
 
 _MOST_CHARS = 500
 """Longest `maxLength` that is sent; longer ones are told in words and looked at in the reply. The server of
@@ -65,8 +64,7 @@ class OpenAiModel:
 
     Args:
         api_key: Sent as bearer token; None sends none.
-        cache_dir: Where the dialect that was found out is remembered, and which servers other processes are
-            asking; None forgets the one with the process, and knows nothing of the other.
+        cache_dir: Where the dialect that was found out is remembered; None forgets it with the process.
         sleep: Waits for so many seconds.
         clock: Gives monotonic seconds.
     """
@@ -93,9 +91,7 @@ class OpenAiModel:
             )
             for url in spec.servers
         ]
-        directory = cache_dir / "slots" if cache_dir and spec.further_servers else None
-        slots = ServerSlots(directory, spec.parallel)
-        self._fleet = Fleet(spec.name, servers, slots, sleep=sleep, clock=clock)
+        self._fleet = Fleet(spec.name, servers, sleep=sleep, clock=clock)
         self._info = ModelInfo(
             spec.name,
             _digest(spec, spec.servers),

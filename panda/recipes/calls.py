@@ -292,8 +292,10 @@ class CallWriter:
         record = {"property": name, "prefix": self._prefix(made.prefix), "options": options}
         self._write("choose", record, made.usage, made.seconds, attempt, made.by)
 
-    def log_fields(self) -> dict[str, object]:
+    def log_fields(self, *, was_away: bool) -> dict[str, object]:
         """What a line of the executions log says of recipe, model, turn and tokens (S3 §27)."""
+        if was_away:  # only a server is, and that writes
+            self._kinds.setdefault("generate")
         return {
             "recipe": self._recipe.name,
             "key": self._recipe.key,

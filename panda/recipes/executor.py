@@ -30,7 +30,14 @@ from panda.compression.documents import (
     overflow_line,
 )
 from panda.documents.times import Clock, render_time
-from panda.errors import BudgetExceededError, GateError, HaltError, ReplyError, TryAgainError
+from panda.errors import (
+    BudgetExceededError,
+    GateError,
+    HaltError,
+    ModelAwayError,
+    ReplyError,
+    TryAgainError,
+)
 from panda.models.contract import Encoder, GenerateParams, Layers, Message, ScoreCase
 from panda.models.replies import as_written
 from panda.recipes.book import RecipeBook
@@ -47,11 +54,13 @@ from panda.recipes.reply import (
     value_span,
 )
 from panda.recipes.schema import lenient_properties, lower_limits, plain_schema
+from panda.storage.execution_log import AWAY
 
 _COMMON_CHARS = 3
 """Characters of a token in most replies."""
 _LEAST_CHARS = 1
 """Characters of a token at least."""
+_Ended = Reply | HaltError | ModelAwayError
 
 
 class RecipeExecutor:
@@ -109,7 +118,7 @@ class RecipeExecutor:
         started = time.monotonic()
         try:
             reply = execution.run()
-        except HaltError as exc:
+        except (HaltError, ModelAwayError) as exc:
             self._write_log(execution, time.monotonic() - started, exc)
             raise
         finally:
@@ -130,7 +139,7 @@ class RecipeExecutor:
         spec = execution.spec(name)
         return spec, execution.inputs(str), execution.ask(spec)
 
-    def _write_log(self, execution: "_Execution", seconds: float, ended: Reply | HaltError) -> None:
+    def _write_log(self, execution: "_Execution", seconds: float, ended: "_Ended") -> None:
         for line in execution.log_lines(seconds, ended, timestamp=render_time(self._clock())):
             self._log(line)
 
@@ -349,9 +358,7 @@ class _Execution:
             gate = "not_measured" if confidence is None else "below" if confidence < threshold else "passed"
         return Reply(self.recipe, values, choices, confidence, gate, self.attempts, tuple(self.cuts))
 
-    def log_lines(
-        self, seconds: float, ended: Reply | HaltError, *, timestamp: str
-    ) -> Iterator[Mapping[str, object]]:
+    def log_lines(self, seconds: float, ended: "_Ended", *, timestamp: str) -> Iterator[Mapping[str, object]]:
         """
         The lines of logs/executions.jsonl that it leaves (S3 §27): one for each document that was compressed
         or did not fit, then its own.
@@ -363,12 +370,14 @@ class _Execution:
         if isinstance(ended, BudgetExceededError):
             yield {**overflow_line("call", ended.message, timestamp=timestamp, recipe=recipe.name), **turn}
         reply = ended if isinstance(ended, Reply) else None
+        is_away = isinstance(ended, ModelAwayError)
         yield {
             "timestamp": timestamp,
-            **self.writer.log_fields(),
-            "latency_ms": round(seconds * 1000),
+            **self.writer.log_fields(was_away=is_away),
+            "latency_ms": None if is_away else round(seconds * 1000),
+            "outcome": AWAY if is_away else "done" if reply else "failed",
             "success": reply is not None,
-            "schema_valid": reply is not None,
+            "schema_valid": None if is_away else reply is not None,
             "confidence": reply.confidence if reply else None,
             "gate": reply.gate if reply else None,
             "retries": max(0, self.attempts - 1),

@@ -13,6 +13,7 @@ from panda.storage.layout import Layout, turn_number
 By = Literal["recipe", "layer", "phase", "day"]
 BY: tuple[By, ...] = ("recipe", "layer", "phase", "day")
 OUTSIDE = "outside a turn"  # group of what ran in no phase
+AWAY = "away"  # outcome of an execution for which no model server answered
 _BINS = 10
 
 
@@ -21,7 +22,7 @@ class ExecutionStats:
     """What the executions of one group add up to."""
 
     executions: int  # recipe executions
-    valid: float  # share that gave a reply that fits its schema
+    valid: float | None  # share of the replies that fit their schema; None if there was none to look at
     retries: int  # attempts beyond the first, all together
     judged: int  # executions with a confidence whose turn has ended
     confidence: float | None  # mean confidence of those; None if there are none
@@ -32,6 +33,7 @@ class ExecutionStats:
     p95_ms: float | None  # latency that 95 in 100 executions do not exceed
     tokens: int | None  # prompt and output tokens; None if one execution's are unknown
     tokens_saved: int  # tokens that fitting took from the inputs
+    away: int  # executions for which no model server answered
 
 
 @dataclass
@@ -39,7 +41,8 @@ class _Sums:
     """One group while it is added up."""
 
     executions: int = 0
-    valid: int = 0
+    away: int = 0
+    valid: list[bool] = field(default_factory=list)
     retries: int = 0
     tokens: int | None = 0
     saved: int = 0
@@ -85,7 +88,9 @@ def _group(record: Mapping[str, Any], by: By) -> str:
 
 def _add(sums: _Sums, record: Mapping[str, Any], verdict: Callable[[str, str], bool | None]) -> None:
     sums.executions += 1
-    sums.valid += record.get("schema_valid") is True
+    sums.away += record.get("outcome") == AWAY
+    if record.get("schema_valid") is not None:
+        sums.valid.append(record["schema_valid"] is True)
     sums.retries += _number(record.get("retries")) or 0
     sums.saved += _number(record.get("compression_savings")) or 0
     tokens = record.get("tokens")
@@ -108,7 +113,7 @@ def _finished(sums: _Sums) -> ExecutionStats:
     judged = sums.judged
     return ExecutionStats(
         executions=sums.executions,
-        valid=round(sums.valid / sums.executions, 4),
+        valid=_mean([float(valid) for valid in sums.valid]),
         retries=sums.retries,
         judged=len(judged),
         confidence=_mean([confidence for confidence, _ in judged]),
@@ -118,6 +123,7 @@ def _finished(sums: _Sums) -> ExecutionStats:
         p95_ms=percentile(sums.latencies, 95),
         tokens=sums.tokens,
         tokens_saved=sums.saved,
+        away=sums.away,
     )
 
 
@@ -188,7 +194,7 @@ def tally_versions(lines: Iterable[Mapping[str, Any]]) -> Mapping[str, VersionTa
     for record in lines:
         tally = found[str(record.get("version"))]
         tally.executions += 1
-        tally.failures += record.get("success") is not True
+        tally.failures += record.get("success") is not True and record.get("outcome") != AWAY
         tally.last_run = str(record.get("timestamp"))
     return found
 
@@ -219,7 +225,7 @@ def find_failures(layout: Layout, recipe: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for record in recipe_lines(layout, recipe):
         retries, failed = record.get("retries") or 0, record.get("success") is not True
-        if failed or retries:
+        if record.get("outcome") != AWAY and (failed or retries):
             message = "no valid reply" if failed else "valid"
             found.append(
                 {

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from panda.errors import FileFormatError, PandaError
-from panda.storage.execution_log import OUTSIDE, ExecutionStats
+from panda.storage.execution_log import AWAY, OUTSIDE, ExecutionStats
 from panda.storage.files import parse_json
 from panda.storage.layout import METADATA_JSON, Layout
 from panda.storage.records import load_object
@@ -48,6 +48,7 @@ class _Record(msgspec.Struct):
     tokens: Any = None
     latency_ms: Any = None
     success: Any = UNSET
+    outcome: Any = None
     schema_valid: Any = None
     confidence: Any = None
     retries: Any = None
@@ -87,7 +88,8 @@ class Columns:
     tokens: Floats  # NaN if unknown
     saved: Floats  # tokens
     retries: Floats
-    valid: Mask
+    away: Floats  # 1 if no model server answered, else 0
+    valid: Floats  # 1 if the reply fitted its schema, 0 if not, NaN if there was none
     confidence: Floats  # NaN if there is none
     names: Mapping[str, Sequence[str]]  # column to the texts that its numbers mean
 
@@ -128,7 +130,8 @@ class ExecutionLog:
         self._names = {name: _Names() for name in ("user", "recipe", "layer", "phase", "day", "turn")}
         self._codes = {name: array("l") for name in self._names}
         self._values = {
-            name: array("d") for name in ("latency", "tokens", "saved", "retries", "valid", "confidence")
+            name: array("d")
+            for name in ("latency", "tokens", "saved", "retries", "away", "valid", "confidence")
         }
         self._bad: list[tuple[int, str]] = []
         self._bad_count = 0
@@ -223,7 +226,8 @@ class ExecutionLog:
         values["tokens"].append(np.nan if total is None else total)
         values["saved"].append(_whole(record.compression_savings) or 0.0)
         values["retries"].append(_whole(record.retries) or 0.0)
-        values["valid"].append(record.schema_valid is True)
+        values["away"].append(record.outcome == AWAY)
+        values["valid"].append(np.nan if record.schema_valid is None else record.schema_valid is True)
         values["confidence"].append(_number(record.confidence))
 
     def _columns(self, user: str) -> Columns:
@@ -236,12 +240,11 @@ class ExecutionLog:
     def _make_columns(self, user: str) -> Columns:
         codes = {name: np.array(one, np.int64) for name, one in self._codes.items()}
         values = {name: np.array(one, np.float64) for name, one in self._values.items()}
-        valid = values.pop("valid") > 0
         names = {name: tuple(one.texts) for name, one in self._names.items()}
         users = codes.pop("user")
         number = next((at for at, text in enumerate(names["user"]) if text == user), -1)
         found: dict[str, Any] = {**codes, **values}
-        return Columns(**found, valid=valid, names=names).where(users == number)
+        return Columns(**found, names=names).where(users == number)
 
     def _held(self, columns: Columns, user: str) -> tuple[Floats, int]:
         """Of each execution with a confidence whether its turn ended approved, of the newest turns."""
@@ -295,9 +298,10 @@ def sum_columns(columns: Columns, held: Floats) -> ExecutionStats:
     confidence, ended = columns.confidence[judged], held[judged]
     known = np.sort(columns.latency[~np.isnan(columns.latency)])
     is_known = not np.isnan(columns.tokens).any()
+    valid = columns.valid[~np.isnan(columns.valid)]
     return ExecutionStats(
         executions=columns.count,
-        valid=round(float(columns.valid.mean()), 4),
+        valid=round(float(valid.mean()), 4) if len(valid) else None,
         retries=int(columns.retries.sum()),
         judged=len(confidence),
         confidence=round(float(confidence.mean()), 4) if len(confidence) else None,
@@ -307,6 +311,7 @@ def sum_columns(columns: Columns, held: Floats) -> ExecutionStats:
         p95_ms=_percentile(known, 95),
         tokens=int(columns.tokens.sum()) if is_known else None,
         tokens_saved=int(columns.saved.sum()),
+        away=int(columns.away.sum()),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, BinaryIO
 
 from panda.documents.times import render_time
+from panda.storage.execution_log import AWAY
 from panda.storage.files import store_errors
 from panda.storage.layout import Layout, turn_name
 
@@ -25,7 +26,7 @@ class Execution:
     layer: str
     model: str  # "" where rules decided
     method: str  # choose, generate or rules
-    valid: bool  # whether its reply fitted its schema
+    fault: str  # why it gave no reply that fits its schema; "" if it gave one
     confidence: float | None
     gate: str  # passed, below or not measured
     retries: int
@@ -126,13 +127,19 @@ def _execution(record: Mapping[str, Any]) -> Execution:
         layer=str(record.get("model_layer") or ""),
         model=str(record.get("model") or ""),
         method=str(record.get("method") or ""),
-        valid=record.get("schema_valid") is True,
+        fault=_fault(record),
         confidence=confidence if confidence is not None and 0 <= confidence <= 1 else None,
         gate=str(record.get("gate") or "").replace("_", " "),
         retries=int(_number(record.get("retries")) or 0),
         seconds=None if latency is None else latency / 1000,
         tokens=None if total is None else int(total),
     )
+
+
+def _fault(record: Mapping[str, Any]) -> str:
+    if record.get("outcome") == AWAY:
+        return "no model server answered"
+    return "" if record.get("schema_valid") is True else "no valid reply"
 
 
 def _cut(record: Mapping[str, Any]) -> CutDocument:

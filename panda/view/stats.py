@@ -140,7 +140,7 @@ def _day_plots(days: Sequence[tuple[str, ExecutionStats]]) -> list[Plot]:
     tokens = [one.tokens if one else None for one in sums]
     slow = [one.p95_ms if one else None for one in sums]
     usual = [one.p50_ms if one else None for one in sums]
-    valid = [100 * one.valid if one else None for one in sums]
+    valid = [100 * one.valid if one and one.valid is not None else None for one in sums]
     longest = max((value for value in slow if value is not None), default=0.0) or 1.0
     lines = (
         plot_line("95 in 100 take at most", "two", slow, longest),

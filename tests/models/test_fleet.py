@@ -18,8 +18,8 @@ import pytest
 from panda.errors import ModelAwayError, ModelFileError, ModelTimeoutError
 from panda.models.contract import GenerateParams, Message
 from panda.models.fleet import Breaker
+from panda.models.model_server import AttemptError
 from panda.models.openai import OpenAiModel
-from panda.models.server_slots import ServerSlots
 from tests.loopback import Answer, reply
 from tests.models.conftest import Clock, Server
 
@@ -76,7 +76,7 @@ class Gate:
         return reply("Hello there")
 
 
-def test_equally_busy_servers_take_turns(servers: tuple[Server, Server]) -> None:
+def test_servers_take_turns(servers: tuple[Server, Server]) -> None:
     """Calls one after the other go to the servers in turn, beginning where the process id says."""
     model = fleet(servers)
     ask(model)
@@ -89,74 +89,6 @@ def test_connections_are_kept(servers: tuple[Server, Server]) -> None:
     """Each server has one connection, however many calls follow each other."""
     ask(fleet(servers), 8)
     assert [len(set(server.connections)) for server in servers] == [1, 1]
-
-
-def test_the_least_busy_server_is_asked(servers: tuple[Server, Server]) -> None:
-    """While one server is at a request, the others go to the other one."""
-    gate = Gate()
-    servers[0].answer = gate
-    model = fleet(servers)
-    with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(ask, model)
-        gate.waiting.acquire()
-        ask(model, 4)
-        assert counts(servers) == [1, 4]
-        gate.opened.set()
-        slow.result()
-    ask(model, 2)
-    assert counts(servers) == [2, 5]
-
-
-CALLER = """\
-import sys
-from pathlib import Path
-from panda.models.contract import GenerateParams, Message
-from panda.models.models_file import ModelSpec
-from panda.models.openai import OpenAiModel
-
-first, second, cache = sys.argv[1:]
-spec = ModelSpec("m", "openai", first, 1024, writes=True, model="m", further_servers=(second,))
-params = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)
-OpenAiModel(spec, cache_dir=Path(cache)).generate((Message("user", "Hi"),), params)
-"""
-
-
-def test_requests_of_other_processes_count(servers: tuple[Server, Server], tmp_path: Path) -> None:
-    """A server that another process asks is passed over, until that process has its reply or is killed."""
-    gate = Gate()
-    servers[0].answer = servers[1].answer = gate
-    urls = [server.url for server in in_order(servers)]
-    with subprocess.Popen([sys.executable, "-c", CALLER, *urls, str(tmp_path)]) as other:
-        assert gate.waiting.acquire(timeout=60)
-        (busy,) = (server for server in servers if server.asked)
-        (idle,) = (server for server in servers if not server.asked)
-        idle.answer = lambda _: reply("Hello there")
-        model = fleet(servers, cache_dir=tmp_path)
-        ask(model, 4)
-        assert (len(busy.asked), len(idle.asked)) == (1, 4)
-        other.kill()
-    gate.opened.set()
-    ask(model, 4)
-    assert (len(busy.asked), len(idle.asked)) == (3, 6)
-
-
-def test_slots_fill_level_by_level(tmp_path: Path) -> None:
-    """Each server's first slot is taken before any second one; what is given back is taken next."""
-    mine, others = ServerSlots(tmp_path, 2), ServerSlots(tmp_path, 2)
-    taken = [slots.take(["a", "b"]) for slots in (mine, others, others, mine, others)]
-    assert [index for index, _ in taken] == [0, 1, 0, 1, 0]
-    assert [slot is None for _, slot in taken] == [False] * 4 + [True]
-    others.give_back(taken[1][1])
-    index, slot = mine.take(["a", "b"])
-    assert (index, slot is None) == (1, False)
-    for held in (slot, taken[0][1], taken[2][1], taken[3][1]):
-        mine.give_back(held)
-
-
-def test_slots_that_cannot_be_kept(tmp_path: Path) -> None:
-    """Where no file can be locked, requests go on without."""
-    (tmp_path / "file").write_bytes(b"")
-    assert ServerSlots(tmp_path / "file", 1).take(["a", "b"]) == (0, None)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 520])
@@ -196,8 +128,8 @@ def test_a_server_may_be_away_for_days() -> None:
     """However often the trials of one process fail, the next one comes within 30 seconds."""
     breaker = Breaker(3)
     for now in range(0, 200_000, 40):
-        breaker.fail(now, "no", 0)
-        assert breaker.lets_through(now + 30)
+        breaker.fail(now, AttemptError("no"))
+        assert breaker.until <= now + 30
 
 
 def test_a_trial_that_goes_well_closes_the_breaker(servers: tuple[Server, Server]) -> None:
@@ -222,51 +154,103 @@ def test_a_trial_that_goes_well_closes_the_breaker(servers: tuple[Server, Server
     assert len(servers[0].asked) == 10
 
 
-def test_a_half_open_breaker_lets_one_request_through(servers: tuple[Server, Server]) -> None:
-    """While the trial runs, further requests go to the other server, even if that has more of them."""
-    clock, trial, busy = Clock(), Gate(), Gate()
-    servers[0].answer = BUSY
-    model = fleet(servers, clock)
-    ask(model, 6)
-    clock.now += 2
-    servers[0].answer, servers[1].answer = trial, busy
-    with ThreadPoolExecutor(4) as pool:
-        calls = [pool.submit(ask, model) for _ in range(4)]
-        for gate, count in ((trial, 1), (busy, 3)):
-            for _ in range(count):
-                assert gate.waiting.acquire(timeout=20)
-        trial.opened.set()
-        busy.opened.set()
-        for call in calls:
-            call.result()
-    assert counts(servers) == [4, 9]
+def test_a_dead_server_is_left_alone_for_a_growing_while(server: Server) -> None:
+    """Where nobody has ever listened no call pauses; it is asked again after 2, 4, … 30 s, and then found."""
+    clock = Clock()
+    server.die()
+    model = server.model(sleep=pytest.fail, clock=clock)
+    for rest in (2, 4, 8, 16, 30, 30):
+        with pytest.raises(ModelAwayError, match="Connection refused"):
+            model.generate(CHAT, FREE)
+        server.start()
+        clock.now += rest - 0.1
+        with pytest.raises(ModelAwayError, match="Connection refused"):
+            model.generate(CHAT, FREE)
+        server.die()
+        clock.now += 0.2
+    server.start()
+    ask(model, 2)
+    assert len(server.asked) == 2
 
 
-def test_calls_wait_for_the_requests_that_decide(servers: tuple[Server, Server]) -> None:
-    """A call that finds all servers at their trial waits for what comes of it, as long as its time lasts."""
-    clock, gate = Clock(), Gate()
-    servers[0].answer = servers[1].answer = BUSY
-    calls: list[Any] = []
+def test_a_server_that_restarts_is_waited_for(server: Server) -> None:
+    """One that has answered is asked again after a pause, since it may be starting anew."""
+    clock = Clock()
 
-    def sleep(seconds: float) -> None:
+    def restart(seconds: float) -> None:
         clock.sleep(seconds)
-        if len(clock.pauses) == 9 and calls:
-            gate.opened.set()
-            for call in calls:
-                call.result()
+        server.start()
 
-    model = fleet(servers, clock=clock, sleep=sleep)
-    with pytest.raises(ModelAwayError):
-        model.generate(CHAT, FREE)
-    clock.now += 30
-    clock.pauses.clear()
-    servers[0].answer = servers[1].answer = gate
-    with ThreadPoolExecutor(2) as pool:
-        calls += [pool.submit(ask, model) for _ in servers]
-        for _ in servers:
-            assert gate.waiting.acquire(timeout=20)
-        ask(model)
-    assert len(clock.pauses) == 9
+    model = server.model(sleep=restart, clock=clock)
+    ask(model)
+    server.die()
+    ask(model)
+    assert len(clock.pauses) == 1
+
+
+def test_a_server_that_does_not_come_back_is_dead(server: Server) -> None:
+    """One call waits for a server that has answered before; those that follow do not, until it is back."""
+    clock = Clock()
+    model = server.model(sleep=clock.sleep, clock=clock)
+    ask(model)
+    server.die()
+    for _ in range(2):
+        with pytest.raises(ModelAwayError):
+            model.generate(CHAT, FREE)
+        assert len(clock.pauses) == 4
+    server.start()
+    clock.now += 2
+    ask(model)
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_not_dead(status: int, server: Server) -> None:
+    """Each call asks a server anew that has too much to do, and tells that it is busy."""
+    clock = Clock()
+    server.answer = lambda _: (status, b"too much to do")
+    model = server.model(sleep=clock.sleep, clock=clock)
+    for calls in (1, 2):
+        with pytest.raises(ModelAwayError, match="the model server of served is busy: HTTP"):
+            model.generate(CHAT, FREE)
+        assert len(server.asked) == 5 * calls
+
+
+WORKERS = """\
+import sys
+from contextlib import contextmanager
+from panda.engines.processes import Processes
+from panda.models.contract import GenerateParams, Message
+from panda.models.models_file import ModelSpec
+from panda.models.openai import OpenAiModel
+
+@contextmanager
+def opener():
+    spec = ModelSpec("m", "openai", sys.argv[1], 1024, writes=True, model="m", further_servers=(sys.argv[2],))
+    model = OpenAiModel(spec)
+    params = GenerateParams(temperature=0, max_tokens=9, seed=3, timeout_seconds=60)
+    yield lambda task: model.generate((Message("user", "Hi"),), params).text
+
+if __name__ == "__main__":
+    pool = Processes(opener, 2)
+    for _ in range(2):
+        pool.submit("a")
+    for task in range(8):
+        assert pool.wait().value == "Hello there"
+        pool.submit("b")
+    for _ in range(2):
+        pool.wait()
+    pool.close()
+"""
+
+
+def test_workers_as_many_as_servers_do_not_meet(servers: tuple[Server, Server], tmp_path: Path) -> None:
+    """Each worker of a pool keeps to a server of its own: none waits while another has nothing to do."""
+    script = tmp_path / "workers.py"
+    script.write_text(WORKERS, encoding="utf-8")
+    subprocess.run([sys.executable, script, *(server.url for server in servers)], check=True, timeout=60)
+    assert sum(counts(servers)) == 10
+    assert [len(set(server.connections)) for server in servers] == [1, 1]
 
 
 def test_a_pause_that_a_server_asks_for_is_its_own(servers: tuple[Server, Server]) -> None:
