@@ -1,12 +1,15 @@
 """What the index is made from: every source of a user with its stamp, and the rows that it gives."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -15,7 +18,7 @@ from panda.documents.markdown import LONG_CHARS, KnowledgeSection, split_knowled
 from panda.documents.memory_file import is_statement, parse_memory_file, render_value
 from panda.documents.text import escape_path, one_line, shorten, strip_citations, unescape_path
 from panda.documents.yaml_text import split_front_matter
-from panda.errors import UntrustedError
+from panda.errors import FileFormatError, StoreError, UntrustedError
 from panda.language.dates import day_of
 from panda.storage.files import read_text, read_text_at
 from panda.storage.layout import (
@@ -49,6 +52,8 @@ from panda.storage.seals import text_digest
 
 TURNS = "turns"  # not a source: its stamp tells whether turn directories came or went
 
+_T = TypeVar("_T")
+_AT_ONCE, _READERS = 128, 8
 _NO_FILE = "-"
 _UNTRUSTED = "untrusted"
 _TURN_FILES = frozenset({METADATA_JSON, CONTEXT_MD, INDEX_SUMMARY_JSON, QUERY_ANALYSIS_JSON, RESEARCH_JSON})
@@ -81,7 +86,7 @@ def scan_documents(layout: Layout, user: str) -> dict[str, str]:
     return {source: stamp for source, stamp in sorted(found.items()) if stamp != _NO_FILE}
 
 
-def scan_turns(layout: Layout, user: str, names: Iterable[str]) -> dict[str, str]:
+def scan_turns(layout: Layout, user: str, names: Sequence[str]) -> dict[str, str]:
     """
     What the named turn directories give, with stamps; nothing for one that is not there.
 
@@ -89,10 +94,23 @@ def scan_turns(layout: Layout, user: str, names: Iterable[str]) -> dict[str, str
         names: Names of turn directories.
     """
     turns = f"{layout.user(user)}/{TURNS}"
-    found: dict[str, str] = {}
-    for name in names:
-        _scan_turn(f"{turns}/{name}", f"{TURNS}/{name}", found)
-    return found
+
+    def scan(some: Sequence[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name in some:
+            _scan_turn(f"{turns}/{name}", f"{TURNS}/{name}", found)
+        return found
+
+    return {source: stamp for found in _side_by_side(scan, names) for source, stamp in found.items()}
+
+
+def _side_by_side(act: Callable[[Sequence[str]], _T], things: Sequence[str]) -> Iterator[_T]:
+    """What a function makes of some at a time, in order: each waits for the disk most of its time."""
+    if len(things) <= _AT_ONCE:
+        yield act(things)
+        return
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(act, [things[at : at + _AT_ONCE] for at in range(0, len(things), _AT_ONCE)])
 
 
 def turn_numbers(layout: Layout, user: str) -> Iterator[int]:
@@ -289,8 +307,23 @@ class SourceReader:
         if self._turns >= 0:
             os.close(self._turns)
 
-    def read(self, source: str, stamp: str) -> Source:
-        """What a source gives. Raises FileFormatError: a file does not say what it must."""
+    def read_all(
+        self, sources: Mapping[str, str]
+    ) -> Iterator[tuple[str, Source | FileFormatError | StoreError]]:
+        """Each source with what it gives, or with what is wrong with it; *sources* has their stamps."""
+
+        def read(some: Sequence[str]) -> list[tuple[str, Source | FileFormatError | StoreError]]:
+            return [(source, self._tried(source, sources[source])) for source in some]
+
+        yield from chain.from_iterable(_side_by_side(read, list(sources)))
+
+    def _tried(self, source: str, stamp: str) -> Source | FileFormatError | StoreError:
+        try:
+            return self._read(source, stamp)
+        except (FileFormatError, StoreError) as exc:
+            return exc
+
+    def _read(self, source: str, stamp: str) -> Source:
         if source.startswith("turns/") and source.count("/") == 1:
             return Source(self._turn_rows(source[len(TURNS) + 1 :], files_of(stamp)))
         path = self._root / unescape_path(source)

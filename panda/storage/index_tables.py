@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain, count, groupby
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,7 @@ from panda.storage.index_sources import (
     NOTES,
     TURNS,
     IndexRow,
+    Source,
     SourceReader,
     clean_row,
     memory_rows,
@@ -415,32 +415,34 @@ class UserTables:
             removed: Sources that are not there any more.
             watch: Called after each source.
         """
-        todo: dict[str, str | None] = {**changed, **dict.fromkeys(removed)}
+        gone = set(removed)
         problems: list[Problem] = []
         updated = 0
         known = self.known_stamp(TURNS) is not None
-        grouped = sorted((_group(source), source) for source in todo)
         with SourceReader(layout, self._user) as reader:
-            for _, group in groupby(grouped, key=itemgetter(0)):
-                changes = _Changes(known)
-                for _, source in group:
-                    stamp = todo[source]
-                    if stamp is None:
-                        self._forget(source, changes)
-                    else:
-                        updated += self._read(reader, source, stamp, changes, problems)
+            for _, group in groupby(sorted({*changed, *gone}, key=_place), key=_group):
+                changes, sources = _Changes(known), list(group)
+                for source in filter(gone.__contains__, sources):
+                    self._forget(source, changes)
+                    watch()
+                stamps = {source: changed[source] for source in sources if source not in gone}
+                for source, found in reader.read_all(stamps):
+                    updated += self._take(source, changed[source], found, changes, problems)
                     watch()
                 self._write(changes)
-        return SyncReport(updated, sum(stamp is None for stamp in todo.values()), tuple(problems))
+        return SyncReport(updated, len(gone), tuple(problems))
 
-    def _read(
-        self, reader: SourceReader, source: str, stamp: str, changes: _Changes, problems: list[Problem]
+    def _take(
+        self,
+        source: str,
+        stamp: str,
+        found: Source | FileFormatError | StoreError,
+        changes: _Changes,
+        problems: list[Problem],
     ) -> int:
         """Take one source into the changes; returns 1 if it says anything else than before."""
-        try:
-            found = reader.read(source, stamp)
-        except (FileFormatError, StoreError) as exc:
-            problems.append(Problem(path=exc.where or source, message=exc.message, fix=exc.fix))
+        if not isinstance(found, Source):
+            problems.append(Problem(path=found.where or source, message=found.message, fix=found.fix))
             self._forget(source, changes)
             self.set_stamp(source, BROKEN_STAMP, _BROKEN_ROWS)
             return 0
@@ -557,6 +559,10 @@ def _row_id(source: str, row: IndexRow) -> int:
 
 def _is_research(source: str) -> bool:
     return source.endswith(f"/{RESEARCH_JSON}") and source.count("/") == 2
+
+
+def _place(source: str) -> tuple[int, str]:
+    return _group(source), source
 
 
 def _group(source: str) -> int:
