@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from panda.engines.cores import usable_cores
 from panda.models.contract import ScoreCase, ScoreParams
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
@@ -235,7 +236,7 @@ def _machine() -> str:
         model = next(line.partition(":")[2].strip() for line in about.splitlines() if "model name" in line)
     except (OSError, StopIteration):
         model = platform.processor() or platform.machine()
-    cores = len(os.sched_getaffinity(0))
+    cores = len(usable_cores())
     return f"{cores} cores of {model}, {platform.system()}, Python {platform.python_version()}"
 
 

@@ -43,7 +43,18 @@ class NoAliasLoader(yaml.SafeLoader):
 
 
 class _Loader(NoAliasLoader):
-    """YAML without dates: an instant stays the text that it is."""
+    """YAML without dates, an instant stays the text that it is, in which no map has a key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[object, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            name = key.value if isinstance(key, yaml.ScalarNode) else key
+            if name in lines:
+                message = f"the key {name!r:.80} stands in line {lines[name]} and again in line {line}"
+                raise YamlTextError(message, line)
+            lines[name] = line
+        return super().construct_mapping(node, deep)
 
 
 class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # libyaml may be missing

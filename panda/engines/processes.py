@@ -12,6 +12,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from panda.engines.contract import DIED, Ended, Opener, attempt
+from panda.engines.cores import usable_cores
 from panda.errors import PandaError, TryAgainError
 
 _SPAWN = get_context("spawn")
@@ -46,7 +47,7 @@ class Processes:
         self._opener = opener
         self._workers: list[_Worker] = []
         self._stillborn = 0  # how many have died in a row before they were ready
-        cores = sorted(os.sched_getaffinity(0))
+        cores = usable_cores()
         self._shares = [cores[n::width] for n in range(width)] if 1 < width <= len(cores) else [cores] * width
 
     def submit(self, task: Any) -> None:
@@ -121,7 +122,8 @@ def _serve(pipe: Connection, opener: Opener, cores: list[int]) -> None:
     """What a process does: tasks, until its pipe is closed or the process that began it has gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the one that began it tells
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # what it has made in TMPDIR goes
-    os.sched_setaffinity(0, cores)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         with opener() as work, suppress(EOFError):

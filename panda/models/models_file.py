@@ -25,6 +25,8 @@ _KEYS = {
     "llama_cpp": (*_COMMON_KEYS, "requantize", "projector", "embeds"),
     "openai": (*_COMMON_KEYS, "model", "api_key_env", *_DIALECT_KEYS),
 }
+_SERVER_PORTS = {"ollama": 11434, "llamaserver": 8080, "lmstudio": 1234, "vllm": 8000}
+"""Where servers listen that some take for a backend."""
 _QUANTISATIONS = ("q8_0",)
 _LEAST_THINKING = 16
 """Tokens that hold the marks around thoughts, and a word or two."""
@@ -159,6 +161,10 @@ def _parse_spec(path: Path, name: str, value: object) -> ModelSpec:
     raw = entry.values
     if raw.get("backend") is None:
         raise entry.error("backend", "the backend is missing", f"use {' or '.join(_KEYS)}")
+    port = _SERVER_PORTS.get(re.sub(r"[\W_]", "", str(raw["backend"]).casefold()))
+    if port is not None:
+        fix = f"set backend: openai and location: http://localhost:{port}/v1"
+        raise entry.error("backend", f"{raw['backend']} is a server that speaks OpenAI's protocol", fix)
     backend = entry.one_of("backend", tuple(_KEYS), "backend")
     is_server = backend == "openai"
     entry.check_keys(_KEYS[backend])

@@ -165,3 +165,38 @@ def test_saved_turns_of_a_batch_and_of_an_import_are_compared(directory: Path) -
     code, out, err = panda(directory, "diff", "saved", "last", "--user", "demo", "--json")
     found = json.loads(out)["data"]
     assert (code, found["turns"], found["flips"], len(found["answers"])) == (3, 1, [], 1), err
+
+
+AS_ON_MACOS = """\
+import os
+
+for name in ("sched_getaffinity", "sched_setaffinity"):
+    delattr(os, name)
+
+if __name__ == "__main__":
+    from panda.cli.main import main
+
+    main()
+"""
+
+
+def test_a_system_without_lists_of_cores(directory: Path) -> None:
+    """Where the system cannot say which cores a process may use, workers and models use all of them."""
+    (directory / "started.py").write_text(AS_ON_MACOS, encoding="utf-8")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(directory)}
+    environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+    done = subprocess.run(
+        [sys.executable, "started.py", "batch", "-", "--jobs", "2", "--json"],
+        input="".join(json.dumps(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(directory),
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        },
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["data"]["results"] == {"passed": 1}

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from panda.cli.main import build_program
 from panda.errors import ModelFileError, StoreError
 from panda.models.contract import GenerateParams, Message
 from panda.models.layers import Layers
 from panda.models.models_file import LAYERS, load_models_file, parse_models_file
 from panda.models.survey import survey_models
+from tests.cli.programs import run_words
 from tests.models.conftest import Server
 
 PACKAGED = Path(__file__).parents[2] / "models.yaml"
@@ -172,10 +174,59 @@ def test_missing_file_is_a_store_error(tmp_path: Path) -> None:
         load_models_file(tmp_path / "models.yaml")
 
 
-def test_documented_example_is_valid() -> None:
-    """The server, the fleet and the stack shown in docs/models.md are read without complaint."""
+def documented() -> list[str]:
+    """The first five examples of docs/models.md."""
     page = (PACKAGED.parent / "docs" / "models.md").read_text(encoding="utf-8")
-    served, fleet, stack = (part.split("```")[0] for part in page.split("```yaml\n")[1:4])
+    return [part.split("```")[0] for part in page.split("```yaml\n")[1:6]]
+
+
+@pytest.mark.parametrize("example", [1, 2])
+def test_validate_accepts_the_documented_servers(
+    example: int, demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`panda validate` finds nothing wrong in a project whose models are those of Ollama or llama-server."""
+    (tmp_path / "models.yaml").write_text(documented()[example], encoding="utf-8")
+    environ = {"PANDA_MODELS_FILE": str(tmp_path / "models.yaml")}
+    ended = run_words(build_program(), ["validate", "--root", str(demo), "--user", "demo"], capsys, environ)
+    assert ended.code == 0, ended.err
+
+
+@pytest.mark.parametrize(
+    ("backend", "port"),
+    [("ollama", 11434), ("Ollama", 11434), ("llama-server", 8080), ("llama_server", 8080)],
+)
+def test_a_server_is_no_backend(backend: str, port: int) -> None:
+    """Who names a server's program as backend is told how it is written."""
+    with pytest.raises(ModelFileError) as caught:
+        parse_models_file(f"models: {{a: {{backend: {backend}}}}}\nlayers: {{}}", path=Path("models.yaml"))
+    assert caught.value.where == "models.yaml: models.a.backend"
+    assert caught.value.fix == f"set backend: openai and location: http://localhost:{port}/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "lines"),
+    [
+        (f"models:\n  a: {LOCAL}\n  b: {LOCAL}\n  a: {SERVED}\nlayers: {{MIND: a}}\n", "a", (2, 4)),
+        ("models:\n  a:\n    n_ctx: 1\n    backend: openai\n    n_ctx: 2\nlayers: {}", "n_ctx", (3, 5)),
+        (f"models: {{a: {LOCAL}}}\nlayers:\n  MIND: a\n  MIND: null\n", "MIND", (3, 4)),
+        (f"models: {{a: {LOCAL}}}\nlayers: {{MIND: a}}\nmodels: {{}}\n", "models", (1, 3)),
+        ("models: {}\nlayers: {MIND: null, MIND: a}\n", "MIND", (2, 2)),
+    ],
+)
+def test_a_doubled_key_names_both_lines(text: str, key: str, lines: tuple[int, int]) -> None:
+    """A key that stands twice in one map is an error with both of its lines, and no last one that wins."""
+    first, second = lines
+    with pytest.raises(ModelFileError) as caught:
+        parse_models_file(text, path=Path("models.yaml"))
+    assert caught.value.where == f"models.yaml:{second}"
+    assert f"the key '{key}' stands in line {first} and again in line {second}" in caught.value.message
+
+
+def test_documented_example_is_valid() -> None:
+    """The servers, the fleet and the stack shown in docs/models.md are read without complaint."""
+    served, ollama, llama_server, fleet, stack = documented()
+    assert parse_models_file(ollama, path=Path("models.yaml")).models["qwen"].location.endswith(":11434/v1")
+    assert parse_models_file(llama_server, path=Path("models.yaml")).models["qwen"].n_ctx == 16384
     assert parse_models_file(served, path=Path("models.yaml")).models["thinker"].thinking_tokens == 8192
     assert parse_models_file(fleet, path=Path("models.yaml")).width == 16
     assert all(parse_models_file(stack, path=Path("models.yaml")).layers.values())

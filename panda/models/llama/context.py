@@ -2,7 +2,6 @@
 
 import ctypes
 import hashlib
-import os
 import time
 import zlib
 from collections import OrderedDict
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from panda.engines.cores import usable_cores
 from panda.errors import ModelFileError, ModelTimeoutError
 from panda.models.llama.gguf import (
     SEQUENCE,
@@ -183,7 +183,7 @@ class LlamaContext:
         is_watched: bool | None = None,
     ) -> None:
         lib = self._lib = load_library()
-        cores = prefill_threads or len(os.sched_getaffinity(0))
+        cores = prefill_threads or len(usable_cores())
         is_small = weights.n_params < _SMALL_MODEL_PARAMS
         params = weights.context_params(n_ctx, threads=1 if is_small else cores, batch_threads=cores)
         params.n_batch = params.n_ubatch = min(CHUNK_TOKENS, n_ctx)

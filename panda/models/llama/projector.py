@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.pictures import Picture
+from panda.engines.cores import usable_cores
 from panda.errors import ModelFileError
 from panda.models.llama.gguf import Weights, load_library, load_multimodal, take_error
 
@@ -31,7 +32,7 @@ class Projector:
         params.use_gpu = False
         params.print_timings = False
         params.warmup = False
-        params.n_threads = threads or len(os.sched_getaffinity(0))
+        params.n_threads = threads or len(usable_cores())
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_DISABLED  # repeatable, as for text
         take_error()
         self._ctx: Any = self._mtmd.mtmd_init_from_file(os.fsencode(path), weights.model, params)
