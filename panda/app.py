@@ -289,6 +289,7 @@ def build_with(
             commands=settings.test_commands,
             command_seconds=settings.test_seconds,
             environ=process_environment(),
+            trusted=settings.trust,
             dry=dry,
         )
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from panda.errors import FileFormatError, StoreError, UntrustedError
 from panda.settings import Settings
 from panda.storage.files import held_lock, read_json, write_json
-from panda.storage.layout import asset
-from panda.storage.links import FIX, leaving_links, watch_store
+from panda.storage.layout import RUN_JSON, Layout, asset
+from panda.storage.links import FIX, leaving_links, named_place, watch_store
 
 if TYPE_CHECKING:  # imported where they are read: it loads yaml, and help must not
     from panda.models.layers import Layers
@@ -191,8 +191,19 @@ def claims_of(settings: Settings) -> list[Claim]:
         with suppress(FileFormatError, StoreError):  # nothing is reached by a file that does not read
             claims.append(_models_claim(settings, load_models_file(settings.models_file)))
     if is_trusted(settings, "root"):
-        claims += [_link_claim(*link) for link in leaving_links(settings.root, _allows(settings))]
+        leaving = [*leaving_links(settings.root, _allows(settings)), *_stores_of_runs(settings.root)]
+        claims += [_link_claim(*link) for link in leaving]
     return [claim for claim in claims if claim.reaches]
+
+
+def _stores_of_runs(root: Path) -> Iterator[tuple[str, str]]:
+    """Each other store that a run names, as the link that it amounts to, and where that leads."""
+    own = os.path.realpath(root)
+    for path in sorted(Layout(Path(own)).runs.glob(f"*/{RUN_JSON}")):
+        with suppress(FileFormatError, StoreError, UntrustedError, KeyError, TypeError, ValueError):
+            named = {one.get("root") for one in read_json(path)["turns"]} - {None}
+            for target in sorted({os.path.realpath(one) for one in named} - {own}):
+                yield named_place(os.path.realpath(path), target), target
 
 
 def is_trusted(settings: Settings, name: str) -> bool:

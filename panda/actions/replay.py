@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from pathlib import Path
 
 from panda.documents.problems import Verdict
 from panda.engines.contract import Chain, Engine, Inline, run_chains
@@ -14,6 +13,7 @@ from panda.replays.selection import TurnPlace
 from panda.replays.tasks import ReplayWorker, line_of, plan_tasks
 from panda.settings import Settings
 from panda.storage.layout import Layout
+from panda.trust import guard_links
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 """Shows how far something is: its name and size; gives what to call after each part."""
@@ -37,6 +37,8 @@ def begin_run(
         live: Whether simulate asks the model for what no recording answers.
         selection: The words that named the turns, to be noted.
     """
+    for one in places:
+        guard_links(settings.on_store(one.layout.root))
     turns = [
         PlannedTurn(one.number, one.user, None if one.layout.root == store.root else str(one.layout.root))
         for one in places
@@ -66,7 +68,6 @@ def run_turns(
     settings: Settings,
     environ: Mapping[str, str],
     run: RunFolder,
-    store: Layout,
     tell: Callable[[str], None],
     progress: Progress,
     *,
@@ -75,20 +76,13 @@ def run_turns(
     """
     Run the turns of a run that have not been run yet.
 
-    Args:
-        store: The store of the run.
-
     Returns:
         The lines of all its turns, by user and number.
     """
     with run.hold():
         plan = run.plan()
         done = {line.key for line in run.lines()}
-        places = [
-            TurnPlace(store if one.root is None else Layout(Path(one.root)), one.user, one.turn)
-            for one in plan.turns
-            if one.key not in done
-        ]
+        places = [place for key, place in run.places().items() if key not in done]
         tasks = plan_tasks(places, plan.mode, live=bool(plan.options["live"]), keep=run.kept_turn)
         opener = ReplayWorker(settings, environ)
         several = workers > 1 and len(tasks) > 1

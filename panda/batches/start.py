@@ -11,6 +11,7 @@ from panda.storage.index import Index
 from panda.storage.index_database import copy_database
 from panda.storage.index_sources import list_notes
 from panda.storage.layout import Layout
+from panda.storage.links import check_links
 from panda.storage.temporaries import held_temporary, is_temporary
 
 
@@ -55,13 +56,14 @@ def _keep_user(layout: Layout, start: Layout, user: str, index: Index) -> None:
     with held_lock(layout.memory_lock(user), holder="panda batch", wait_seconds=60.0):
         for path in layout.user(user).iterdir():
             if path.is_file() and not is_temporary(path):
+                check_links(path)
                 shutil.copy2(path, start.user(user) / path.name)
 
 
 def _keep_notes(layout: Layout, start: Layout, user: str) -> None:
     """Copy the notes; the times of the files stay, so that the index knows them."""
     for name, may_be_read in list_notes(str(layout.knowledge(user))).items():
-        if name and may_be_read:
+        if name and may_be_read and (layout.knowledge(user) / name).is_file():
             target = start.knowledge(user) / name
             make_directory(target.parent)
             shutil.copy2(layout.knowledge(user) / name, target)
@@ -73,5 +75,6 @@ def _keep_session(layout: Layout, start: Layout, user: str, name: str) -> None:
         (layout.session_closed(user, name), start.session_closed(user, name)),
     ):
         if source.is_file():
+            check_links(source)
             make_directory(target.parent)
             shutil.copy2(source, target)

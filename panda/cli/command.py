@@ -20,6 +20,7 @@ from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
 from panda.errors import PandaError, UsageError
 from panda.settings import CHECKS, Settings, load_settings
+from panda.storage.files import check_target, replace_report
 from panda.storage.layout import Layout
 from panda.storage.store import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
@@ -220,14 +221,13 @@ class Invocation:
         """The store for writing (ReadOnlyStoreError if it is the checkout's demo), without leftovers."""
         require_trust(self.settings, "root")
         layout = open_store_for_writing(self.settings.root)
-        begin_writing(layout.root)
+        begin_writing(layout.root, self.settings.project_dir)
         sweep_cache(self.settings.cache_dir)
         return layout
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _RULES = "__option_rules__"
-_REPORT_BYTES = 64
 _Completion = Callable[..., Any] | None
 COMMON_FLAGS = ("--root", "--user", "--wait", "--trust", "--json", "--quiet", "-q", "--verbose", "-v")
 """What can stand behind every command."""
@@ -325,21 +325,24 @@ def report_file(help_: str, *names: str) -> Any:
 
 def _make_way(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     _check_folder(parameter, path)
-    if path is not None and path.is_file() and not path.is_symlink():
-        with path.open("rb") as file:
-            is_report = (
-                file.read(_REPORT_BYTES).lstrip().startswith((b"<?xml", b"<!DOCTYPE html", b"<testsuite"))
-            )
-        if not is_report and path.stat().st_size:
-            fix = "name another file, or move that one away"
-            raise UsageError(f"{path} is there already and no report", where=_shown(parameter), fix=fix)
-        path.unlink()
+    if path is not None:
+        _at(parameter, lambda: replace_report(path))
     return path
+
+
+def _at(parameter: typer.CallbackParam, check: Callable[[], None]) -> None:
+    """Run a check; what it finds wrong is told of the option."""
+    try:
+        check()
+    except UsageError as exc:
+        raise UsageError(exc.message, where=_shown(parameter), fix=exc.fix) from exc
 
 
 def _check_folder(parameter: typer.CallbackParam, path: Path | None) -> Path | None:
     if path is not None and path.is_dir():
         raise UsageError(f"{path} is a directory", where=_shown(parameter), fix="name a file in it")
+    if path is not None:
+        _at(parameter, lambda: check_target(path))
     return _check_parent(parameter, path)
 
 

@@ -266,7 +266,7 @@ def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bo
     """Bring the index in line, with a bar; before that, what killed commands left in the store goes."""
     layout = invocation.store()
     if not layout.read_only_mark.exists():
-        begin_writing(layout.root)
+        begin_writing(layout.root, invocation.settings.project_dir)
     with invocation.reporter.progress("indexing", count_turns(layout)) as advance:
         return rebuild_index(index, layout, invocation.settings.clock, user=user, full=full, watch=advance)
 

@@ -257,9 +257,7 @@ def compare(
     for word in (before, after):
         with _in_force(invocation, word) as settings:
             run = begin_run(settings, invocation.environ, places, store, mode="rerun", selection=on)
-            run_turns(
-                settings, invocation.environ, run, store, reporter.step, reporter.progress, workers=workers
-            )
+            run_turns(settings, invocation.environ, run, reporter.step, reporter.progress, workers=workers)
             runs.append(run.id)
     one, two = load_sides(store, *runs)
     found = compare_runs(one, two)

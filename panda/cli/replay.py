@@ -111,7 +111,7 @@ def replay(
                 selection=words,
             )
         told = (reporter.step, reporter.progress)
-        return _result(run, run_turns(settings, environ, run, store, *told, workers=workers))
+        return _result(run, run_turns(settings, environ, run, *told, workers=workers))
 
 
 @contextmanager

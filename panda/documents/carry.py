@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from panda.documents.records import Place
 from panda.documents.text import shorten
 
 MARK = " […]"
@@ -157,7 +158,7 @@ class CachedStep:
     outcome: str
     record_count: int  # how many records or statements it holds
     detail: Literal["full", "summary"]  # how much of it prompts show
-    path: str  # file of the full result, relative to the user's directory
+    path: Place  # file of the full result, relative to the user's directory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +181,7 @@ class ArchiveEntry:
     step: int
     type: str  # what it is
     description: str  # what it is about
-    path: str  # file, relative to the user's directory
+    path: Place  # file, relative to the user's directory
     chars: int  # its length
     cut: bool = False  # whether the file holds less than was made
 

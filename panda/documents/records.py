@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from panda.documents.text import ID_PATTERN, PATH_FIX
 from panda.documents.times import render_time
 from panda.errors import FileFormatError
 
@@ -18,6 +19,20 @@ _MISSING, _STRANGE = "Object missing required field `", "Object contains unknown
 _TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"
 Time = Annotated[str, msgspec.Meta(pattern=_TIME)]
 """An instant, as text."""
+_NAME = r"^(?!\.{0,2}\Z)[^/\x00\n]+\Z"
+_BELOW = r"^(?!/|([^\x00]*/)?\.\.(/|\Z))[^\x00\n]+\Z"
+Id = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
+"""A user or session id."""
+Name = Annotated[str, msgspec.Meta(pattern=_NAME)]
+"""The name of a file or directory, without the way to it."""
+Place = Annotated[str, msgspec.Meta(pattern=_BELOW)]
+"""A path below the directory that it counts from."""
+PATH_RULES: Mapping[str, str] = {
+    ID_PATTERN: "no user or session id, which has 1 to 64 of a-z, 0-9, _ and -",
+    _NAME: "no plain name of a file or directory",
+    _BELOW: "no path below its own directory",
+}
+"""What a text that becomes a path is where it breaks the pattern of its type: no file leads elsewhere."""
 _PLAIN: Mapping[Any, Mapping[str, Any]] = {
     Any: {},
     str: {"type": "string"},
@@ -69,7 +84,8 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
             if message.startswith(start):
                 name = message.removeprefix(start).removesuffix("`")
                 message, place = shown.format(name), f"{place}.{name:.60}"
-        raise _error(message, where, key + place) from None
+        rule = next((rule for form, rule in PATH_RULES.items() if message.endswith(repr(form))), None)
+        raise _error(rule or message, where, key + place, PATH_FIX if rule else None) from None
     if not dataclasses.is_dataclass(cls):
         return found
     if (unknown := _unknown(value, msgspec.to_builtins(found, str_keys=True))) is not None:
@@ -91,8 +107,8 @@ def _unknown(value: Any, known: Any) -> str | None:
     return next((place + deeper for place, deeper in found if deeper is not None), None)
 
 
-def _error(message: str, where: str, place: str) -> FileFormatError:
-    return FileFormatError(message, where=f"{where} ({place.removeprefix('.')})" if place else where)
+def _error(message: str, where: str, place: str, fix: str | None = None) -> FileFormatError:
+    return FileFormatError(message, where=f"{where} ({place.removeprefix('.')})" if place else where, fix=fix)
 
 
 def schema_of(hint: Any) -> dict[str, Any]:

@@ -2,6 +2,10 @@
 
 import re
 
+ID_PATTERN = r"^[a-z0-9_-]{1,64}\Z"
+"""What a user or session id is."""
+PATH_FIX = "correct it, or move the file away: what comes out of a file leads nowhere else"
+"""What to do about a text in a file that would become a path to somewhere else."""
 _CITATION = re.compile(
     r"(?:(?<=[.!?,;:)\"”'])|[ \t]+)\[\d{1,3}(?:\s*,\s*\d{1,3})*\](?:[ \t]*\[\d{1,3}\])*(?=[\s.,;:!?)]|$)"
 )

@@ -24,7 +24,7 @@ from panda.recipes.reply import Reply
 from panda.session.registry import uses_excluded
 from panda.session.turn_files import call_digest, step_type
 from panda.storage.files import read_json
-from panda.storage.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD
+from panda.storage.layout import PLAN_JSON, STAGED_MEMORY_JSON, TOOLRESULTS_MD, below
 from panda.tools.contract import ToolContext, ToolResult
 from panda.tools.files import settle_change
 from panda.tools.table import TOOLS, describe_tools, fill_arguments, run_tool, why_unavailable
@@ -65,7 +65,7 @@ def reused_steps(turn: Turn) -> list[Step]:
 def _result(turn: Turn, cached: CachedStep) -> dict[str, Any] | None:
     """The step that made a cached result, with where it comes from; None if it may not be used."""
     try:
-        made = read_json(turn.layout.user(turn.user_id) / cached.path)
+        made = read_json(below(turn.layout.user(turn.user_id), cached.path))
     except (StoreError, FileFormatError):
         turn.warn(f"{cached.path} cannot be read; the call is made again")
         return None

@@ -16,7 +16,7 @@ from panda.recipes.reply import Reply
 from panda.recipes.steps import CARRY, IMAGE
 from panda.session.render import CARRY_TOKENS, render_carry
 from panda.storage.files import parse_json, read_text
-from panda.storage.layout import QUERY_ANALYSIS_JSON
+from panda.storage.layout import QUERY_ANALYSIS_JSON, below
 
 _SLACK_TOKENS = 40
 _QUOTED_CHARS = 80
@@ -45,8 +45,8 @@ def _carry_document(turn: Turn, recipe: Recipe) -> str:
 
 def _lines_of(turn: Turn, path: str) -> Sequence[str]:
     """The lines of a kept result or content; what is gone says so."""
-    place = turn.layout.user(turn.user_id) / path
     try:
+        place = below(turn.layout.user(turn.user_id), path)
         text = read_text(place)
         if place.suffix != ".json" or place.parent.name != "steps":
             return text.splitlines()

@@ -19,7 +19,6 @@ from panda.replays.runs import (
     open_run,
     read_outcome,
 )
-from panda.replays.selection import TurnPlace, place_of
 from panda.storage.layout import Layout
 
 SAVED = "saved"
@@ -47,44 +46,42 @@ def load_sides(layout: Layout, before: str, after: str) -> tuple[Side, Side]:
         raise UsageError("the saved turns are compared with themselves", where="RUN", fix="name a run")
     if before == SAVED:
         two = open_run(layout, after)
-        return _saved(two, layout), _of_run(two)
+        return _saved(two), _of_run(two)
     if after == SAVED:
         one = open_run(layout, before)
-        return _of_run(one), _saved(one, layout)
+        return _of_run(one), _saved(one)
     return _of_run(open_run(layout, before)), _of_run(open_run(layout, after))
 
 
 def _of_run(run: RunFolder) -> Side:
-    plan = run.plan()
+    plan, places = run.plan(), run.places()
     lines = {line.key: line for line in run.lines()}
-    planned = [one.key for one in plan.turns]
     directories, unfinished = {}, {}
-    for key in in_order({*planned, *lines}):
+    for key in in_order({*places, *lines}):
         line = lines.get(key)
         if line is None:
             unfinished[key] = "the run ended before it"
             continue
         kept = run.kept_turn(line.user, line.turn)
-        directories[key] = kept if kept.is_dir() else Path(line.directory)
+        store = places[key].layout if key in places else run.store
+        directories[key] = kept if kept.is_dir() else store.turn(line.user, line.turn).directory
         if line.unfinished is not None:
             unfinished[key] = line.unfinished
     fault = None
     if plan.finished_at is None:
-        fault = f"run {run.id} is not finished: {len(lines)} of its {len(planned)} turns have come to an end"
+        fault = f"run {run.id} is not finished: {len(lines)} of its {len(places)} turns have come to an end"
     outcomes = [outcome for key in in_order(lines) if (outcome := lines[key].outcome) is not None]
     return Side(run.id, outcomes, directories, unfinished, fault)
 
 
-def _saved(run: RunFolder, layout: Layout) -> Side:
+def _saved(run: RunFolder) -> Side:
     """The saved turns that a run is of."""
     outcomes, directories, unfinished = [], {}, {}
-    where = {line.key: place_of(Path(line.directory)) for line in run.lines()}
-    for one in sorted(run.plan().turns, key=lambda one: (one.user, one.turn)):
-        key = one.key
-        place = where.get(key) or TurnPlace(layout, one.user, one.turn)  # of those that were run it is said
+    for key, place in sorted(run.places().items(), key=lambda pair: (pair[1].user, pair[1].number)):
         directories[key] = place.directory
         try:
-            outcomes.append(replace(read_outcome(place.folder()), item=one.item))  # its key in this run
+            item = key[1] if isinstance(key[1], str) else None  # its key in this run
+            outcomes.append(replace(read_outcome(place.folder()), item=item))
         except PandaError as exc:
             unfinished[key] = exc.message
     return Side(SAVED, outcomes, directories, unfinished)

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from panda.documents.context import PHASES, parse_context, render_section
 from panda.errors import PandaError
@@ -22,7 +23,7 @@ from panda.replays.comparison import (
     find_growth,
 )
 from panda.replays.runs import Outcome, TurnKey, in_order
-from panda.storage.files import read_text, write_atomic
+from panda.storage.files import REPORT_MARK, read_text, write_atomic
 from panda.storage.layout import CONTEXT_MD
 
 _TEMPLATE = "page.html.j2"
@@ -69,7 +70,8 @@ def render_page(package: str, template: str, **values: Any) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(**values).encode("utf-8", errors="replace")
+    page = environment.get_template(template).render(mark=Markup(REPORT_MARK), **values)
+    return page.encode("utf-8", errors="replace")
 
 
 def _bars(costs: Sequence[Cost], what: str) -> list[Bar]:
@@ -186,8 +188,10 @@ def write_suite(path: Path, name: str, cases: Iterable[Case]) -> None:
     for count, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(count, str(sum(case.find(kind) is not None for case in suite)))
     ElementTree.indent(suite)
-    text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
-    write_atomic(path, text + "\n")
+    declaration, _, text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True).partition(
+        "\n"
+    )
+    write_atomic(path, f"{declaration}\n{REPORT_MARK}\n{text}\n")
 
 
 def _plain(text: str) -> str:

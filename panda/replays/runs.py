@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from panda import __version__
 from panda.documents.context import render_section
 from panda.documents.problems import Verdict
-from panda.documents.records import decode, encode
+from panda.documents.records import Id, decode, encode
 from panda.documents.times import Clock, render_time
 from panda.errors import ModelFileError, NotFoundError, PandaError, UsageError
 from panda.models.contract import Layers
@@ -19,6 +19,7 @@ from panda.models.layers import EYES
 from panda.recipes.book import RecipeBook
 from panda.recipes.calls import Miss, text_digest
 from panda.recipes.versions import version_in_force
+from panda.replays.selection import TurnPlace
 from panda.settings import Settings
 from panda.storage import layout as files
 from panda.storage.files import (
@@ -29,7 +30,9 @@ from panda.storage.files import (
     store_errors,
     write_json,
 )
+from panda.storage.formats import Number
 from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL, Layout, turn_name
+from panda.storage.links import check_store, watch_also
 from panda.storage.turns import TurnFolder
 from panda.trust import open_layers
 
@@ -105,8 +108,8 @@ class PhaseCost:
 class Outcome:
     """What one turn came to, for comparing runs."""
 
-    turn: int  # its number
-    user: str  # whose turn it is
+    turn: Number  # its number
+    user: Id  # whose turn it is
     query: str  # the raw query
     status: str  # as in metadata.json
     answered: bool | None  # as in metadata.json
@@ -128,9 +131,9 @@ class Outcome:
 class TurnLine:
     """What came of one turn of a run, a line of its turns.jsonl."""
 
-    turn: int  # its number
-    user: str  # whose turn it is
-    directory: str  # the saved turn
+    turn: Number  # its number
+    user: Id  # whose turn it is
+    directory: str  # where the saved turn was, to be shown: its place follows from the plan
     result: Result  # what came of it
     findings: tuple[str, ...] = ()  # what is wrong, a line each
     different: Mapping[str, str] = field(default_factory=dict)
@@ -166,11 +169,11 @@ class TurnLine:
 class PlannedTurn:
     """A turn that a run is to judge."""
 
-    turn: int  # its number
-    user: str  # whose turn it is
+    turn: Number  # its number
+    user: Id  # whose turn it is
     root: str | None = None  # the store that it is in; None if that is the store of the run
     item: str | None = None  # the item of a batch that has this number
-    session: str | None = None  # of an item: the session that it joins
+    session: Id | None = None  # of an item: the session that it joins
     digest: str | None = None  # of an item: digest of its line
 
     @property
@@ -301,10 +304,10 @@ def fingerprint_now(settings: Settings, environ: Mapping[str, str]) -> Fingerpri
 
 
 class RunFolder:
-    """The files of one run, in `runs/{id}`."""
+    """The files of one run, in `runs/{id}` of a store."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, store: Layout | None = None) -> None:
+        self.directory, self.store = directory, store or Layout(directory.parent.parent)
         self._plan, self._turns = directory / RUN_JSON, directory / RUN_TURNS_JSONL
 
     @property
@@ -374,6 +377,16 @@ class RunFolder:
         """Where the directory of a turn that was run goes."""
         return self.directory / "turns" / user / turn_name(number)
 
+    def places(self) -> dict[TurnKey, TurnPlace]:
+        """Each turn that it was to judge, where it is. UntrustedError: in a store that is not trusted."""
+        found = {}
+        for n, one in enumerate(self.plan().turns):
+            if one.root is not None:
+                check_store(one.root, named_in=self._plan, key=f"turns[{n}].root")
+            store = self.store if one.root is None else Layout(Path(one.root))
+            found[one.key] = TurnPlace(store, one.user, one.turn)
+        return found
+
     def add(self, line: TurnLine) -> None:
         """Add the line of a turn that has finished."""
         append_json_line(self._turns, encode(line))
@@ -415,9 +428,13 @@ def open_run(layout: Layout, name: str, *, of_batch: bool | None = None) -> RunF
     if of_batch is not None:
         runs = [path for path in runs if ("-batch" in path.name) is of_batch]
     directory = runs[-1] if name == "last" and runs else layout.runs / name
-    for path in (directory, Path(name)):
+    for path in (Path(os.path.normpath(Path(one).absolute())) for one in (directory, name)):
         if (path / RUN_JSON).is_file():
-            return RunFolder(path)
+            store = Layout(path.parent.parent)
+            is_there = store.runs == path.parent and store.users.is_dir()
+            if is_there:
+                watch_also(store.root, like=layout.root)
+            return RunFolder(path, store if is_there else layout)
     known = (
         f"the newest are {', '.join(path.name for path in runs[-3:])}" if runs else "run panda replay first"
     )

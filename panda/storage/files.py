@@ -233,6 +233,35 @@ def _replace(path: Path, content: bytes, mode: int | None) -> None:
     sync_directory(path.parent)
 
 
+REPORT_MARK = "<!-- a report of panda: the next one takes its place -->"
+"""What the first bytes of a report hold, and of nothing else that panda may replace."""
+_MARKED_BYTES = 256
+
+
+def replace_report(path: Path) -> None:
+    """
+    Take a former report away, so that it is never taken for the one to come.
+
+    Raises:
+        UsageError: There is something else; nothing is touched.
+    """
+    check_target(path)
+    if path.is_file() and path.stat().st_size:
+        with path.open("rb") as file:
+            if REPORT_MARK.encode() not in file.read(_MARKED_BYTES):
+                message = f"{path} is there already and no report of panda"
+                raise UsageError(message, fix="name another file, or move that one away")
+        path.resolve().unlink()
+
+
+def check_target(path: Path) -> None:
+    """Raises UsageError for a link that leads out of the directory in which a file is to be written."""
+    target = path.resolve()
+    is_system = path.is_absolute() and path.parts[1:2] in (("dev",), ("proc",))
+    if path.is_symlink() and target.parent != path.parent.resolve() and not is_system:
+        raise UsageError(f"{path} is a link to {target}", fix="name the file that is to be written itself")
+
+
 def render_json(value: object) -> str:
     """
     JSON as panda writes it: indented by two, characters as they are, one final line break.

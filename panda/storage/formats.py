@@ -15,7 +15,8 @@ from panda.documents.carry import Carry, FlowPhase, StepType, SummaryKind
 from panda.documents.carry import Outcome as TurnOutcome
 from panda.documents.json_text import surely_fits
 from panda.documents.problems import Problem
-from panda.documents.records import Record, Time, encode, schema_of
+from panda.documents.records import PATH_RULES, Id, Name, Place, Record, Time, encode, schema_of
+from panda.documents.text import PATH_FIX, shorten
 from panda.errors import FileFormatError, NotApprovedError
 from panda.storage import layout
 from panda.storage.seals import part_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:  # takes a while to import
     from jsonschema.exceptions import ValidationError
 
 
-Id = Annotated[str, Meta(pattern="^[a-z0-9_-]{1,64}$")]
 Number = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -33,7 +33,7 @@ Text = Annotated[str, Meta(min_length=1)]
 Filled = Annotated[str, Meta(pattern=r"\S")]
 Texts = tuple[str, ...]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)$")]
+ImageName = Annotated[str, Meta(pattern=r"^images/[0-9a-f]{16}\.(png|jpg)\Z")]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _MemoryFile = Annotated[str, Meta(extra_json_schema={"enum": ["preferences.md", "facts.md"]})]
 Ranges = tuple[tuple[Number, Number], ...]  # whole numbers as ranges, first and last of each, ascending
@@ -82,7 +82,7 @@ class Metadata:
     """How the turn will end once it is saved; None while that is open."""
     question: str | None = None  # question to the user, for status clarify
     reason: str | None = None  # why the last judgement sent the turn back or ended it
-    intervention: str | None = None  # id of the intervention that halted the turn
+    intervention: Name | None = None  # id of the intervention that halted the turn
     dry_run: bool = False  # whether tools only told what they would change in the project
     image: ImageName | None = None
     """Where the image that the user gave is kept, as a path in the turn's directory."""
@@ -90,7 +90,7 @@ class Metadata:
     """Digest of every file when the turn was saved, by its path; None before, and of imported turns."""
     forgotten_at: Annotated[datetime | None, Meta(extra_json_schema={"type": "string"})] = None
     """When something that was told in it was last forgotten; None if all is there."""
-    run: str | None = None  # id of the batch that made it
+    run: Name | None = None  # id of the batch that made it
     item: str | None = None  # id of the line of that batch
 
     @property
@@ -685,7 +685,7 @@ class Step(Record, frozen=True):
     error: str | None
     claims: tuple[Claim, ...]
     entities: tuple[StepEntity, ...]
-    artifacts: Texts
+    artifacts: tuple[Place, ...]
     text: str
     seconds: float | None
     reused: Reused | Unset = UNSET
@@ -824,7 +824,7 @@ class SessionTurn:
     """One turn of a session."""
 
     turn: int
-    directory: str  # name of its directory
+    directory: Annotated[str, Meta(pattern=r"^turn_\d{6,}\Z")]  # name of its directory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -832,8 +832,8 @@ class Session:
     """The value of session.json."""
 
     schema: str = "panda.session/1"  # name and version of the format
-    session_id: str
-    user_id: str  # whose session
+    session_id: Id
+    user_id: Id  # whose session
     created_at: str  # when its first turn was claimed
     last_active_at: str  # when its newest turn was claimed
     head_turn: int  # its newest turn
@@ -853,7 +853,7 @@ class ClosedSession(Record, frozen=True):
     """closed.json of a session."""
 
     schema: Literal["panda.closed/1"]
-    session_id: str
+    session_id: Id
     closed_at: str
     head_turn: Number
 
@@ -862,7 +862,7 @@ class RecipeVersion(Record, frozen=True):
     """A version of a recipe in logs/recipes/."""
 
     schema: Literal["panda.recipe_version/1"]
-    recipe: str
+    recipe: Place
     version: Sha256
     first_seen: str
     text: str
@@ -886,9 +886,9 @@ class Intervention(Record, frozen=True):
     """interventions/ID.json."""
 
     schema: str
-    id: str
+    id: Name
     created_at: Time
-    user_id: str | None
+    user_id: Id | None
     turn: int | None
     phase: PhaseNumber | None
     recipe: str | None
@@ -942,6 +942,7 @@ BY_NAME: Mapping[str, Any] = {
 }
 BY_DIRECTORY: Mapping[str, Any] = {"steps": Step, "interventions": Intervention}
 _MESSAGE_CHARS = 300
+_PATH_CHARS = 80
 
 
 def format_of(path: str) -> Any:
@@ -981,11 +982,11 @@ def json_problems(name: str, value: object, *, path: str, line: int | None = Non
     """
     record = format_of(name)
     found = _faults(_schema(record), value) if record else []
-    return [Problem(path, message, line=line, key=key or None) for key, message in found]
+    return [Problem(path, message, line, key or None, fix) for key, message, fix in found]
 
 
-def _faults(schema: Mapping[str, Any], value: object) -> list[tuple[str, str]]:
-    """Key and message of each fault."""
+def _faults(schema: Mapping[str, Any], value: object) -> list[tuple[str, str, str | None]]:
+    """Key, message and fix of each fault."""
     if surely_fits(schema, value):
         return []
     written = json.loads(json.dumps(value))  # what is about to be written may hold tuples
@@ -994,18 +995,21 @@ def _faults(schema: Mapping[str, Any], value: object) -> list[tuple[str, str]]:
     from jsonschema import Draft202012Validator
 
     errors = sorted(Draft202012Validator(schema).iter_errors(written), key=_key)
-    return [(_key(error), _message(error)) for error in errors]
+    return [(_key(error), *_message(error)) for error in errors]
 
 
 def _key(error: "ValidationError") -> str:
     return ".".join(str(part) for part in error.absolute_path)
 
 
-def _message(error: "ValidationError") -> str:
+def _message(error: "ValidationError") -> tuple[str, str | None]:
+    rule = PATH_RULES.get(str(error.validator_value)) if error.validator == "pattern" else None
+    if rule is not None:
+        return f"{shorten(repr(error.instance), _PATH_CHARS)} is {rule}", PATH_FIX
     message = error.message
     if len(message) > _MESSAGE_CHARS:
         message = f"{message[:_MESSAGE_CHARS]} … ({len(message)} characters)"
-    return message
+    return message, None
 
 
 def check_json(name: str, value: object, where: str) -> None:
@@ -1019,4 +1023,4 @@ def check_json(name: str, value: object, where: str) -> None:
         FileFormatError: It does not fit; names the first key that is wrong.
     """
     for problem in json_problems(name, value, path=where):
-        raise FileFormatError(problem.message, where=problem.where)
+        raise FileFormatError(problem.message, where=problem.where, fix=problem.fix)

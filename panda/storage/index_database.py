@@ -130,7 +130,7 @@ class IndexDatabase:
         if self.is_private:
             self._identity = None
             return _private_copy(self._path)
-        check_links(self._path)
+        check_database(self._path)
         if not _size(self._path):
             self._create()
         self._identity = self._identity_in_place()
@@ -210,6 +210,15 @@ def _is_writable(layout: Layout) -> bool:
     return not layout.read_only_mark.exists() and all(os.access(path, os.W_OK) for path in there)
 
 
+def check_database(path: Path) -> None:
+    """Let a database pass as check_links does; what is no file in the place of one of SQLite's own goes."""
+    check_links(path)
+    for side in (path.with_name(f"{path.name}{ending}") for ending in _SIDE_FILES):
+        with store_errors(path.parent, "write in"):
+            if side.is_symlink() or (side.exists() and not side.is_file()):
+                side.unlink()
+
+
 def _size(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_size
@@ -234,7 +243,8 @@ def _check_version(connection: sqlite3.Connection) -> None:
 def _private_copy(path: Path) -> sqlite3.Connection:
     """A connection to a temporary database, with what the file holds; with nothing if it is damaged."""
     check_links(path)
-    how = "mode=ro" if _size(path.with_name(f"{path.name}-wal")) else "immutable=1"
+    log = path.with_name(f"{path.name}-wal")
+    how = "mode=ro" if _size(log) and not log.is_symlink() else "immutable=1"
     copy = _connect("")
     try:
         with closing(_connect(f"file:{quote(os.fsencode(path.absolute()))}?{how}")) as source:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
 from panda.errors import FileFormatError, StoreError, UsageError
 
 CONTEXT_MD = "context.md"
@@ -59,19 +60,25 @@ def step_name(number: int) -> str:
     return f"steps/step_{number:02d}.json"
 
 
-def below(directory: Path, name: str) -> Path:
+def below(directory: Path, name: str, *, deep: bool = True) -> Path:
     """
-    A file below a directory, by a name that stands in some file.
+    A file below a directory, by a path that may come out of a file.
+
+    Args:
+        deep: Whether it may lie deeper than in the directory itself.
 
     Raises:
-        FileFormatError: The name is absolute or holds `..`.
+        FileFormatError: The path leads elsewhere.
 
     >>> below(Path("/store"), "a/../b")
     Traceback (most recent call last):
     panda.errors.FileFormatError: 'a/../b' leads out of its directory
     """
-    if name.startswith("/") or "\0" in name or ".." in name.split("/"):
-        raise FileFormatError(f"{name!r} leads out of its directory", where=str(directory))
+    parts = name.split("/")
+    is_flat = len(parts) == 1 and name not in ("", ".")
+    if "\0" in name or name.startswith("/") or ".." in parts or not (deep or is_flat):
+        message = f"{shorten(repr(name), 80)} leads out of its directory"
+        raise FileFormatError(message, where=str(directory), fix=PATH_FIX)
     return directory / name
 
 
@@ -108,7 +115,7 @@ class Layout:
         return self.root / "users"
 
     def user(self, user: str) -> Path:
-        return self.users / user
+        return below(self.users, user, deep=False)
 
     def turns(self, user: str) -> Path:
         return self.user(user) / "turns"
@@ -142,14 +149,14 @@ class Layout:
         return self.user(user) / "knowledge"
 
     def session(self, user: str, session: str) -> Path:
-        return self.user(user) / "sessions" / session / SESSION_JSON
+        return below(self.user(user) / "sessions", session, deep=False) / SESSION_JSON
 
     def session_closed(self, user: str, session: str) -> Path:
         """A file that is there when the session is closed."""
-        return self.user(user) / "sessions" / session / CLOSED_JSON
+        return self.session(user, session).with_name(CLOSED_JSON)
 
     def session_lock(self, user: str, session: str) -> Path:
-        return self.user(user) / "sessions" / session / "lock"
+        return self.session(user, session).with_name("lock")
 
     def memory_lock(self, user: str) -> Path:
         return self.user(user) / "memory.lock"
@@ -216,7 +223,6 @@ class Layout:
 
 
 _TURN_NAME = re.compile(r"turn_(\d{6}|[1-9]\d{6,})", re.ASCII)
-_ID = re.compile(r"[a-z0-9_-]{1,64}")
 
 
 def check_id(value: str, *, what: str, where: str | None = None) -> str:
@@ -244,7 +250,7 @@ def check_id(value: str, *, what: str, where: str | None = None) -> str:
 
 def is_id(value: str) -> bool:
     """Whether a text is a user or session id."""
-    return _ID.fullmatch(value) is not None
+    return re.match(ID_PATTERN, value) is not None
 
 
 def turn_number(name: str) -> int | None:

@@ -91,6 +91,34 @@ def check_links(path: Path | str, _hops: int = 0) -> None:
             inside = at
 
 
+def watch_also(root: Path, *, like: Path) -> None:
+    """Check every path below a root as below another one."""
+    if (store := _stores.get(os.path.realpath(like))) is not None:
+        watch_store(root, store.allows, store.fix)
+
+
+def check_store(root: str, *, named_in: Path, key: str) -> None:
+    """
+    Let a store pass that a file of a store names: a watched one, or one that may be reached as if by a link.
+
+    Raises:
+        UntrustedError: It may not.
+    """
+    at, target = os.path.realpath(named_in), os.path.realpath(root.replace("\0", "/"))
+    if target in _stores:
+        return
+    own = _stores.get(max((one for one in _stores if _is_below(at, one)), key=len, default=""))
+    if own is None or not own.allows(named_place(at, target), target):
+        message = f"it names another store, {target}"
+        raise UntrustedError(message, where=f"{named_in} ({key})", fix=own.fix if own else FIX)
+    watch_store(Path(target), own.allows, own.fix)
+
+
+def named_place(path: str, target: str) -> str:
+    """A place that a file names, as the link that it amounts to."""
+    return f"{path} ({target})"
+
+
 def may_pass(path: Path | str) -> bool:
     """Whether check_links lets a path pass."""
     try:

@@ -155,7 +155,7 @@ class _Writing:
 _WRITING = _Writing()
 
 
-def begin_writing(root: Path) -> None:
+def begin_writing(root: Path, project: Path | None = None) -> None:
     """
     Tell other processes that this one writes to a store, and sweep what killed ones left there.
 
@@ -164,6 +164,7 @@ def begin_writing(root: Path) -> None:
 
     Args:
         root: The store. One that cannot be written is left as it is: whoever writes meets the error.
+        project: Where else a mark of the store may say that something was left; no further.
     """
     with suppress(OSError):
         if not _WRITING.begin(root):
@@ -178,8 +179,9 @@ def begin_writing(root: Path) -> None:
         if dead:
             sweep_below(root)
         for path in dead:
-            for directory in _noted_in(path):
-                sweep(directory)
+            for directory in map(Path.resolve, _noted_in(path)):
+                if any(directory.is_relative_to(place.resolve()) for place in (root, project or root)):
+                    sweep(directory)
             _sweep_one(path)
 
 
@@ -197,7 +199,8 @@ def sweep_below(directory: Path) -> None:
 
 def _noted_in(mark: Path) -> Iterable[Path]:
     with suppress(OSError):
-        return [Path(os.fsdecode(name)) for name in mark.read_bytes().split(b"\0") if name]
+        if mark.is_file():  # who reads a pipe waits
+            return [Path(os.fsdecode(name)) for name in mark.read_bytes().split(b"\0") if name]
     return []
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from panda.errors import StoreError
 from panda.storage.files import make_directory
+from panda.storage.index_database import check_database
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
 
@@ -166,7 +167,7 @@ class VectorStore:
 
     def _written(self, act: Callable[[sqlite3.Connection], None]) -> bool:
         """Write as a whole; False if the file was damaged or of another version, and is gone now."""
-        check_links(self._path)
+        check_database(self._path)
         try:
             connection = sqlite3.connect(self._path, timeout=_WRITE_SECONDS, isolation_level=None)
             with closing(connection):

@@ -29,26 +29,19 @@ _IN_GIT_DIRECTORY = frozenset(
         *("info", "logs", "modules", "objects", "packed-refs", "refs", "shallow", "worktrees"),
     }
 )
-_HOOKS = frozenset({".husky", ".pre-commit-config.yaml"})
 _STORE = "panda-system-docs"
 _PANDA_FILES = frozenset({"panda.toml", "models.yaml"})
 _PANDA_DIRECTORIES = frozenset({"recipes", "prompts"})
 _READ_BY_PANDA = frozenset({"", ".yaml", ".yml", ".json", ".md", ".txt"})
-_BUILD_FILES = (
-    *("makefile", "gnumakefile", "*.mk"),
-    *(
-        "setup.py",
-        "setup.cfg",
-        "pyproject.toml",
-        "pip.conf",
-        "pip.ini",
-        "requirements*.txt",
-        "constraints*.txt",
-    ),
-    *(".envrc", ".env", ".direnvrc"),
+_OBEYED = (
+    *("makefile", "gnumakefile", "*.mk", "justfile", "taskfile.y*ml", "rakefile", "package.json", "build.rs"),
+    *("setup.py", "setup.cfg", "pyproject.toml", "pip.conf", "pip.ini", "requirements*.txt"),
+    *("constraints*.txt", "tox.ini", "noxfile.py", "*.gradle", "*.gradle.kts", "cmakelists.txt"),
     *("pyvenv.cfg", "*.pth", "sitecustomize.py", "usercustomize.py"),
+    *("lefthook*.y*ml", "lefthook*.toml", "lefthook*.json", "jenkinsfile", "azure-pipelines*.y*ml"),
+    *("dockerfile*", "*compose*.y*ml", "vagrantfile", "procfile", "*.code-workspace"),
 )
-_BUILD_DIRECTORIES = frozenset({".venv", ".direnv"})
+"""Names by which programs find what they are to run, beside all that begin with a dot."""
 _TRAILING = ". "
 _STREAM = re.compile(r":.*", re.DOTALL)
 MOST_BYTES = 1_000_000
@@ -75,7 +68,7 @@ def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> s
     if not _VERSION_CONTROL.isdisjoint(names):
         return "version control" if ".git" not in names else "git"
     # a directory with HEAD, objects and refs is a repository to git, whatever it is called
-    if last == "head" or last in _GIT_FILES or not _HOOKS.isdisjoint(names):
+    if last == "head" or last in _GIT_FILES:
         return "git"
     if any(name in _IN_GIT_DIRECTORY and has([*parts[:number], "HEAD"]) for number, name in enumerate(names)):
         return "git"
@@ -83,13 +76,21 @@ def why_guarded(parts: Sequence[str], has: Callable[[Sequence[str]], bool]) -> s
         return "panda"
     if not _PANDA_DIRECTORIES.isdisjoint(names[:-1]) and suffix in _READ_BY_PANDA:
         return "panda"
-    if any(fnmatchcase(last, pattern) for pattern in _BUILD_FILES) or not _BUILD_DIRECTORIES.isdisjoint(
-        names
-    ):
-        return "the programs that build and run the project"
     if any(has([*parts[:number], "pyvenv.cfg"]) for number in range(len(parts))):
         return "a virtual environment"
     return None
+
+
+def is_obeyed(parts: Sequence[str]) -> bool:
+    """
+    Whether programs look for a file by its name and run what it says; names as for why_guarded.
+
+    >>> is_obeyed(["src", ".vscode", "tasks.json"]), is_obeyed(["Makefile"]), is_obeyed(["src", "app.py"])
+    (True, True, False)
+    """
+    names = [_plain(part) for part in parts]
+    is_dotted = any(name.startswith(".") for name in names)
+    return is_dotted or any(fnmatchcase(names[-1], pattern) for pattern in _OBEYED)
 
 
 def _plain(name: str) -> str:
@@ -108,6 +109,7 @@ class Project:
     commands: Mapping[str, Sequence[str]] = field(default_factory=dict)  # what test.run may run, by name
     command_seconds: float = 600.0  # how long such a command may take
     environ: Mapping[str, str] = field(default_factory=dict)  # environment of what is run
+    trusted: bool = False  # whether files that programs look for may be changed too
     dry: bool = False  # whether changes are only shown
     overlay: dict[str, bytes] = field(default_factory=dict)  # what a dry run has changed so far, by path
 
@@ -164,6 +166,9 @@ class Project:
             why = "panda"
         if why is not None:
             raise UsageError(f"{path!r} belongs to {why}", fix="change it by hand")
+        if not self.trusted and is_obeyed(parts):
+            message = f"{path!r} belongs to the programs that look for a file of that name"
+            raise UsageError(message, fix="change it by hand, or run the command with --trust")
         return "/".join(parts)
 
     def write(self, path: str, text: str) -> None:

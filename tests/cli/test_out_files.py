@@ -3,10 +3,13 @@
 import os
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from panda.cli.main import build_program
+from panda.storage.files import REPORT_MARK
+from tests.api import Panda
 from tests.cli.programs import run_words
 
 
@@ -57,7 +60,61 @@ def test_a_device_is_written_into(demo: Path, tmp_path: Path, capsys: pytest.Cap
 def test_a_report_from_before_goes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A command that ends before it writes its report leaves none that a CI server would take for it."""
     report = tmp_path / "junit.xml"
-    report.write_text("<testsuite tests='1' failures='0'/>")
+    report.write_text(f"{REPORT_MARK}<testsuite tests='1' failures='0'/>")
     words = ["diff", "saved", "last", "--root", str(tmp_path / "none"), "--junit", str(report)]
     assert run_words(build_program(), words, capsys).code == 2
     assert not report.exists()
+
+
+OWN_TEXTS = (
+    "<!DOCTYPE html>\n<html><body>my garden</body></html>\n",
+    '<?xml version="1.0"?>\n<project><modelVersion>4.0.0</modelVersion></project>\n',
+    "<testsuites><testsuite name='mine'/></testsuites>\n",
+)
+
+
+@pytest.mark.parametrize("text", OWN_TEXTS)
+@pytest.mark.parametrize(
+    "line", ["diff saved last --html", "diff saved last --junit", "batch q.jsonl --html"]
+)
+def test_only_a_report_of_ours_is_replaced(
+    line: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page or XML file of the user's own is neither deleted nor overwritten; the error names it."""
+    own = tmp_path / "index.html"
+    own.write_text(text)
+    ended = run_words(build_program(), [*line.split(), str(own), "--root", str(tmp_path / "none")], capsys)
+    assert (ended.code, own.read_text()) == (2, text)
+    assert f"{own} is there already and no report of panda" in ended.err
+    assert f"where: {line.split()[-1]}\nfix: name another file" in ended.err
+
+
+def test_a_report_replaces_the_one_before(recorded: Path, tmp_path: Path) -> None:
+    """Page and XML carry a mark by which the next run knows them; a file that a user wrote has none."""
+    panda = Panda(tmp_path, recorded, user="demo")
+    assert panda("replay", "813").code == 0
+    words = ("diff", "saved", "last", "--html", "page.html", "--junit", "junit.xml")
+    for _ in range(2):
+        assert panda(*words).code == 0
+        assert (tmp_path / "page.html").read_text().lstrip().startswith("<!DOCTYPE html>")
+        assert ElementTree.parse(tmp_path / "junit.xml").getroot().tag == "testsuite"
+
+
+@pytest.mark.parametrize(
+    "line", ["diff saved last --html {}", "compress notes.md --budget 9000 -o {}", "export --out {}"]
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_to_elsewhere_is_not_written_through(
+    line: str, is_there: bool, demo: Path, tmp_path: Path
+) -> None:
+    """A link in the place of the file, as a project may bring it, does not name what is written."""
+    panda = Panda(tmp_path / "project", demo, user="demo")
+    panda.write("notes.md", "A note.\n")
+    target = tmp_path / "elsewhere"
+    if is_there:
+        target.write_text("mine")
+    (panda.home / "out").symlink_to(target)
+    ended = panda(*line.format("out").split())
+    assert ended.code == 2
+    assert f"is a link to {target}" in ended.err
+    assert (target.read_text() == "mine") if is_there else not target.exists()

@@ -12,6 +12,7 @@ import pytest
 
 from panda.storage.check import check_store
 from panda.storage.files import write_atomic
+from panda.storage.links import watch_store
 from panda.storage.temporaries import (
     begin_writing,
     end_writing,
@@ -172,7 +173,7 @@ def test_work_directories_are_private_and_swept(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_store_is_walked_after_a_kill(tmp_path: Path) -> None:
-    """What a killed writer left deep in a store or in a directory outside goes when the next one begins."""
+    """What a killed writer left deep in a store or in the project goes when the next one begins."""
     layout = build_store(tmp_path / "store")
     outside = tmp_path / "project"
     outside.mkdir()
@@ -189,10 +190,27 @@ def test_a_store_is_walked_after_a_kill(tmp_path: Path) -> None:
     left_by(act)
     assert len(temporaries(tmp_path)) == 3  # with the mark
     assert [problem.message.split()[0] for problem in check_store(layout)] == ["temporary"]
-    begin_writing(layout.root)
+    begin_writing(layout.root, outside)
     end_writing()
     assert temporaries(tmp_path) == []
     assert check_store(layout) == []
+
+
+@pytest.mark.parametrize("way", ["{outside}", "{store}/../outside", "{store}/users/link"])
+def test_a_mark_names_nothing_outside(way: str, tmp_path: Path) -> None:
+    """A mark that a stranger left in a store has nothing swept but in the store and the project."""
+    root, outside, project = build_store(tmp_path / "store").root, tmp_path / "outside", tmp_path / "project"
+    left = [place / ".a.0123456789ab.panda.tmp" for place in (outside, project)]
+    for path in left:
+        write_atomic(path, "a stranger's")
+    (root / "users/link").symlink_to(outside)
+    names = [way.format(outside=outside, store=root), str(project)]
+    (root / ".writing.0123456789ab.panda.tmp").write_bytes("".join(f"{name}\0" for name in names).encode())
+    os.mkfifo(root / ".writing.aaaaaaaaaaaa.panda.tmp")
+    watch_store(root, lambda link, target: False)
+    begin_writing(root, project)
+    end_writing()
+    assert [path.exists() for path in left] == [True, False]
 
 
 def test_a_living_writer_is_left_alone(tmp_path: Path) -> None:

@@ -36,9 +36,10 @@ def project(tmp_path: Path) -> Path:
 
 
 def use(project: Path, name: str, **arguments: object) -> ToolResult:
-    """What a tool gives in the project."""
-    beside = project.parent / "store"
-    given = Project(project, (beside, project / "panda-system-docs"), environ={"PATH": os.environ["PATH"]})
+    """What a tool gives in the project; trusted=True as with --trust."""
+    trusted = arguments.pop("trusted", False) is True
+    guarded, environ = (project.parent / "store", project / "panda-system-docs"), {"PATH": os.environ["PATH"]}
+    given = Project(project, guarded, environ=environ, trusted=trusted)
     return run_tool(name, arguments, context_of(project.parent, project=given, limit_seconds=20))
 
 
@@ -150,13 +151,35 @@ def test_what_others_obey_is_guarded(project: Path, folder: str, name: str) -> N
     assert not (project / "sub").exists()
 
 
+LOOKED_FOR = (
+    *(".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".cursor/mcp.json", ".exrc", ".npmrc"),
+    *(".github/workflows/ci.yml", ".devcontainer/devcontainer.json", ".cargo/config.toml", "sub/.idea/x"),
+    *("lefthook.yml", "package.json", "Jenkinsfile", "web/package.json", "compose.yaml", "\uff0enpmrc"),
+    ".gitignore",
+)
+
+
+@pytest.mark.parametrize("name", LOOKED_FOR, ids=ascii)
+def test_what_programs_look_for_is_written_only_with_trust(project: Path, name: str) -> None:
+    """Nothing with a dotted part, and no name that a program runs unasked; the error tells what allows it."""
+    refused = use(project, "file.write", path=name, content="x")
+    assert (refused.status, (project / name).exists()) == ("error", False)
+    assert "or run the command with --trust" in str(refused.error)
+    assert use(project, "file.write", trusted=True, path=name, content="x").status == "success"
+
+
+@pytest.mark.parametrize("name", [".git/config", ".hg/hgrc", "panda.toml", "HEAD", "recipes/x.yaml"])
+def test_trust_opens_no_repository(project: Path, name: str) -> None:
+    """What belongs to git or to panda itself is changed by hand alone."""
+    assert use(project, "file.write", trusted=True, path=name, content="x").status == "error"
+    assert not (project / name).exists()
+
+
 @pytest.mark.parametrize(
     "name",
     [
         *(
             "app.py",
-            ".gitignore",
-            ".github/x.yml",
             "gitconfig.md",
             "src/git/config",
             "objects/x.py",
