@@ -23,6 +23,8 @@ FLOORS = Path(__file__).parent / "floors.json"
 LIFE = Path(__file__).parent / "life"
 ANSWERS = Path(__file__).parent / "answers.jsonl"
 BELOW_FLOOR = 3
+NO_FALL = 1 / 40
+"""Share of the questions by which panda may stand behind the two closest lines without having fallen."""
 _ALIKE = str.maketrans("’‘ʼ“”\u00a0\u202f", "'''\"\"  ")
 
 
@@ -38,6 +40,8 @@ class Answer:
     """The answer without its list of sources; "" if there is none."""
     kept: tuple[str, ...] = ()
     """What the turn noted."""
+    cited: int = 0
+    """How many sources it names."""
     trail: "Trail | None" = None
     """What its phases had; None where there was no turn."""
 
@@ -95,7 +99,7 @@ def asker(layers: Layers, root: Path, user: str = "default") -> Asked:
             facts = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
             kept = tuple(json.dumps(f["value"]) for f in facts if f.get("source_turn") == turn.turn)
         answered = approved and bool(data["answered"])
-        return Answer(data["status"], answered, said, kept, _trail(app, turn))
+        return Answer(data["status"], answered, said, kept, len(data["sources"]), _trail(app, turn))
 
     return ask
 
@@ -174,6 +178,15 @@ def misses(case: Mapping[str, Any], answer: Answer, replies: Sequence[Answer] = 
     ['nothing was kept']
     >>> misses({"answered": False}, Answer("approved", True, "$5"))
     ['answered, though nothing that is saved answers it']
+    >>> both = {"tell": True, "keeps": ["30th"], "all": ["Priya"]}
+    >>> misses(both, Answer("approved", True, "Priya", ("until the 30th",)))
+    []
+    >>> misses({"or": [["Brandl"], ["0172"]]}, Answer("approved", True, "Ring Brandl"))
+    []
+    >>> misses({"none": True, "not": ["61"]}, Answer("approved", False, "Your pulse was 61."))
+    ["holds '61'"]
+    >>> misses({"quiet": True}, Answer("approved", True, "You are welcome.", cited=2))
+    ['2 sources are named for small talk']
     >>> listed = Answer("approved", True, "Weigela, Annabelle")
     >>> case = {"nth": 2, "of": 1, "labels": {"Annabelle": "24 €", "Weigela": "17 €"}}
     >>> misses(case, Answer("approved", True, "24 €"), [listed])
@@ -183,11 +196,21 @@ def misses(case: Mapping[str, Any], answer: Answer, replies: Sequence[Answer] = 
     """
     if answer.status != "approved":
         return [f"ended {answer.status}"]
-    if case.get("tell"):
-        return [] if answer.kept else ["nothing was kept"]
-    if case.get("answered") is False:
-        return ["answered, though nothing that is saved answers it"] if answer.answered else []
     wanted, unwanted = case.get("all", ()), case.get("not", ())
+    if case.get("quiet"):
+        wrong = [f"noted {text!r}" for text in answer.kept]
+        return wrong + ([f"{answer.cited} sources are named for small talk"] if answer.cited else [])
+    if has_no_answer(case):
+        wrong = ["answered, though nothing that is saved answers it"] if answer.answered else []
+        return wrong + [f"holds {part!r}" for part in unwanted if holds(answer.text, part)]
+    if case.get("forget"):
+        return [f"kept {text!r}" for text in answer.kept]
+    told = []
+    if case.get("tell"):
+        told = [] if answer.kept else ["nothing was kept"]
+        told += [f"kept nothing of {part!r}" for part in case.get("keeps", ()) if not _kept(answer, part)]
+        if not is_question(case):
+            return told
     if "nth" in case:
         listed = replies[case["of"] - 1].text
         order = sorted((label for label in case["labels"] if holds(listed, label)), key=_place_in(listed))
@@ -195,9 +218,26 @@ def misses(case: Mapping[str, Any], answer: Answer, replies: Sequence[Answer] = 
             return [f"the reply to turn {case['of']} named {len(order)} of its list"]
         wanted = [case["labels"][order[case["nth"] - 1]]]
         unwanted = [text for text in case["labels"].values() if text not in wanted]
-    wrong = [] if answer.answered else ["not answered"]
+    wrong = told + ([] if answer.answered else ["not answered"])
+    ways = case.get("or", ())
+    if ways and not any(all(holds(answer.text, part) for part in way) for way in ways):
+        wrong.append(f"holds none of {ways!r}")
     wrong += [f"does not hold {part!r}" for part in wanted if not holds(answer.text, part)]
     return wrong + [f"holds {part!r}" for part in unwanted if holds(answer.text, part)]
+
+
+def has_no_answer(case: Mapping[str, Any]) -> bool:
+    """Whether nothing that is saved answers a case."""
+    return case.get("answered") is False or bool(case.get("none"))
+
+
+def is_question(case: Mapping[str, Any]) -> bool:
+    """Whether a case has an answer that can be right or wrong, whatever else it does."""
+    return not has_no_answer(case) and any(key in case for key in ("all", "or", "nth"))
+
+
+def _kept(answer: Answer, part: str) -> bool:
+    return any(holds(text, part) for text in answer.kept)
 
 
 def _place_in(text: str) -> Callable[[str], int]:
@@ -209,6 +249,11 @@ class Tally:
 
     def __init__(self) -> None:
         self._right: dict[str, list[bool]] = {}
+        self._beside: dict[str, list[tuple[bool, bool]]] = {}
+
+    def compare(self, questions: str, right: bool, closest: bool) -> None:
+        """Whether panda and the two closest lines alone answered a question of a set rightly."""
+        self._beside.setdefault(questions, []).append((right, closest))
 
     def add(self, part: str, query: str, answer: Answer, wrong: Sequence[str], *, place: str = "") -> None:
         """
@@ -243,6 +288,11 @@ class Tally:
         for part, right in self._right.items():
             share = counts[part] / len(right)
             print(f"{part}: {counts[part]} of {len(right)} right, {share:.0%}", flush=True)  # noqa: T201
+        for questions, pairs in self._beside.items():
+            panda, closest = (sum(side) for side in zip(*pairs, strict=True))
+            below = "  BELOW THE TWO CLOSEST LINES" if panda + len(pairs) * NO_FALL < closest else ""
+            told = f"{questions}: of {len(pairs)} questions panda {panda}, two closest lines {closest}{below}"
+            print(told, flush=True)  # noqa: T201
         return check_floors("right", counts) if whole else 0
 
 

@@ -4,8 +4,9 @@ How often ordinary questions are answered right: `python -m bench.life [PART|FIL
 Parts: `demo` asks the demo store the questions of answers.jsonl, each in a copy of its own; `vaults` the
 files below life/ that hold a folder of notes with questions; `conversations` those with conversations, in
 which later turns rest on earlier ones. FILE is another file of either form. Prints each turn, of a wrong one
-also what is wrong with it and which phase lost it, and then the shares. Ends with 3 if one is below its floor
-in floors.json.
+also what is wrong with it and which phase lost it, then the shares, and how many questions the two closest
+lines alone answer (closest.py); a set on which panda is below that is marked. Ends with 3 if a share is below
+its floor in floors.json.
 """
 
 import argparse
@@ -14,10 +15,23 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.asking import ANSWERS, LIFE, Answer, Tally, asker, make_store, misses
+from bench.asking import (
+    ANSWERS,
+    LIFE,
+    Answer,
+    Tally,
+    asker,
+    has_no_answer,
+    holds,
+    is_question,
+    make_store,
+    misses,
+)
+from bench.closest import ClosestLines
 from panda.models.layers import Layers
 from panda.models.models_file import load_models_file
 from panda.settings import load_settings
@@ -80,14 +94,17 @@ def ask_file(layers: Layers, directory: Path, file: Path, tally: Tally, every: i
 def _ask_vault(layers: Layers, directory: Path, vault: Any, tally: Tally, every: int) -> None:
     """The questions of a vault, each in a session of its own."""
     make_store(directory, vault["notes"])
-    ask = asker(layers, directory)
+    ask, closest = asker(layers, directory), _closest(layers, vault["notes"])
     cases = vault["questions"][::every]
     for number, case in enumerate(cases, 1):
         answer = ask(case["ask"], f"question_{number}")
-        nothing = case.get("answered") is False
-        kind = "nothing to tell" if nothing else "other words" if case["other_words"] else ""
+        kind = "nothing to tell" if has_no_answer(case) else "other words" if case["other_words"] else ""
         part = f"{directory.name}, {kind}" if kind else directory.name
-        tally.add(part, case["ask"], answer, misses(case, answer), place=f"{number}/{len(cases)}")
+        wrong = misses(case, answer)
+        tally.add(part, case["ask"], answer, wrong, place=f"{number}/{len(cases)}")
+        if closest and is_question(case):
+            alone = Answer("approved", True, closest.answer(case["ask"]))
+            tally.compare(directory.name, not wrong, not misses(case, alone))
 
 
 def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally, every: int) -> None:
@@ -95,15 +112,40 @@ def _ask_conversations(layers: Layers, directory: Path, talks: Any, tally: Tally
     asked, count = 0, sum(len(talk["turns"]) for talk in talks[::every])
     for talk in talks[::every]:
         make_store(directory / talk["name"], talk["notes"])
-        ask = asker(layers, directory / talk["name"])
+        ask, closest = asker(layers, directory / talk["name"]), _closest(layers, talk["notes"])
         replies: list[Answer] = []
-        for case in talk["turns"]:
+        for turn, case in enumerate(talk["turns"]):
             asked += 1
             answer = ask(case["say"], "talk")
-            part = f"{directory.name}, {'told' if case.get('tell') else 'asked'}"
             wrong = misses(case, answer, replies)
+            if case.get("forget"):  # what the question after it must not bring up again
+                gone, store = talk["turns"][turn + 1].get("not", ()), directory / talk["name"]
+                wrong += [f"{part!r} is still there" for part in gone if _holds_still(store, part)]
+            part = f"{directory.name}, {_kind(case)}"
             tally.add(part, f"{talk['name']}: {case['say']}", answer, wrong, place=f"{asked}/{count}")
+            if closest and is_question(case) and not case.get("tell"):
+                alone = Answer("approved", True, closest.answer(case["say"]))
+                tally.compare(directory.name, not wrong, not misses(case, alone, replies))
+            if closest and case.get("tell"):
+                closest.tell(case["say"])
             replies.append(answer)
+
+
+def _closest(layers: Layers, notes: Mapping[str, str]) -> ClosestLines | None:
+    encoder = layers.encoder()
+    return ClosestLines(encoder, notes) if encoder and notes else None
+
+
+def _kind(case: Mapping[str, Any]) -> str:
+    """Under what a turn of a conversation is counted."""
+    kinds = {"quiet": "small talk", "forget": "forgotten", "none": "nothing to tell", "tell": "told"}
+    return next((name for key, name in kinds.items() if case.get(key)), "asked")
+
+
+def _holds_still(root: Path, text: str) -> bool:
+    """Whether a turn or the memory of a store has a text, notes apart."""
+    users = (path for path in (root / "users").rglob("*") if path.is_file() and "knowledge" not in path.parts)
+    return any(holds(path.read_text(encoding="utf-8", errors="replace"), text) for path in users)
 
 
 if __name__ == "__main__":

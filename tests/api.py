@@ -39,7 +39,7 @@ NOW = "2026-01-04T14:30:00Z"
 """The present of every command that is run here, unless it is told another."""
 COMMANDS: tuple[str, ...] = tuple(entry.words for entry in panda.cli.main.COMMANDS)
 """What a user can type, in the order of `panda --help`."""
-PROGRAM = (sys.executable, "-c", "from panda.cli.main import main; main()")
+PROGRAM: tuple[str, ...] = (sys.executable, "-c", "from panda.cli.main import main; main()")
 """Starts the program in a process of its own."""
 _KEPT = ("PATH", "PYTHONPATH", "TESTS_CONTACTS")
 _MODELS = """models:
@@ -99,13 +99,15 @@ class Panda:
 
     def __init__(self, home: Path, store: Path | None = None, *, user: str = "", **environ: str) -> None:
         self.home, self.store, self.user = home, home / "store", user
+        self.program = PROGRAM
         home.mkdir(parents=True, exist_ok=True)
         if store is not None:
             shutil.copytree(store, self.store, symlinks=True)
         cache = os.environ.get("XDG_CACHE_HOME", str(home / "cache"))
         self.environ = {
             **{name: value for name, value in os.environ.items() if name in _KEPT},
-            "HOME": str(home / "nobody"),
+            "HOME": "/nowhere",
+            "XDG_STATE_HOME": str(home.with_name(f"{home.name}-state")),
             "XDG_CACHE_HOME": cache,
             "PANDA_NOW": NOW,
             "PANDA_ROOT": str(self.store),
@@ -123,7 +125,7 @@ class Panda:
     def start(self, *words: str, **environ: str) -> "subprocess.Popen[str]":
         """A command that has begun in a process of its own."""
         return subprocess.Popen(
-            [*PROGRAM, *words],
+            [*self.program, *words],
             cwd=self.home,
             env={**self.environ, **environ},
             stdin=subprocess.PIPE,
@@ -195,6 +197,11 @@ def run_here(words: Sequence[str], environ: Mapping[str, str], stdin: bytes | st
     return Ended(code, out, err)
 
 
+def models_at(url: str, *, encoder: str = "null") -> str:
+    """A models.yaml in which every layer that reads and writes has the model of a server."""
+    return _MODELS.format(url=url, encoder=encoder)
+
+
 class ModelServer(Server):
     """
     A model that writes, on loopback.
@@ -203,14 +210,14 @@ class ModelServer(Server):
         script: Gives what it writes to each call; "cut" is a reply that was cut off.
     """
 
-    def __init__(self, script: Callable[[Asked], Any] | None = None) -> None:
-        super().__init__()
+    def __init__(self, script: Callable[[Asked], Any] | None = None, port: int = 0) -> None:
+        super().__init__(port)
         self.script = script or Script()
         self.answer = self._write
 
     def models(self, *, encoder: str = "null") -> str:
         """A models.yaml in which it is the model of every layer that reads and writes."""
-        return _MODELS.format(url=self.url, encoder=encoder)
+        return models_at(self.url, encoder=encoder)
 
     def _write(self, body: dict[str, Any]) -> tuple[int, bytes]:
         said = self.script(Request(body))

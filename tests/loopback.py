@@ -21,7 +21,7 @@ class Server:
     all its connections, and come back at the same place.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.asked: list[dict[str, Any]] = []
         self.answered: list[dict[str, Any]] = []
         """What was asked where the whole answer was written, and was one."""
@@ -30,7 +30,7 @@ class Server:
         self.answer: Answer = lambda _: reply("Hello there")
         self._sockets: set[socket.socket] = set()
         self._http: ThreadingHTTPServer | None = None
-        self.port = 0
+        self.port = port
         self.start()
         self.url = f"http://127.0.0.1:{self.port}/v1"
 

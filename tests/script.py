@@ -96,7 +96,8 @@ def step_of(asked: Asked) -> str:
     schema = getattr(asked.params, "schema", None)
     if schema is None:
         return "rewording"
-    return next(step for name, step in STEPS.items() if name in schema["properties"])
+    steps = (step for name, step in STEPS.items() if name in schema["properties"])
+    return next(steps, "another program")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,13 @@
+"""The check of evidence on labelled pairs that nobody mends one by one: the share that is right stays."""
+
+from tests.api import CASES, run_here
+
+RIGHT = 140
+"""Of the cases; goes up with what is measured, never down. `make bench` lists what is judged wrongly."""
+
+
+def test_unseen_pairs() -> None:
+    """Of pairs of domains that the check was not written by, as many are judged as a careful reader does."""
+    words = ("eval", "--cases", str(CASES / "evidence_unseen.jsonl"), "--split", "all", "--json")
+    (kind,) = run_here(words, {"HOME": "/nowhere"}).data["kinds"]
+    assert kind["right"] >= RIGHT, f"{kind['right']} of {kind['cases']}: {kind['confusion']}"
