@@ -25,7 +25,7 @@ from rank_bm25 import BM25Okapi
 from panda.documents.times import parse_time
 from panda.models.kept_encoder import KeptEncoder
 from panda.retrieval.meaning import Meaning
-from panda.retrieval.search import Question, answer_questions
+from panda.retrieval.ranking import Bounds, rank_rows
 from panda.settings import load_settings
 from panda.storage.import_file import import_turns
 from panda.storage.index import Index, rebuild_index
@@ -101,9 +101,8 @@ def _indexed(turns: Rows, layout: Layout) -> tuple[Index, Meaning]:
 
 def _panda(index: Index, meaning: Meaning | None) -> Find:
     def find(user: str, question: str) -> list[int]:
-        asked = [Question(user, question, None)]
-        answers, _ = answer_questions(index, asked, limit=50, meaning=meaning)
-        return [result["turn"] for result in answers[0]["results"]]
+        search = partial(rank_rows, query=question, now=None, bounds=Bounds(turns_only=True), meaning=meaning)
+        return [ranked.entry.number for ranked in index.read(user, search)[:50]]
 
     return find
 

@@ -1,22 +1,20 @@
 """`panda index rebuild`, `search` and `status`, and the encoder that they use."""
 
-import json
 import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from panda.actions.search import opened_meaning, tell_stale
+from panda.actions.search import opened_meaning
 from panda.actions.search import search as search_turns
 from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option, requires
 from panda.cli.text import clipped, one_line, problem_text
 from panda.documents.times import time_text
-from panda.errors import CheckError, UsageError
+from panda.errors import CheckError
 from panda.retrieval.meaning import IMPORT_TEXTS, Meaning, say_missing
 from panda.retrieval.ranking import POOL
-from panda.retrieval.search import Hit, answer_questions, read_questions
+from panda.retrieval.search import Hit
 from panda.storage.files import held_lock
 from panda.storage.index import Index, IndexStatus, RebuildReport, index_status, rebuild_index
 from panda.storage.index_sources import count_turns, users_of
@@ -137,31 +135,19 @@ def rebuild(
     return Result(data, "".join(problem_text(one) for one in problems), error=error)
 
 
-@excludes("batch", "query", "session", "since", "explain", "user", fix="--batch goes with -k alone")
 def search(
     invocation: Invocation,
-    query: Annotated[str | None, argument("What to look for.", "QUERY")] = None,
+    query: Annotated[str, argument("What to look for.", "QUERY")],
     k: Annotated[int, option("Most results.", "K", "-k", min=1, max=POOL)] = 30,
     session: Annotated[str | None, option("Only turns of this session.", "ID", show_default="all")] = None,
     since: Annotated[str | None, option("Only from this time on.", "DATE", show_default="all")] = None,
     explain: Annotated[bool, flag("Say why each was found.", "--explain")] = False,
-    batch: Annotated[
-        Path | None,
-        option('JSON lines {"user", "question", "at"?} instead of QUERY.', "FILE.jsonl", show_default="none"),
-    ] = None,
 ) -> Result:
     """
     Show what the index finds for a query, best first.
 
-    With --batch, each line of the file is answered with a line of JSON: the turns of that user. Without "at",
-    "last week" counts from the newest turn of the user.
-
     Example: panda index search "gaming laptop" --explain --user demo
     """
-    if batch is not None:
-        return _search_batch(invocation, batch, k)
-    if query is None:
-        raise UsageError("QUERY is missing", where="QUERY", fix="give a query, or a file with --batch")
     settings, tell, index = invocation.settings, invocation.reporter.step, _index(invocation)
     with _meaning(invocation, index) as meaning:
         data, hits = search_turns(
@@ -249,17 +235,6 @@ def _summarise(
     done = f"summaries: {report.written} written, {len(report.problems)} failed, {report.left} left"
     reporter.step(f"{done}, {report.seconds:.1f} s")
     return report
-
-
-def _search_batch(invocation: Invocation, file: Path, limit: int) -> Result:
-    invocation.store()
-    index, questions = _index(invocation), read_questions(file)
-    with _meaning(invocation, index) as meaning:
-        answers, reports = answer_questions(index, questions, limit=limit, meaning=meaning)
-    for report in reports.values():
-        tell_stale(report, invocation.reporter.step)
-    lines = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
-    return Result({"answers": answers, "behind": sum(one.behind for one in reports.values())}, lines)
 
 
 def _rebuilt(invocation: Invocation, index: Index, user: str | None, *, full: bool) -> RebuildReport:

@@ -2,20 +2,19 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from panda.cli.command import Invocation, Result, Stream, Table, flag, option, requires
+from panda.cli.command import Invocation, Result, Stream, Table, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
 from panda.compression.documents import sum_compressions
 from panda.documents.problems import Problem
 from panda.documents.times import read_instant, time_text
-from panda.errors import PandaError, UsageError
-from panda.storage.execution_log import BY, ExecutionStats, sum_executions
+from panda.errors import UsageError
+from panda.storage.execution_log import BY
 from panda.storage.jsonl import Line, LineTail
-from panda.storage.layout import METADATA_JSON, Layout, turn_name
-from panda.storage.records import load_object
+from panda.storage.layout import Layout, turn_name
+from panda.view.execution_columns import ExecutionLog, group_columns
 
 _Record = Mapping[str, Any]
 _COLUMNS = ("time", "session", "turn", "recipe", "layer", "prompt", "output", "ms", "retries", "result")
@@ -25,7 +24,6 @@ _STATS_COLUMNS = (
 )
 _COMPRESSION = ("content type", "calls", "tokens saved", "ratio", "overflow warnings", "seconds")
 _KINDS = (*BY, "compression")
-_BAR_CHARS = 40
 
 
 def log(
@@ -125,14 +123,12 @@ def _row(record: _Record) -> tuple[object, ...]:
     )
 
 
-@requires("plot", "by", *BY)
 def stats(
     invocation: Invocation,
     by: Annotated[str, option("recipe, layer, phase, day or compression.", "WHAT")] = "recipe",
     since: Annotated[
         str | None, option("Only what ran from this day or time on.", "TIME", show_default="all")
     ] = None,
-    plot: Annotated[bool, flag("Draw latency and tokens as bars.", "--plot")] = False,
 ) -> Result:
     """
     Add up what the log says of a user: executions, validity, confidence against verdicts, latency, tokens.
@@ -140,41 +136,37 @@ def stats(
     Held is the share of judged executions whose turn ended approved; the calibration error is how far their
     confidence lies from that. `--by compression` adds up compressions by content type.
 
-    Example: panda stats --by phase --plot --user demo
+    Example: panda stats --by phase --user demo
     """
     if by not in _KINDS:
         raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
     layout, group = invocation.store(new_user=True), by if by in BY else "recipe"
-    compressions: list[_Record] = []
-    records = _lines_since(invocation, layout, since, compressions)
-    found = sum_executions(records, by=group, verdict=_verdict(layout))
+    start = time_text(read_instant(since or None, "--since")) or ""
+    compressions = list(_compressions(invocation, layout, start))
+    state = ExecutionLog(layout, since=start).read(invocation.settings.user)
+    found = dict(group_columns(state.columns, state.held, group))
+    if state.turns_left:
+        invocation.reporter.step(f"how the oldest {state.turns_left} turns ended was not looked up")
     if not found and not compressions:
         _tell_empty(invocation, layout)
     total, by_type = _compression_data(compressions)
     groups = {name: vars(one) for name, one in found.items()}
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}
-    if plot:
-        return Result(data, _plot(found))
     columns, shown = (
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
     return Result(data, Table(columns, [(name, *one.values()) for name, one in shown.items()]))
 
 
-def _lines_since(
-    invocation: Invocation, layout: Layout, since: str | None, compressions: list[_Record]
-) -> Iterator[_Record]:
-    """The lines of the user; those of compressions are put aside too."""
-    start = time_text(read_instant(since or None, "--since")) or ""
+def _compressions(invocation: Invocation, layout: Layout, start: str) -> Iterator[_Record]:
+    """The lines of the user's compressions; damaged lines of the log become warnings."""
     user = invocation.settings.user
 
     def is_wanted(record: _Record) -> bool:
-        return record.get("user_id") == user and str(record.get("timestamp")) >= start
+        is_own = record.get("user_id") == user and "event" in record
+        return is_own and str(record.get("timestamp")) >= start
 
-    for record in _records(invocation, LineTail(layout.executions_log).read()[1], is_wanted):
-        if "event" in record:
-            compressions.append(record)
-        yield record
+    yield from _records(invocation, LineTail(layout.executions_log).read()[1], is_wanted)
 
 
 def _compression_data(lines: Iterable[_Record]) -> tuple[_Record, dict[str, _Record]]:
@@ -184,29 +176,3 @@ def _compression_data(lines: Iterable[_Record]) -> tuple[_Record, dict[str, _Rec
         kind: {name: getattr(one, name) for name in names} for kind, one in sum_compressions(lines).items()
     }
     return sums[None], {kind: sums[kind] for kind in sorted(kind for kind in sums if kind is not None)}
-
-
-def _verdict(layout: Layout) -> Callable[[str, str], bool | None]:
-    """Whether a turn ended approved; each is looked at once."""
-
-    @cache
-    def verdict(user: str, turn: str) -> bool | None:
-        try:
-            status = load_object(layout.turns(user) / turn / METADATA_JSON).get("status")
-        except PandaError:
-            return None
-        return status == "approved" if status in ("approved", "failed", "clarify", "halted") else None
-
-    return verdict
-
-
-def _plot(found: Mapping[str, ExecutionStats]) -> Table:
-    """Latency and tokens as bars, each measure on a scale of its own."""
-    rows: list[tuple[object, ...]] = []
-    for what in ("p50_ms", "p95_ms", "tokens"):
-        values = {name: getattr(one, what) for name, one in found.items()}
-        most = max((value for value in values.values() if value is not None), default=0) or 1
-        for name, value in values.items():
-            bar = "" if value is None else "█" * max(1, round(_BAR_CHARS * value / most))
-            rows.append((what.replace("_", " "), name, value, bar))
-    return Table(("measure", "group", "value", ""), rows)

@@ -1,23 +1,16 @@
-"""Searching the index by hand: single queries, and files of questions."""
+"""Searching the index by hand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from pathlib import Path
-from typing import Any
 
-from panda.documents.times import parse_time
-from panda.errors import FileFormatError, UsageError
 from panda.language.words import query_terms
 from panda.memory.confidence import EXPIRED_BELOW, age_days, decayed
 from panda.retrieval.meaning import Meaning
 from panda.retrieval.ranking import Bounds, Ranked, matched_columns, rank_rows, searched_words
 from panda.retrieval.relevance import find_query_words
-from panda.storage.files import parse_json, read_text
 from panda.storage.index import Index
 from panda.storage.index_tables import IndexView, ResearchEntry, SyncReport
-from panda.storage.layout import check_id
 
 
 @dataclass(frozen=True)
@@ -66,15 +59,6 @@ class Hit:
     research: ResearchState | None  # quality and age, if it is research
 
 
-@dataclass(frozen=True)
-class Question:
-    """One line of a file of questions."""
-
-    user: str  # whose turns
-    text: str  # the question
-    at: datetime | None  # from when "last week" counts
-
-
 def search_index(
     index: Index,
     user: str,
@@ -104,52 +88,3 @@ def search_index(
 
     index.read(user, look)
     return list(hits.values()), report
-
-
-def answer_questions(
-    index: Index, questions: Sequence[Question], *, limit: int, meaning: Meaning | None = None
-) -> tuple[list[dict[str, Any]], dict[str, SyncReport]]:
-    """
-    The turns that each question finds.
-
-    Returns:
-        {"user", "question", "results": [{"turn", "score"}]} for each question in order, and what was taken
-        in before, by user.
-    """
-    reports = {user: index.freshen(user) for user in sorted({one.user for one in questions})}
-    bounds = Bounds(turns_only=True)
-    answers = []
-    for one in questions:
-        search = partial(rank_rows, query=one.text, now=one.at, bounds=bounds, meaning=meaning)
-        found = index.read(one.user, search)[:limit]
-        results = [{"turn": ranked.entry.number, "score": round(ranked.score, 4)} for ranked in found]
-        answers.append({"user": one.user, "question": one.text, "results": results})
-    return answers, reports
-
-
-def read_questions(path: Path) -> list[Question]:
-    """
-    The questions of a file of JSON lines {"user", "question", "at"?}; other keys are ignored. Raises
-    FileFormatError: a line is not what it must be; names it.
-    """
-    found = []
-    for number, line in enumerate(read_text(path).removeprefix("\ufeff").split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        value = parse_json(line, where=str(path), line=number)
-        if not isinstance(value, dict):
-            raise FileFormatError("not a JSON object", where=where, fix='write {"user": …, "question": …}')
-        for key in ("user", "question"):
-            if not isinstance(value.get(key), str):
-                raise FileFormatError(f"{key} is missing or no text", where=f"{where} ({key})")
-        try:
-            check_id(value["user"], what="user", where=f"{where} (user)")
-            at = parse_time(value["at"]) if value.get("at") is not None else None
-        except UsageError as exc:
-            raise FileFormatError(exc.message, where=exc.where, fix=exc.fix) from exc
-        except (ValueError, TypeError, AttributeError, OverflowError) as exc:
-            message = f"{str(value['at'])[:80]!r} is not an ISO 8601 time"
-            raise FileFormatError(message, where=f"{where} (at)", fix="2026-01-04T14:30:00Z") from exc
-        found.append(Question(value["user"], value["question"], at))
-    return found

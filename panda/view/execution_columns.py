@@ -117,10 +117,15 @@ class LogState:
 
 
 class ExecutionLog:
-    """Reads the log of a store again and again; what was read stays in memory, some 90 bytes a line."""
+    """
+    Reads the log of a store again and again; what was read stays in memory, some 90 bytes a line.
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    Args:
+        since: Only lines from this time on, as text; "" for all.
+    """
+
+    def __init__(self, layout: Layout, *, since: str = "") -> None:
+        self._layout, self._since = layout, since
         self._path = layout.executions_log
         self._lock = Lock()
         self._clear()
@@ -188,7 +193,8 @@ class ExecutionLog:
                 if slow is None:
                     continue
                 record = slow
-            if record.event is UNSET and record.success is not UNSET:
+            is_execution = record.event is UNSET and record.success is not UNSET
+            if is_execution and str(record.timestamp) >= self._since:
                 self._add(record)
 
     def _slowly(self, line: bytes) -> _Record | None:
@@ -293,7 +299,7 @@ def _whole(value: object) -> float | None:
 
 
 def sum_columns(columns: Columns, held: Floats) -> ExecutionStats:
-    """What at least one execution adds up to, as sum_executions has it."""
+    """What at least one execution adds up to, rounded to four digits."""
     judged = ~np.isnan(held)
     confidence, ended = columns.confidence[judged], held[judged]
     known = np.sort(columns.latency[~np.isnan(columns.latency)])

@@ -66,24 +66,6 @@ def test_explained(panda: Session) -> None:
     assert "bm25" not in panda("index", "search", "my hamster", "--user", "ann").out
 
 
-def test_batch(panda: Session, tmp_path: Path) -> None:
-    """A file of questions gives one line each; "last week" counts from "at", else from the newest turn."""
-    file = tmp_path / "q.jsonl"
-    asked = [
-        {"user": "ann", "question": "hamster"},
-        {"user": "ann", "question": "yesterday"},
-        {"user": "ann", "question": "yesterday", "at": "2026-01-02T12:00:00Z"},
-    ]
-    file.write_text("".join(json.dumps(line) + "\n" for line in asked), "utf-8")
-    lines = [json.loads(line) for line in panda("index", "search", "--batch", str(file)).out.splitlines()]
-    assert [line["results"][0]["turn"] for line in lines] == [1, 2, 1]
-    assert set(lines[0]) == {"user", "question", "results"}
-    assert set(lines[0]["results"][0]) == {"turn", "score"}
-    file.write_text('{"user": "ann"}\n', "utf-8")
-    wrong = panda("index", "search", "--batch", str(file))
-    assert (wrong.code, f"where: {file}:1 (question)" in wrong.err) == (2, True)
-
-
 def test_edits_by_hand(panda: Session) -> None:
     """`status` tells of a turn edited by hand, `rebuild` takes it in, and a turn removed leaves the index."""
     layout = Layout(panda.root)

@@ -50,14 +50,10 @@ IGNORED = (
     ("index rebuild --limit 3", "--limit goes with --summaries"),
     ("index rebuild --max-seconds 3", "--max-seconds goes with --summaries"),
     ("index rebuild --full --user demo", "--user does not go with --full"),
-    ("index search tea --batch q.jsonl", "QUERY does not go with --batch"),
-    ("index search --batch q.jsonl --session s", "--session does not go with --batch"),
-    ("index search --batch q.jsonl --explain", "--explain does not go with --batch"),
     ("memory resolve c --winner a --value b", "--value does not go with --winner"),
     ("memory resolve c --winner a --type text", "--type does not go with --winner"),
     ("memory list --kind nonsense --user demo", "'nonsense' is no kind"),
     ("memory list --scope nonsense --user demo", "'nonsense' is no scope"),
-    ("stats --by compression --plot", "--plot goes with --by recipe or --by layer"),
     ("mcp --port 9", "--port goes with --http"),
     ("synthesize --scope local --facts f.json --user demo", "--user does not go with --facts"),
 )
@@ -78,7 +74,7 @@ def test_what_would_be_ignored_is_wrong_usage(panda: Shell, line: str, message: 
         "memory list --kind fact --user demo",
         "index rebuild --full",
         "index search tea --session default --explain --user demo",
-        "stats --by day --plot",
+        "stats --by day",
         "list --session default --user demo",
     ],
 )

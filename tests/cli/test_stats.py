@@ -89,9 +89,17 @@ def test_unknown_tokens(layout: Layout, capsys: pytest.CaptureFixture[str]) -> N
     assert group(layout, capsys, "pipeline/phase1_reflection")["tokens"] is None
 
 
-def test_plot_and_wrong_words(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    """--plot draws bars; an unknown group or time is wrong usage."""
-    assert "█" * 40 in stats(layout, capsys, "--plot").out
+def test_a_turn_that_no_directory_can_have(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    """Executions of a turn_id with NUL, of one that leads elsewhere and of none count, and are not judged."""
+    turn_ids: tuple[object, ...] = ("turn_\0", "../turns/turn_000001", None, {})
+    for turn_id in turn_ids:
+        append_json_line(layout.executions_log, line(1, 0.9, turn_id=turn_id))
+    found = group(layout, capsys, "pipeline/phase1_reflection")
+    assert (found["executions"], found["judged"]) == (6, 2)
+
+
+def test_wrong_words(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown group or time is wrong usage; nothing is shown of a time without executions."""
     assert stats(layout, capsys, "--by", "moon").code == 2
     assert stats(layout, capsys, "--since", "yesterday").code == 2
     assert stats(layout, capsys, "--since", "2027-01-01").out == ""

@@ -1,6 +1,7 @@
 """The pages of stats and interventions: the numbers of the log, its damage, what waits for somebody."""
 
 import json
+import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,15 +9,19 @@ from typing import Any
 
 import pytest
 
+from panda.cli.main import build_program
 from panda.documents.text import UNSAFE
 from panda.errors import ReplyError
-from panda.storage.execution_log import BY, sum_executions
+from panda.storage.execution_log import OUTSIDE
 from panda.storage.interventions import resolve_intervention, write_intervention
 from panda.storage.layout import Layout
-from panda.view.execution_columns import ExecutionLog, group_columns
+from panda.view.execution_columns import ExecutionLog
 from tests.builders import build_store, import_line, still_clock, tree
+from tests.cli.programs import run_words
 from tests.view.sites import client_of, page_words
 
+VERDICTS: Mapping[str, bool] = {"turn_000001": True, "turn_000002": False, "turn_000004": False}
+"""How the turns of the store ended."""
 SCRIPT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 
 
@@ -68,24 +73,31 @@ def layout(tmp_path: Path) -> Layout:
     return layout
 
 
-def verdict(user: str, turn: str) -> bool | None:
-    """How the turns of the store ended."""
-    verdicts: Mapping[str, bool] = {"turn_000001": True, "turn_000002": False, "turn_000004": False}
-    return verdicts.get(turn) if user == "demo" else None
-
-
-@pytest.mark.parametrize("by", BY)
-def test_the_sums_are_those_of_panda_stats(layout: Layout, by: Any) -> None:
-    """Added up in columns, an execution counts for the same as it does line by line."""
+@pytest.mark.parametrize(("by", "key"), [("recipe", "key"), ("phase", "phase"), ("day", "timestamp")])
+def test_the_sums_of_many_lines(
+    layout: Layout, capsys: pytest.CaptureFixture[str], by: str, key: str
+) -> None:
+    """Each execution of the user counts in its group; a group with unknown tokens would have none."""
     lines = executions(3_000)
     write_log(layout, lines)
-    state = ExecutionLog(layout).read("demo")
-    own = [line for line in lines if line["user_id"] == "demo"]
-    expected = sum_executions(own, by=by, verdict=verdict)
-    found = dict(group_columns(state.columns, state.held, by))
-    assert found.keys() == expected.keys()
-    for name, sums in expected.items():
-        assert vars(found[name]) == pytest.approx(vars(sums), abs=2e-4), name
+    words = ["stats", "--by", by, "--json", "--root", str(layout.root), "--user", "demo"]
+    found = run_words(build_program(), words, capsys).value["data"]["groups"]
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        if line["user_id"] == "demo" and "event" not in line:
+            name = OUTSIDE if line[key] is None else str(line[key])[:10]
+            groups.setdefault(name, []).append(line)
+    assert found.keys() == groups.keys()
+    for name, own in groups.items():
+        judged = [line for line in own if line["confidence"] is not None and line["turn_id"] in VERDICTS]
+        right = [line for line in judged if VERDICTS[line["turn_id"]]]
+        times = sorted(line["latency_ms"] for line in own if line["latency_ms"] is not None)
+        sums = found[name]
+        assert sums["executions"] == len(own)
+        assert sums["valid"] == pytest.approx(sum(line["schema_valid"] for line in own) / len(own), abs=1e-4)
+        assert sums["tokens"] == sum(line["tokens"]["total"] for line in own)
+        assert (sums["judged"], sums["held"]) == (len(judged), round(len(right) / len(judged), 4))
+        assert sums["p95_ms"] == times[math.ceil(0.95 * len(times)) - 1]
 
 
 def test_what_is_added_is_read_and_what_is_replaced_is_read_anew(layout: Layout) -> None:
