@@ -105,7 +105,7 @@ COMMANDS = (
         "recipe render", "panda.cli.recipe:render", "Show what a recipe sends to its model for a saved turn."
     ),
     Entry("recipe history", "panda.cli.recipe:history", "Show the versions of a recipe."),
-    Entry("recipe rollback", "panda.cli.recipe:rollback", "Put an earlier version into force."),
+    Entry("recipe eject", "panda.cli.recipe:eject", "Copy a recipe into the project, to be edited."),
     Entry("recipe compare", "panda.cli.recipe:compare", "Run saved turns with two versions."),
     Entry("recipe failures", "panda.cli.recipe:failures", "Show where a recipe failed."),
     Entry("index rebuild", "panda.cli.index:rebuild", "Bring the index in line with the files."),

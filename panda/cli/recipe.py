@@ -1,14 +1,14 @@
 """`panda recipe`: the recipes in force, what they send, and their versions."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Annotated
 
 from panda.cli.command import Document, Invocation, Raw, Result, Table, argument, flag, option
 from panda.cli.completion import complete_recipes, complete_turns
-from panda.errors import UsageError
-from panda.models.models_file import ModelSpec, load_models_file
+from panda.errors import RecipeError, UsageError
+from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.recipes.book import RecipeBook
 from panda.recipes.messages import Preview, preview_recipe
 from panda.recipes.recipe import Recipe
@@ -24,7 +24,6 @@ _COLUMNS = ("recipe", "layer", "mode", "total", "prompt", "input", "output", "ri
 _Name = Annotated[
     str, argument("A recipe, such as pipeline/phase1_reflection.", "NAME", complete=complete_recipes)
 ]
-_Hash = Annotated[str, argument("The beginning of a version's hash.", "HASH")]
 
 
 def list_recipes(invocation: Invocation) -> Result:
@@ -67,6 +66,9 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
     """
     Show a recipe's file as it is; with --json the values that were read from it, defaults included.
 
+    Prompts that no model which is set is ever sent are told on stderr. `panda recipe eject` copies the recipe
+    into the project, to be edited there.
+
     Example: panda recipe show pipeline/phase1_reflection
     """
     book = invocation.book()
@@ -75,6 +77,8 @@ def show(invocation: Invocation, name: _Name, raw: Raw = False) -> Result:
         book.load_recipe(name)  # raises the error that names the nearest one
     assert path is not None
     recipe = _read(invocation, book, name)
+    if recipe is not None:
+        _tell_unsent(invocation, book, recipe)
     values = {**asdict(recipe), "path": str(path)} if recipe else None
     return Result(values, Document(read_own_text(path).encode("utf-8"), markdown=False, raw=raw))
 
@@ -126,12 +130,21 @@ def _read(invocation: Invocation, book: RecipeBook, key: str) -> Recipe | None:
 
 def _model_of(invocation: Invocation, recipe: Recipe) -> ModelSpec | None:
     """The model of a recipe's layer; None if it is unset, or its file is not trusted."""
+    models = _models(invocation)
+    name = models.layers.get(recipe.model_layer) if models else None
+    return models.models[name] if models and name else None
+
+
+def _models(invocation: Invocation) -> ModelsFile | None:
     settings = invocation.settings
-    if not is_trusted(settings, "models_file"):
-        return None
-    models = load_models_file(settings.models_file)
-    name = models.layers.get(recipe.model_layer)
-    return models.models[name] if name else None
+    return load_models_file(settings.models_file) if is_trusted(settings, "models_file") else None
+
+
+def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> None:
+    """Say which of a recipe's prompts change nothing when they are edited."""
+    if unsent := book.unsent_prompts(recipe, _models(invocation)):
+        reason = f"the model of {recipe.model_layer} only chooses"
+        invocation.reporter.step(f"never sent, since {reason}: {', '.join(unsent)}")
 
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
@@ -206,25 +219,41 @@ def history(invocation: Invocation, name: _Name) -> Result:
     return Result(data, Table(columns, rows))
 
 
-def rollback(invocation: Invocation, name: _Name, version: _Hash) -> Result:
+def eject(
+    invocation: Invocation,
+    name: _Name,
+    version: Annotated[
+        str | None,
+        option("The beginning of a version's hash.", "HASH", "--version", show_default="the one in force"),
+    ] = None,
+    force: Annotated[bool, flag("Overwrite files that say something else.", "--force")] = False,
+) -> Result:
     """
-    Write an earlier version of a recipe into the project's recipes/ and prompts/ folders.
+    Write a recipe and its prompts into the project's recipes/ and prompts/ folders, where they count.
 
-    The version in force is kept first, so that a rollback can be rolled back.
+    They are there to be edited; with --version an earlier version comes back. What was in force is kept as a
+    version first. Prompts that no model which is set is ever sent are told: editing them changes nothing.
 
-    Example: panda recipe rollback pipeline/phase1_reflection 3f2a9c
+    Example: panda recipe eject pipeline/phase1_reflection
     """
-    settings = invocation.settings
-    invocation.store_for_writing()
-    book, store = invocation.book(), _versions(invocation)
-    wanted = store.find(name, version)
-    store.keep(version_in_force(book, name))
-    for other in _sharing(book, wanted):
-        invocation.reporter.warn(f"{other} uses a prompt that this changes")
+    settings, book = invocation.settings, invocation.book()
+    if version is None:
+        wanted = version_in_force(book, name)
+    else:
+        invocation.store_for_writing()
+        store = _versions(invocation)
+        wanted = store.find(name, version)
+        with suppress(RecipeError):
+            store.keep(version_in_force(book, name))
+    shared = _sharing(book, wanted)
     folders = {"recipes": settings.project_dir / "recipes", "prompts": settings.project_dir / "prompts"}
-    written = [str(path) for path in write_version(wanted, **folders)]
+    written = [str(path) for path in write_version(wanted, **folders, overwrites=force)]
+    for other in shared:
+        invocation.reporter.warn(f"{other} uses a prompt that this changes")
+    if (recipe := _read(invocation, invocation.book(), name)) is not None:
+        _tell_unsent(invocation, book, recipe)
     data = {"recipe": name, "version": wanted.digest, "written": written}
-    return Result(data, "\n".join(written) or "nothing to change: that version is in force")
+    return Result(data, "\n".join(written) or "nothing to write: the project has that version")
 
 
 def compare(

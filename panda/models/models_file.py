@@ -99,6 +99,12 @@ class ModelsFile:
         names = {name for layer, name in self.layers.items() if name is not None and layer != "EYES"}
         return min((width for name in names if (width := self.models[name].width) is not None), default=None)
 
+    @property
+    def has_packaged_encoder(self) -> bool:
+        """Whether the encoder is the one for which there are packaged fits."""
+        encoder = self.models.get(self.encoder or "")
+        return encoder is not None and encoder.location == _PACKAGED_ENCODER.location
+
     def error(self, key: str, message: str, fix: str) -> ModelFileError:
         """An error about one key of this file."""
         return ModelFileError(message, where=f"{self.path}: {key}", fix=fix)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from panda.choosing.fits import FITS_DIR, Fit, load_fit
 from panda.errors import PromptNotFoundError, RecipeError, RecipeKeyError, RecipeNotFoundError
+from panda.models.models_file import ModelsFile
 from panda.recipes.recipe import MODES, Recipe, parse_recipe
 from panda.recipes.yaml_file import Report, TypedReader, load_yaml, raise_fault, read_own_text
 from panda.storage.layout import asset
@@ -76,17 +77,44 @@ class RecipeBook:
             PromptNotFoundError: No folder has it.
             RecipeKeyError: Its name or a link leads out of the folders.
         """
-        name = name.removeprefix("prompts/")  # "prompts//etc" is as absolute as "/etc"
         if name not in self._prompts:
-            path = _first(self._prompt_dirs, name, where)
-            if path is None:
-                raise PromptNotFoundError(
-                    f"the prompt file {name} is not there",
-                    where=where,
-                    fix=f"create it in {self._prompt_dirs[0]}, or correct the name",
-                )
-            self._prompts[name] = read_own_text(path)
+            self._prompts[name] = read_own_text(self.path_of_prompt(name, where))
         return self._prompts[name]
+
+    def path_of_prompt(self, name: str, where: str) -> Path:
+        """The prompt file in force; raises as load_prompt."""
+        name = name.removeprefix("prompts/")  # "prompts//etc" is as absolute as "/etc"
+        path = _first(self._prompt_dirs, name, where)
+        if path is None:
+            raise PromptNotFoundError(
+                f"the prompt file {name} is not there",
+                where=where,
+                fix=f"create it in {self._prompt_dirs[0]}, or correct the name",
+            )
+        return path
+
+    def unsent_prompts(self, recipe: Recipe, models: ModelsFile | None) -> list[str]:
+        """
+        The prompt files of a recipe that no model is ever sent: none under one that writes, nor where it is
+        not known which models are set.
+        """
+        model = models.models.get(models.layers.get(recipe.model_layer) or "") if models else None
+        if models is None or model is None or model.writes:
+            return []
+        sent: set[str] = set()
+        for spec in recipe.choices:
+            is_fitted = False
+            for step in spec.steps:
+                if step.unfitted and is_fitted:
+                    continue
+                if step.scores:
+                    sent |= set(recipe.prompt_files) if step.scorer == "label" else {step.prompt or ""}
+                has_fit = bool(models.has_packaged_encoder and step.fit and self.fit_classes(step.fit))
+                is_fitted = is_fitted or (has_fit and step.scorer == "options")
+                always = step.at_least is None and (step.choose is not None or (has_fit and not step.class_))
+                if always:
+                    break
+        return [name for name in named_prompts(recipe) if name not in sent]
 
     def prompt_of(self, recipe: Recipe) -> str:
         """The prompt of a recipe: its own text, or that of its files; raises as load_prompt."""
@@ -97,7 +125,7 @@ class RecipeBook:
     def prompts_of(self, key: str) -> dict[str, str]:
         """Every prompt file that a recipe names, those of its choices included, with its text."""
         recipe = self.load_recipe(key)
-        return {name: self.load_prompt(name, where=str(recipe.path)) for name in _prompts_named(recipe)}
+        return {name: self.load_prompt(name, where=str(recipe.path)) for name in named_prompts(recipe)}
 
     def fit(self, name: str) -> Fit | None:
         """The fit of that file name; None if no folder has it. FileFormatError: the file is no fit."""
@@ -197,7 +225,7 @@ class RecipeBook:
             )
         values, text = load_yaml(path)
         recipe = parse_recipe(values, path=path, key=key, text=text, report=report)
-        for name, place in _prompts_named(recipe).items():
+        for name, place in named_prompts(recipe).items():
             try:
                 self.load_prompt(name, where=f"{path} ({place})")
             except RecipeError as fault:
@@ -205,7 +233,7 @@ class RecipeBook:
         return recipe
 
 
-def _prompts_named(recipe: Recipe) -> dict[str, str]:
+def named_prompts(recipe: Recipe) -> dict[str, str]:
     """The prompt files that a recipe names, each with the key that names it."""
     named = dict.fromkeys(recipe.prompt_files, "prompt_files")
     for spec in recipe.choices:

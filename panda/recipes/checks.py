@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,12 +25,13 @@ from panda.errors import (
 from panda.models.contract import ModelInfo
 from panda.models.models_file import ModelsFile, ModelSpec, load_models_file
 from panda.models.replies import check_schema
-from panda.recipes.book import RecipeBook, RegistryEntry
+from panda.recipes.book import RecipeBook, RegistryEntry, named_prompts
 from panda.recipes.messages import Request, build_messages
 from panda.recipes.recipe import FORMS, Recipe, named_choices
 from panda.recipes.schema import plain_schema
 from panda.recipes.steps import BASE_VARIABLES, STEPS, TURN_DOCUMENTS, StepInputs
 from panda.recipes.yaml_file import Report, raise_fault
+from panda.storage.layout import asset
 
 _WINDOW_RESERVE_TOKENS = 1000
 """What a layer's window must leave beside prompt and output, for the query and the least of inputs."""
@@ -91,11 +93,33 @@ def check_recipes(
             check = _RecipeCheck(recipe, served.get(key), around, report)
             check.run()
             problems += check.unreached_values()
+    problems += _unsent_prompts(book, recipes.values(), models)
     _check_registry(book, entries, recipes, report)
     _check_names(recipes.values(), report)
     for path in _unread_files(recipe_dirs):
         problems.append(Problem(str(path), "this file is not read", fix="name it {category}/{name}.yaml"))
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.key or ""))
+
+
+def _unsent_prompts(
+    book: RecipeBook, recipes: Collection[Recipe], models: ModelsFile | None
+) -> Iterator[Problem]:
+    """The project's own prompts that no model is sent, as information: editing them changes nothing."""
+    unsent: dict[str, Recipe] = {}
+    sent: set[str] = set()
+    for recipe in recipes:
+        with suppress(FileFormatError):  # a damaged fit is told of where it is read
+            names = book.unsent_prompts(recipe, models)
+            unsent |= dict.fromkeys(names, recipe)
+            sent |= named_prompts(recipe).keys() - names
+    for name in unsent.keys() - sent:
+        recipe = unsent[name]
+        with suppress(RecipeError):
+            path = book.path_of_prompt(name, str(recipe.path))
+            if not path.is_relative_to(asset("prompts")):
+                message = f"no model that is set is ever sent it: {recipe.model_layer} only chooses"
+                fix = f"see `panda recipe show {recipe.key}`, or set a model that writes in models.yaml"
+                yield Problem(str(path), message, fix=fix, verdict=Verdict.SOUND)
 
 
 def check_recipes_of_mode(

@@ -97,7 +97,9 @@ class VersionStore:
         return found[0]
 
 
-def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> list[Path]:
+def write_version(
+    version: RecipeVersion, *, recipes: Path, prompts: Path, overwrites: bool = True
+) -> list[Path]:
     """
     Write a version's files into a project's folders of recipes and prompts, where they hide packaged ones.
 
@@ -106,6 +108,7 @@ def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> li
 
     Raises:
         RecipeKeyError: A name or link leads out of its folder; nothing is written.
+        UsageError: Another file is there, and *overwrites* is not set; nothing is written.
         StoreError: One cannot be written.
     """
     wanted = {place_within(recipes, f"{version.key}.yaml", version.key): version.text}
@@ -114,6 +117,10 @@ def write_version(version: RecipeVersion, *, recipes: Path, prompts: Path) -> li
     changed = [
         path for path, text in wanted.items() if not path.is_file() or path.read_bytes() != text.encode()
     ]
+    there = [str(path) for path in changed if path.exists()]
+    if there and not overwrites:
+        fix = "--force overwrites it; or move it away"
+        raise UsageError(f"{', '.join(there)}: not as in that version", where=there[0], fix=fix)
     for path in changed:
         write_atomic(path, wanted[path])
     return changed

@@ -33,7 +33,7 @@ LAST = (
     "forget",
     "memory set",
     "memory retract",
-    "recipe rollback",
+    "recipe eject",
     "session close",
 )  # take away what they name
 SERVERS = ("serve", "view")  # run until Ctrl-C

@@ -212,3 +212,41 @@ def test_validate_one_recipe(panda: Project) -> None:
     panda.write("recipes/pipeline/phase6_validator.yaml", "x: [")
     assert panda("validate", str(path)).code == 0
     assert panda("validate", str(panda.root / "recipes")).code == 3
+
+
+def test_a_recipe_is_ejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Recipe and prompts come into the project as they are packaged; those that are never sent are named."""
+    monkeypatch.chdir(tmp_path)
+    name = "pipeline/phase0_query_analyzer"
+    ended = run_words(build_program(), ["recipe", "eject", name], capsys)
+    assert ended.code == 0
+    written = [Path(line) for line in ended.out.splitlines()]
+    assert written[0] == tmp_path / "recipes" / f"{name}.yaml"
+    for path in written[1:]:
+        assert path.read_bytes() == (asset("prompts") / path.relative_to(tmp_path / "prompts")).read_bytes()
+    assert "never sent, since the model of REFLEX only chooses: " in ended.err
+    assert "pipeline/phase0_query_analyzer.md" in ended.err
+    again = run_words(build_program(), ["recipe", "eject", name], capsys)
+    assert (again.code, again.out) == (0, "nothing to write: the project has that version\n")
+
+
+def test_a_prompt_that_is_never_sent_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """validate names the project's prompts that the models which are set never see, as information."""
+    monkeypatch.chdir(tmp_path)
+    run_words(build_program(), ["init"], capsys)
+    for name, is_sent in (("phase6_validator.md", False), ("phase4_code_tools.md", True)):
+        path = tmp_path / "prompts" / "pipeline" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((asset("prompts") / "pipeline" / name).read_bytes())
+        ended = run_words(build_program(), ["validate"], capsys)
+        assert ended.code == 0
+        assert (f"{path}: information: no model that is set is ever sent it" in ended.out) is not is_sent
+    model = "{backend: openai, location: 'http://127.0.0.1:9/v1', model: m, n_ctx: 8192, writes: true}"
+    layers = ", ".join(f"{layer}: one" for layer in ("REFLEX", "NERVES", "MIND", "VOICE"))
+    (tmp_path / "models.yaml").write_text(f"models:\n  one: {model}\nlayers: {{{layers}}}\n")
+    ended = run_words(build_program(), ["validate", "--trust"], capsys)
+    assert (ended.code, "ever sent" in ended.out) == (0, False)

@@ -139,10 +139,10 @@ def test_a_run_and_the_saved_turns(store: Layout, panda: Panda, tmp_path: Path) 
     assert panda("diff", "saved", "never")["exit_code"] == 2
 
 
-def test_rollback_can_be_rolled_back(
+def test_an_earlier_version_is_ejected(
     store: Layout, panda: Panda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An earlier version is written into the project, byte for byte; the one it replaced is kept."""
+    """With --force it is written over what is there, byte for byte, and the version it replaced is kept."""
     from panda.recipes.book import RecipeBook
     from panda.recipes.versions import VersionStore, version_in_force
 
@@ -156,10 +156,14 @@ def test_rollback_can_be_rolled_back(
     own.write_text(packaged.prompts["pipeline/phase1_clear.md"] + "- Another.\n", encoding="utf-8")
     listed = panda("recipe", "history", name)["data"]["versions"]
     assert [one["in_force"] for one in listed] == [False, True]
-    found = panda("recipe", "rollback", name, packaged.digest[:10])
+    refused = panda("recipe", "eject", name, "--version", packaged.digest[:10])
+    assert (refused["exit_code"], refused["error"]["where"]) == (2, str(own))
+    assert own.read_text(encoding="utf-8").endswith("- Another.\n")
+    assert not (tmp_path / "recipes").exists()
+    found = panda("recipe", "eject", name, "--version", packaged.digest[:10], "--force")
     assert str(own) in found["data"]["written"]
     assert own.read_text(encoding="utf-8") == packaged.prompts["pipeline/phase1_clear.md"]
     listed = panda("recipe", "history", name)["data"]["versions"]
     assert {one["version"] for one in listed if one["in_force"]} == {packaged.digest}
     assert len(listed) == 2
-    assert panda("recipe", "rollback", name, "ffff0000")["exit_code"] == 2
+    assert panda("recipe", "eject", name, "--version", "ffff0000")["exit_code"] == 2
