@@ -11,7 +11,7 @@ from panda.compression.documents import sum_compressions
 from panda.documents.problems import Problem
 from panda.documents.times import read_instant, time_text
 from panda.errors import UsageError
-from panda.storage.execution_log import BY
+from panda.storage.execution_log import BY, ExecutionStats
 from panda.storage.jsonl import Line, LineTail
 from panda.storage.layout import Layout, turn_name
 from panda.view.execution_columns import ExecutionLog, group_columns
@@ -143,10 +143,7 @@ def stats(
     layout, group = invocation.store(new_user=True), by if by in BY else "recipe"
     start = time_text(read_instant(since or None, "--since")) or ""
     compressions = list(_compressions(invocation, layout, start))
-    state = ExecutionLog(layout, since=start).read(invocation.settings.user)
-    found = dict(group_columns(state.columns, state.held, group))
-    if state.turns_left:
-        invocation.reporter.step(f"how the oldest {state.turns_left} turns ended was not looked up")
+    found = _groups(invocation, layout, start, group)
     if not found and not compressions:
         _tell_empty(invocation, layout)
     total, by_type = _compression_data(compressions)
@@ -156,6 +153,14 @@ def stats(
         (_COMPRESSION, {**by_type, "all": total}) if by == "compression" else (_STATS_COLUMNS, groups)
     )
     return Result(data, Table(columns, [(name, *one.values()) for name, one in shown.items()]))
+
+
+def _groups(invocation: Invocation, layout: Layout, start: str, by: str) -> dict[str, ExecutionStats]:
+    """What the user's executions add up to, by group."""
+    state = ExecutionLog(layout, since=start).read(invocation.settings.user)
+    if state.turns_left:
+        invocation.reporter.step(f"how the oldest {state.turns_left} turns ended was not looked up")
+    return dict(group_columns(state.columns, state.held, by))
 
 
 def _compressions(invocation: Invocation, layout: Layout, start: str) -> Iterator[_Record]:

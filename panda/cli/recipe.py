@@ -237,14 +237,7 @@ def eject(
     Example: panda recipe eject pipeline/phase1_reflection
     """
     settings, book = invocation.settings, invocation.book()
-    if version is None:
-        wanted = version_in_force(book, name)
-    else:
-        invocation.store_for_writing()
-        store = _versions(invocation)
-        wanted = store.find(name, version)
-        with suppress(RecipeError):
-            store.keep(version_in_force(book, name))
+    wanted = _wanted_version(invocation, book, name, version)
     shared = _sharing(book, wanted)
     folders = {"recipes": settings.project_dir / "recipes", "prompts": settings.project_dir / "prompts"}
     written = [str(path) for path in write_version(wanted, **folders, overwrites=force)]
@@ -254,6 +247,18 @@ def eject(
         _tell_unsent(invocation, book, recipe)
     data = {"recipe": name, "version": wanted.digest, "written": written}
     return Result(data, "\n".join(written) or "nothing to write: the project has that version")
+
+
+def _wanted_version(invocation: Invocation, book: RecipeBook, name: str, start: str | None) -> RecipeVersion:
+    """The version whose hash begins so, once that in force is kept; the one in force if none is named."""
+    if start is None:
+        return version_in_force(book, name)
+    invocation.store_for_writing()
+    store = _versions(invocation)
+    wanted = store.find(name, start)
+    with suppress(RecipeError):  # a broken one is no version to come back to
+        store.keep(version_in_force(book, name))
+    return wanted
 
 
 def compare(
