@@ -15,7 +15,7 @@ ROLES = {
     "actions": "what commands and servers do",
     "batches": "many queries, each run once",
     "replays": "saved turns run again, compared",
-    "forgetting": "what was told, taken out",
+    "forget": "what was told, taken out",
     "app": "puts the parts together",
     "trust": "what may reach out",
     "settings": "options, environment, panda.toml",

@@ -16,7 +16,7 @@ TIERS = (
     {"panda.serving"},
     {"panda.actions"},
     {"panda.batches"},
-    {"panda.forgetting", "panda.replays"},
+    {"panda.forget", "panda.replays"},
     {"panda.app"},
     {"panda.trust"},
     {

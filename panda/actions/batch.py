@@ -108,7 +108,8 @@ def resume_batch(
         append_json_lines(kept, [encode(query) for query in found])
     done = {line.item for line in run.lines()}  # of these words may have been forgotten since
     planned = {one.item: one.digest for one in plan.turns if one.item not in done}
-    changed = [one.id for one in found if one.id not in done and planned.get(one.id) != one.digest]
+    known = {one.id: planned[one.id] or one.digest for one in found if one.id in planned}  # None: forgotten
+    changed = [one.id for one in found if one.id not in done and known.get(one.id) != one.digest]
     changed += sorted(str(one) for one in planned.keys() - {one.id for one in found})
     if changed:
         message = f"run {run.id} was begun with other queries: {', '.join(changed[:5])}"

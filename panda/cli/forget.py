@@ -1,8 +1,7 @@
 """`panda forget`: what was told is taken out of everything."""
 
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated
 
 from panda.actions.remember import Given, find_subject
@@ -11,8 +10,7 @@ from panda.cli.completion import complete_told
 from panda.cli.text import read_argument
 from panda.documents.memory_file import is_statement
 from panda.errors import CheckError, NotFoundError, UsageError
-from panda.forgetting.places import Finder, Place, Request
-from panda.forgetting.removal import Removal
+from panda.forget import Forgetting, Place, Wanted
 from panda.memory.files import Projection
 from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
@@ -31,7 +29,8 @@ def forget(
         ),
     ] = None,
     text: Annotated[
-        str | None, option("Exactly this text; - reads it from stdin.", "TEXT", "--text", show_default="none")
+        str | None,
+        option("This text, in any case; - reads it from stdin.", "TEXT", "--text", show_default="none"),
     ] = None,
     dry_run: Annotated[bool, flag("Only list the places.", "--dry-run")] = False,
     yes: Annotated[bool, flag("Do not ask.", "--yes")] = False,
@@ -39,57 +38,58 @@ def forget(
     """
     Take out of everything what was told: memory, turns, sessions, logs, indexes, cached states.
 
-    Example: panda forget budget --dry-run --user demo
+    Example: panda forget --text "4711 blue" --dry-run --user demo
 
-    A mark with the time remains. A key means all that was ever said under it, a turn all that was said in it.
-    Notes are your own files: they are named, and the command ends with 3.
+    A mark with the time remains, and a turn that lost something is not judged any more. A key means all that
+    was ever said under it, a turn all that was said in it, and what they made; where the same was said
+    independently is told, and the command ends with 3. --text takes that too, of all users: in any case, over
+    line breaks and escapes, but not its pieces. Below 4 characters only whole words count; keys, headings and
+    names stay. Notes are your own files: they are named (3).
     """
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
     settings, layout = invocation.settings, invocation.store() if dry_run else invocation.store_for_writing()
     wait = (settings.clock, settings.wait_seconds, invocation.reporter.waiting)
-    removal = Removal(layout, [settings.cache_dir, default_cache_dir(invocation.environ)], *wait)
-    wanted = partial(_request, removal.finder, layout, settings.user, names or (), secret)
+    forgetting = Forgetting(layout, [settings.cache_dir, default_cache_dir(invocation.environ)], *wait)
+    at = forgetting.at
     if not dry_run:
         Memory(layout, settings.user, *wait).take_in()
-    places = removal.finder.places(wanted(), f"[forgotten {removal.at}]")
-    if not places and not names and not removal.is_cut_short:  # else an earlier one is still to be ended
+    wanted = _wanted(forgetting, layout, settings.user, names or (), secret)
+    places = [place for one in wanted for place in forgetting.places(one)]
+    if not places and not names and not forgetting.is_cut_short:  # else an earlier one is still to be ended
         raise NotFoundError("the text is nowhere", where="--text", fix="check how it is spelt")
-    if not dry_run:
-        places = _forget(removal, wanted, places, asks=not yes)
-    elif states := sum(is_state for _, is_state in removal.finder.cached()):
-        invocation.reporter.step(f"kept states of prompts go too, whatever they are of: {states}")
-    return _result(settings.user, places, removal.at, dry_run=dry_run)
+    if dry_run:
+        invocation.reporter.step("kept states of prompts go too; pieces of it that stand alone need --text")
+    else:
+        places = _forget(forgetting, wanted, places, asks=not yes)
+    return _result(settings.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
 
 
 def _forget(
-    removal: Removal, wanted: Callable[[], Request], places: Sequence[Place], *, asks: bool
+    forgetting: Forgetting, wanted: Sequence[Wanted], places: Sequence[Place], *, asks: bool
 ) -> list[Place]:
     """Ask on a terminal, then forget what is there once no turn runs."""
     if asks and sys.stdin.isatty():
         _ask(places)
-    with removal.locked(wanted().users):
-        return removal.run(wanted())
+    with forgetting.locked(list(dict.fromkeys(user for one in wanted for user in one.users))):
+        return [place for one in wanted for place in forgetting.run(one)]
 
 
-def _request(finder: Finder, layout: Layout, user: str, names: Sequence[str], text: str | None) -> Request:
-    """All that is named, as one."""
+def _wanted(
+    forgetting: Forgetting, layout: Layout, user: str, names: Sequence[str], text: str | None
+) -> list[Wanted]:
+    """All that is named, one after the other."""
     if not names and text is None:
         raise UsageError("nothing is named", where="KEY|NODE|TURN…", fix="give a key, a turn, or --text")
-    found = [_of_name(finder, layout, user, name) for name in names]
+    found = [_of_name(forgetting, layout, user, name) for name in names]
+    found.sort(key=lambda one: one.turn is None)  # what a whole turn said is named nowhere else
     if text is not None:
-        if not text or text in "[forgotten 0000-00-00T00:00:00Z]":
+        if not text or text.lower() in "[forgotten]":
             raise UsageError("this text cannot be forgotten", where="--text", fix="give more of it")
-        found.append(finder.of_text(text))
-    return Request(
-        tuple(secret for one in found for secret in one.secrets),
-        frozenset().union(*(one.facts for one in found)),
-        frozenset().union(*(one.turns for one in found)),
-        tuple(path for one in found for path in one.directories),
-        tuple(dict.fromkeys(user for one in found for user in one.users)),
-    )
+        found.append(forgetting.of_text(text))
+    return found
 
 
-def _of_name(finder: Finder, layout: Layout, user: str, name: str) -> Request:
+def _of_name(forgetting: Forgetting, layout: Layout, user: str, name: str) -> Wanted:
     kind, _, rest = name.partition(":")
     if kind == "knowledge":
         raise UsageError(_OWN_FILE, where=name, fix=f"delete it by hand: {layout.knowledge(user) / rest}")
@@ -100,9 +100,9 @@ def _of_name(finder: Finder, layout: Layout, user: str, name: str) -> Request:
         if not layout.turn(user, int(number)).directory.is_dir():
             raise NotFoundError(f"user {user} has no turn {number}", where=name, fix="see `panda list`")
         said = [one for one in state.log.assertions if one.source_turn == int(number)]
-        return finder.of_turn(user, int(number), said)
+        return forgetting.of_turn(user, int(number), said)
     if kind == "visit":
-        if (found := finder.of_visit(user, rest)) is None:
+        if (found := forgetting.of_visit(user, rest)) is None:
             raise NotFoundError(f"there is no visit {rest!r}", where=name, fix="see `panda show`")
         return found
     if kind == "research":
@@ -116,7 +116,7 @@ def _of_name(finder: Finder, layout: Layout, user: str, name: str) -> Request:
         )
     turns = {one.source_turn for one in facts if is_statement(one.fact.relation)} - {None}
     derived = [one for one in state.log.assertions if one.source_turn in turns and one not in facts]
-    return finder.of_facts(user, facts, [one for one in derived if not is_statement(one.fact.relation)])
+    return forgetting.of_facts(user, facts, [one for one in derived if not is_statement(one.fact.relation)])
 
 
 def _ask(places: Sequence[Place]) -> None:

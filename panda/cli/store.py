@@ -9,7 +9,7 @@ from typing import Annotated
 from panda.cli.command import Invocation, Result, argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.text import problem_text
-from panda.documents.problems import Problem, Verdict, verdict_of
+from panda.documents.problems import FORGOTTEN, Problem, Verdict, verdict_of
 from panda.documents.progress import no_progress
 from panda.errors import CheckError, NotFoundError
 from panda.settings import Settings
@@ -54,6 +54,7 @@ def validate(
             complete=complete_turns,
         ),
     ] = None,
+    strict: Annotated[bool, flag("End with 3 for forgotten turns too.", "--strict")] = False,
 ) -> Result:
     """
     Check files, without loading a model.
@@ -61,8 +62,9 @@ def validate(
     Without a PATH that is the whole store, and the recipes, prompts, registry and models.yaml in force. Of a
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
-    panda trust. Ends with 3 if anything is wrong or not judged; lines of notes that no answer can quote and
-    values that no step of a recipe can choose are told as information.
+    panda trust. Ends with 3 if anything is wrong or not judged; turns that forgot something count only with
+    --strict, and lines of notes that no answer can quote and values that no step of a recipe can choose are
+    told as information.
 
     Example: panda validate 813 --user demo
     """
@@ -83,7 +85,8 @@ def validate(
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data, "".join(map(_lines, told)))
-    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems))
+    error = _error(problems) if strict or any(one.key != FORGOTTEN for one in problems) else None
+    return Result(data, "".join(map(_lines, [*problems, *told])), error=error)
 
 
 def _error(problems: Sequence[Problem]) -> CheckError:

@@ -14,6 +14,10 @@ class Verdict(StrEnum):
     """Not looked at: it is not there, does not read, is not finished, or what it is judged by has changed."""
 
 
+FORGOTTEN = "forgotten_at"
+"""Key of the problem that a turn is not judged because something was forgotten in it."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong with one file."""

@@ -13,7 +13,7 @@ from typing import Any
 from panda.documents.context import parse_context
 from panda.documents.markdown import is_only_wikilinks, split_passages
 from panda.documents.memory_file import MemoryList, parse_memory_file
-from panda.documents.problems import Problem, Verdict
+from panda.documents.problems import FORGOTTEN, Problem, Verdict
 from panda.documents.progress import Progress, no_progress
 from panda.documents.text import escape_path
 from panda.documents.times import parse_time, without_last_seen
@@ -258,13 +258,14 @@ def judge_turn(directory: Path) -> list[Problem]:
         return []
     path = directory / CONTEXT_MD
     try:
+        metadata = load_object(directory / METADATA_JSON)
+        if metadata.get("forgotten_at"):
+            message = f"forgotten at {metadata['forgotten_at']}: what is left is as it was sealed"
+            return [Problem(str(path), message, key=FORGOTTEN, verdict=Verdict.NOT_JUDGED)]
         document = parse_context(read_text(path), where=str(path))
         section = document.section(_GATHERING)
         if section is None:
             return []
-        metadata = load_object(directory / METADATA_JSON)
-        if metadata.get("forgotten_at"):
-            return []  # its lines and those of its nodes are not what they were
         query = str(metadata.get("query") or "")
         recorded = directory / GATHERED_CONTEXT_JSON
         gathered = load_object(recorded) if recorded.exists() else {}

@@ -187,7 +187,7 @@ class Fingerprint:
     """What a run depends on."""
 
     panda: str  # the version of the code
-    recipes: Mapping[str, str]  # each recipe with the version in force, its prompts included
+    recipes: Mapping[str, str | None]  # each recipe with the version in force; None: forgotten
     models: Mapping[str, Mapping[str, str]]  # layer to name and digest of its model
 
     def changed_since(self, then: "Fingerprint") -> list[str]:

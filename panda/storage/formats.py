@@ -165,6 +165,7 @@ class Snapshot:
     notes: Count  # number of notes below knowledge/
     knowledge: Mapping[Annotated[str, Meta(pattern="^[0-6][0-9]$")], Digest]
     """Digests of the notes' names and content, those of one part together; see part_of."""
+    forgotten_at: str | Unset = UNSET  # when the files, of which something was forgotten, lost their digests
 
     def holds(self, number: int) -> bool:
         """Whether a turn was saved."""
@@ -266,6 +267,17 @@ class GeneratedCall(_Call, frozen=True, kw_only=True, forbid_unknown_fields=Fals
     parameters: dict[str, Any]
     output: str
     finish_reason: Literal["stop", "length"]
+
+
+class ForgottenCall(Record, frozen=True):
+    """A line of calls.jsonl that held what was forgotten: what it cost is left."""
+
+    n: Number
+    kind: Literal["forgotten"]
+    recipe: str
+    usage: Usage
+    seconds: Annotated[float, Meta(ge=0)]
+    forgotten_at: Time
 
 
 class Image(Record, frozen=True):
@@ -919,7 +931,7 @@ BY_NAME: Mapping[str, Any] = {
     layout.METADATA_JSON: Metadata,
     layout.METRICS_JSON: Metrics,
     layout.SNAPSHOT_JSON: Snapshot,
-    layout.CALLS_JSONL: ChoiceCall | GeneratedCall,
+    layout.CALLS_JSONL: ChoiceCall | GeneratedCall | ForgottenCall,
     layout.IMAGE_JSON: Image,
     layout.QUERY_ANALYSIS_JSON: QueryAnalysis,
     layout.REFLECTION_JSON: Reflection,

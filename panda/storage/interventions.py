@@ -92,8 +92,7 @@ def write_intervention(
     now = render_time(clock())
     halt = error if isinstance(error, HaltError) else None
     kind = kind or (halt.kind if halt else "config_error")
-    digest = hashlib.sha256(f"{now}{user}{turn}{phase}{error.message}".encode()).hexdigest()[:8]
-    id_ = f"{now.replace(':', '').replace('-', '').lower()}-{user}-{turn or 0}-{digest}"
+    id_ = intervention_id(now, user, turn, phase, error.message)
     value = {
         "schema": INTERVENTION_SCHEMA,
         "id": id_,
@@ -120,6 +119,12 @@ def write_intervention(
     check_json(f"interventions/{path.name}", value, str(path))
     write_json(path, value)
     return id_
+
+
+def intervention_id(now: str, user: str | None, turn: int | None, phase: int | None, message: str) -> str:
+    """The id of an intervention: time, user, turn and a short digest, also of its message."""
+    digest = hashlib.sha256(f"{now}{user}{turn}{phase}{message}".encode()).hexdigest()[:8]
+    return f"{now.replace(':', '').replace('-', '').lower()}-{user}-{turn or 0}-{digest}"
 
 
 def list_interventions(layout: Layout) -> list[Intervention | DamagedIntervention]:

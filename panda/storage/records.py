@@ -469,9 +469,13 @@ def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
     while (paths.webpage_cache / name / MANIFEST_JSON).exists():
         n += 1
         name = f"{slug}-{n}"
+    return visit_id(paths, name), paths.webpage_cache / name
+
+
+def visit_id(paths: TurnPaths, name: str) -> str:
+    """The id of the visit in a directory of that name."""
     owner = "/".join(paths.directory.parts[-3:])
-    digest = hashlib.sha256(f"{owner}/{name}".encode()).hexdigest()
-    return f"visit_{digest[:12]}", paths.webpage_cache / name
+    return f"visit_{hashlib.sha256(f'{owner}/{name}'.encode()).hexdigest()[:12]}"
 
 
 def write_visit(directory: Path, visit: Visit) -> None:

@@ -185,15 +185,15 @@ class TurnFolder:
 
     def calls(self) -> list[dict[str, Any]]:
         """
-        The lines of calls.jsonl, in order; [] if no call was made. Raises FileFormatError: a line is not JSON
-        or does not fit its schema; names it.
+        The lines of calls.jsonl, in order, but for those that were forgotten. Raises FileFormatError: a line
+        is not JSON or does not fit its schema; names it.
         """
         if not self.has(CALLS_JSONL):
             return []
         lines = read_json_lines(self.paths / CALLS_JSONL)
         for number, line in enumerate(lines, 1):
             check_json(CALLS_JSONL, line, f"{self.paths / CALLS_JSONL}:{number}")
-        return lines
+        return [line for line in lines if line["kind"] != "forgotten"]
 
     def steps(self) -> list[dict[str, Any]]:
         """The tool calls of the turn, in order (FileFormatError if one does not fit its schema)."""

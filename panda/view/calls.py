@@ -76,6 +76,8 @@ def read_calls(lines: Lines) -> Calls:
     room = _ALL_CHARS
     shown: list[Call] = []
     for line, value in lines.values:
+        if value["kind"] == "forgotten":
+            continue
         for part in [value.get("prefix"), *(value.get("messages") or ())]:
             if part and part.get("sha256") and "content" in part:
                 texts[part["sha256"]] = part["content"]

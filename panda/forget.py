@@ -1,0 +1,995 @@
+"""Forgetting: what was told is taken out of every file of a store and of the cache, with what tells it."""
+
+import errno
+import html
+import json
+import os
+import re
+import shutil
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, parse_context, render_context
+from panda.documents.times import Clock, parse_time, render_time
+from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError
+from panda.memory.fact import Assertion, id_of, parse_assertion
+from panda.memory.files import KINDS, Projection, Showing
+from panda.recipes.book import RecipeBook
+from panda.recipes.versions import version_in_force
+from panda.session.file import fold_turns, saved_turns, write_session
+from panda.storage import layout as names
+from panda.storage.files import held_lock, read_bytes, render_json, store_errors, sync_directory, write_atomic
+from panda.storage.formats import format_of, json_problems
+from panda.storage.index_sources import users_of
+from panda.storage.interventions import intervention_id
+from panda.storage.layout import CALLS_JSONL, CONTEXT_MD, MEMORY_JSONL, METADATA_JSON, Layout, TurnPaths
+from panda.storage.links import may_pass
+from panda.storage.records import load_object, turn_directories, visit_directories, visit_id, visit_slug
+from panda.storage.seals import SEAL, seal_files
+from panda.storage.temporaries import is_temporary, sweep_below
+from panda.storage.turns import CONTEXT_SCHEMA, TurnStore
+
+SHORT_CHARS = 4  # a text with fewer characters counts only as a word of its own
+_LINE_CHARS = 16  # so long a line of a forgotten turn or page is a quotation in whatever it made
+_CUT_CHARS = 24  # such a line, cut after so many characters or more, is one too if "…" stands soon behind it
+_DERIVED = {".db", ".db-wal", ".db-shm", ".db-journal", ".lock"}
+_MEMORY = {names.PREFERENCES_MD, names.FACTS_MD, MEMORY_JSONL}
+_OF_USER = _MEMORY | {names.CONFLICTS_JSONL, names.PROPOSED_FACTS_JSONL, "memory.shown.json", "turn_counter"}
+_QUERIES_JSONL = "queries.jsonl"
+_MARK = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
+
+_NAMES = {"id", "item", "session", "session_id", "user", "user_id", "entity", "relation", "key"}
+"""JSON keys whose values are names that others refer to: never removed, but told."""
+_CHOSEN = _NAMES | {
+    "schema",
+    "status",
+    "mode",
+    "kind",
+    "type",
+    "source_type",
+    "recipe",
+    "model",
+    "model_layer",
+}
+_CHOSEN |= {"layer", "tool", "step_type", "method", "property", "role", "finish_reason", "content_type"}
+_CHOSEN |= {"action", "scope", "directory", "root", "turn_id", "version"}
+"""These, and JSON keys whose values panda chose."""
+_FREE = {"arguments", "data", "details", "specs", "products", "offers", "parameters"}
+"""JSON keys whose values have keys of their own, which are texts like any other."""
+_ENTITIES = {"entities", "topics", "entities_created", "entities_updated", "entities_deleted"}
+_FIXED = re.compile(
+    r"[0-9a-f]{12,}|(fact|conflict)-[0-9a-f]+|\d+\.\d{3}|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)"
+    r"|(memory|fact|turn|visit|research|step):\S*"
+)
+"""Digests, ids, clock readings, instants and nodes: no part of them was told."""
+_DIGEST = re.compile(r"[0-9a-f]{16,64}")
+_BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|\+|&nbsp;|&#160;|(?<=[\nn])>)+"
+_TITLE = re.compile(r"(?m)^(### .*)$")
+
+_NOTE = "a note is your own file: change or delete it by hand"
+_ELSEWHERE = "it is said there too, independently: give the text with --text"
+_NAMED = "it is part of the name of a key, user, session or item: these are never removed"
+
+Owner = tuple[str, int]  # user and number of a turn; 0 for what belongs to none
+
+
+def find_forms(texts: Iterable[str], cut: Iterable[str] = ()) -> re.Pattern[str]:
+    r"""
+    Finds texts as files may hold them: in any case, composed or not, over any blanks and line breaks, escaped
+    as in JSON (within JSON), a URL, HTML or Markdown; those of *cut* also cut short, with "…".
+
+    >>> bool(find_forms(["4711 blé"]).search('{"a": "it is 4711\\nBL\\u00c9"}'))
+    True
+    """
+    forms = [form for text in sorted(set(texts), key=len, reverse=True) for form in _forms(text)]
+    long = [text[:_CUT_CHARS] for text in cut if len(text) > _CUT_CHARS]
+    forms += [f"{form}[^\n…]{{0,300}}…" for text in long for form in _forms(text)]
+    return re.compile("|".join(dict.fromkeys(forms)) or r"(?!)", re.IGNORECASE)
+
+
+def _forms(text: str) -> Iterator[str]:
+    for form in dict.fromkeys(unicodedata.normalize(how, text) for how in ("NFC", "NFD", "NFKC")):
+        made = _BLANK.join("".join(map(_char, word)) for word in form.split())
+        if len(text) < SHORT_CHARS:
+            before = r"(?:(?<!\w)|(?<=\\[nrt]))" if re.match(r"\w", form) else ""
+            made = before + made + (r"(?!\w)" if re.search(r"\w\Z", form) else "")
+        yield made
+
+
+def _char(char: str) -> str:
+    """One character, as it is or escaped."""
+    if char.isascii() and char.isalnum():
+        return char
+    plain = rf"(?:(?<!\\)\\+)?{re.escape(char)}" if char.isascii() else re.escape(char)
+    return f"(?:{'|'.join([plain, *(form for case in {char, char.lower(), char.upper()} for form in _coded(case))])})"
+
+
+def _coded(text: str) -> Iterator[str]:
+    """A character as JSON, URLs and HTML write it."""
+    units = re.findall("....", text.encode("utf-16-be", "surrogatepass").hex())
+    yield "".join(rf"\\+u{unit}" for unit in units)
+    yield "".join(rf"%(?:25)*{octet:02x}" for octet in text.encode("utf-8", "surrogatepass"))
+    yield "".join(rf"&#(?:0*{ord(char)}|x0*{ord(char):x});" for char in text)
+    yield html.escape(text) if len(html.escape(text)) > len(text) else re.escape(text)
+
+
+def _core(text: str) -> bytes:
+    """The longest part of a text that no escaping changes, in lower case."""
+    runs = re.findall("[a-z0-9]+", unicodedata.normalize("NFC", text).lower())
+    return max(runs, key=len, default="").encode()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be forgotten, and where."""
+
+    said: tuple[str, ...] = ()  # texts; where they stand that is not to be changed is told
+    quoted: tuple[str, ...] = ()  # texts that only what is to be changed loses
+    users: tuple[str, ...] = ()  # whose files are looked at
+    own: frozenset[Owner] | None = None  # the turns that said it; None: it goes wherever it stands
+    nodes: tuple[str, ...] = ()  # nodes that say it: a turn that names one has it from there
+    facts: frozenset[str] = frozenset()  # ids of assertions of which only the key stays
+    turn: Owner | None = None  # a turn of which only the number stays
+    visit: Path | None = None  # a directory that goes
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file that holds some of it."""
+
+    path: Path  # the file, or a turn's directory
+    count: int  # number of occurrences; of what goes as a whole 1
+    left: str | None = None  # why it stays there; None where panda removes it
+
+
+class _Eraser:
+    """Takes texts out of the content of files."""
+
+    def __init__(self, wanted: Wanted, at: str) -> None:
+        texts = [*wanted.said, *wanted.quoted]
+        self.pattern, self.said = find_forms(texts, wanted.quoted), find_forms(wanted.said)
+        mark = f"[forgotten {at}]"
+        self.at, self.mark = at, "[forgotten]" if self.pattern.search(mark) else mark
+        self._wanted, self._lower = wanted, "\n".join(texts).casefold()
+        heads = [*wanted.said, *(text[:_CUT_CHARS] for text in wanted.quoted)]
+        self._cores = tuple(dict.fromkeys(map(_core, heads)))
+        self._has_record = False  # whether a record says where a number may be a text
+        self.count = self.names = 0  # texts taken out, and names left, since the last `reset`
+        self.fault: str | None = None
+
+    def reset(self) -> None:
+        self.count, self.names, self.fault = 0, 0, None
+
+    def may_hold(self, data: bytes) -> bool:
+        """Whether content may hold one of the texts."""
+        low = data.lower()
+        return any(core in low for core in self._cores) and bool(self.pattern.search(_decode(data)))
+
+    def clean(self, path: Path, data: bytes, *, scrub: bool = False) -> bytes:
+        """Content without the texts; with *scrub* without entities, topics and digests either."""
+        self.reset()
+        self._has_record = format_of(f"{path.parent.name}/{path.name}") is not None
+        text = _decode(data)
+        if path.name == CALLS_JSONL and scrub:
+            made = self._calls(text)
+        elif path.suffix == ".jsonl":
+            made = "\n".join(self._json(path, line, scrub) for line in text.split("\n"))
+        elif path.suffix == ".json":
+            made = self._json(path, text, scrub)
+        elif path.name == CONTEXT_MD:
+            made = self._context(text, scrub)
+        else:
+            made = self.text(text)
+            if made != text and "\0" in text:
+                self.fault = "it is no text: delete it by hand"
+        return data if self.fault else made.encode("utf-8", "surrogateescape")
+
+    def text(self, text: str) -> str:
+        made, count = self.pattern.subn(lambda _: self.mark, text)
+        self.count += count
+        return made
+
+    def value(self, value: Any, key: str = "", *, free: bool = False) -> Any:
+        """A JSON value without the texts; *free*: within a value whose keys are not panda's."""
+        if isinstance(value, str):
+            is_fixed = _FIXED.fullmatch(value) and not self.pattern.fullmatch(value)
+            if not is_fixed and (free or key not in _CHOSEN):
+                return self.text(value)
+            is_named = self._wanted.own is None and (key in _NAMES or ":" in value)
+            self.names += is_named and self.pattern.search(value) is not None
+        elif isinstance(value, list):
+            return [self.value(one, key, free=free) for one in value]
+        elif isinstance(value, dict):
+            if value.get("type") == "number" and self._is_told(value.get("v")):
+                return {"type": "string", "v": self.text(str(value["v"]))}
+            pairs = [(name, self.value(one, name, free=free or name in _FREE)) for name, one in value.items()]
+            return {self.text(name) if free else name: one for name, one in pairs}
+        elif self._has_record and self._is_told(value):
+            return self.text(str(value))
+        return value
+
+    def _is_told(self, value: object) -> bool:
+        """Whether a number is one of the texts."""
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and any(self.said.fullmatch(text) for text in (str(value), f"{value:g}"))
+
+    def holds(self, value: Any) -> bool:
+        """Whether a JSON value holds one of the texts."""
+        if isinstance(value, dict | list):
+            return any(map(self.holds, value.values() if isinstance(value, dict) else value))
+        return self.pattern.search(value) is not None if isinstance(value, str) else self._is_told(value)
+
+    def _json(self, path: Path, text: str, scrub: bool) -> str:
+        """A JSON file or line; what its record does not allow to be another value stays."""
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return self.text(text)
+        made = self.value(value)
+        made = _scrubbed(made) if scrub else made
+        name = f"{path.parent.name}/{path.name}"
+        if made == value:
+            return text
+        if self._has_record and not json_problems(name, value, path=""):
+            for problem in json_problems(name, made, path=""):
+                _put_back((problem.key or "").split("."), value, made)
+            for problem in json_problems(name, made, path=""):
+                self.fault = f"without it the file would be damaged: {problem.key}: {problem.message}"
+        if "\n  " in text:
+            return json.dumps(made, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(made, ensure_ascii=False) + ("\n" if text.endswith("\n") else "")
+
+    def _calls(self, text: str) -> str:
+        """Calls that held it, refer to a message that did, or score words of it: what they cost is left."""
+        made: list[str] = []
+        held: set[str] = set()  # digests of messages that held it
+        spelt: dict[str, str] = {}
+        known: set[str] = set()  # digests that a line which stays spells out
+        for line in text.split("\n"):
+            if "kind" not in (call := _load_line(line)):
+                made.append(self.text(line))
+                continue
+            parts = [part for part in (call.get("prefix"), *(call.get("messages") or ())) if part]
+            digests = {part["sha256"] for part in parts if "sha256" in part}
+            for part in parts:
+                if "sha256" in part and "content" in part:
+                    spelt[part["sha256"]] = part["content"]
+                    held |= {part["sha256"]} if self.holds(part["content"]) else set()
+            words = [str(one.get("continuation")).strip().casefold() for one in call.get("options") or ()]
+            is_held = any(len(word) >= SHORT_CHARS and word in self._lower for word in words)
+            if call["kind"] != "forgotten" and (is_held or self.holds(call) or digests & held):
+                self.count += 1
+                kept = {key: call[key] for key in ("n", "recipe", "usage", "seconds") if key in call}
+                line = json.dumps({**kept, "kind": "forgotten", "forgotten_at": self.at})
+            elif lacking := [one for one in parts if "content" not in one and one.get("sha256") not in known]:
+                for part in lacking:  # the line that spelt it out is gone
+                    part["content"] = spelt.get(part["sha256"], "")
+                line = json.dumps(call, ensure_ascii=False)
+            known |= digests if not is_held else set()
+            made.append(line)
+        return "\n".join(made)
+
+    def _context(self, text: str, scrub: bool) -> str:
+        try:
+            document = parse_context(text, where="")
+        except PandaError:
+            return self.text(text)
+        sections = []
+        for section in document.sections:
+            blocks: list[Meta | Text] = []
+            for block in section.blocks:
+                if isinstance(block, Meta):
+                    values = self.value(dict(block.values))
+                    blocks.append(Meta(_scrubbed(values) if scrub else values))
+                else:  # the titles of §2 are panda's
+                    parts = _TITLE.split(block.text) if section.number == 2 else [block.text]
+                    blocks.append(Text("".join(p if n % 2 else self.text(p) for n, p in enumerate(parts))))
+            sections.append(replace(section, blocks=tuple(blocks)))
+        made = ContextDocument(document.front, tuple(sections))
+        return text if made == document else render_context(made)
+
+    def assertion(self, raw: Mapping[str, Any], *, is_own: bool) -> dict[str, Any]:
+        """A line of memory.jsonl: with nothing left to say it retracts; its id is that of what it says."""
+        made = dict(raw)
+        if raw.get("id") in self._wanted.facts:
+            made["value"] = {"type": "string", "v": self.mark} if not _is_mark(raw["value"]) else raw["value"]
+        elif is_own:
+            made |= self.value({key: one for key, one in raw.items() if key != "id"})
+        if made["value"] == raw["value"]:
+            return made
+        self.count += raw.get("id") in self._wanted.facts
+        made["confidence"] = 0.0 if _is_mark(made["value"]) else made.get("confidence")
+        with suppress(FileFormatError):
+            before, after = parse_assertion(raw, where="").fact, parse_assertion(made, where="").fact
+            made["id"] = id_of(after) if before.id == id_of(before) else before.id
+        return made
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _is_mark(value: Mapping[str, Any]) -> bool:
+    """Whether nothing but marks is left of a typed value."""
+    parts = said if isinstance(said := value.get("v"), list) else [said]
+    return bool(parts) and all(isinstance(one, str) and _MARK.fullmatch(one) for one in parts)
+
+
+def _scrubbed(value: Any, *, free: bool = False) -> Any:
+    """A value of a turn that held it, without entities and topics, and without digests of what tools gave."""
+    if isinstance(value, list):
+        return [_scrubbed(one, free=free) for one in value]
+    if not isinstance(value, dict):
+        return None if free and isinstance(value, str) and _DIGEST.fullmatch(value) else value
+    made = {key: _scrubbed(one, free=free or key in _FREE) for key, one in value.items()}
+    made |= {key: [] for key in _ENTITIES & made.keys() if isinstance(made[key], list)}
+    return made | ({"etag": None} if "etag" in made else {})
+
+
+def _put_back(way: Sequence[str], value: Any, made: Any) -> None:
+    """Put what stood at a place of a value back into what was made of it."""
+    with suppress(KeyError, IndexError, ValueError, TypeError):
+        for part in way[:-1]:
+            value, made = (one[int(part) if isinstance(one, list) else part] for one in (value, made))
+        place: Any = int(way[-1]) if isinstance(made, list) else way[-1]
+        made[place] = value[place]
+
+
+@dataclass
+class _Plan:
+    """What forgetting changes."""
+
+    wanted: Wanted
+    eraser: _Eraser
+    turns: dict[Path, Owner] = field(default_factory=dict)  # directories of turns that hold it, or did
+    owners: set[Owner] = field(default_factory=set)  # these turns, and those that said it
+    files: dict[Path, int] = field(default_factory=dict)  # files, with the number of texts in each
+    left: dict[Place, None] = field(default_factory=dict)  # what stays
+    ids: dict[str, str | None] = field(default_factory=dict)  # names that are digests of it, and the new ones
+    moved: dict[Path, Path] = field(default_factory=dict)  # directories named after it, and their new names
+
+
+class Forgetting:
+    """
+    Forgets in one store. What is being done is noted in `forgetting.json`, without a word of what it is: the
+    same command, given again after it was killed, ends it.
+
+    Args:
+        caches: Directories of caches, which lose it too.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        caches: Iterable[Path],
+        clock: Clock,
+        wait_seconds: float,
+        on_wait: Callable[[str], None] | None = None,
+    ) -> None:
+        self._layout, self._clock, self._wait, self._on_wait = layout, clock, wait_seconds, on_wait
+        self._caches = tuple(dict.fromkeys(one for one in caches if one.is_dir()))
+        self._journal = layout.root / "forgetting.json"
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether an earlier one was killed and is still to be ended."""
+        return self._journal.is_file()
+
+    @property
+    def at(self) -> str:
+        """The time of the mark: that of the one that was cut short, else the present."""
+        with suppress(ValueError, TypeError, KeyError):
+            return render_time(parse_time(_load(self._journal)["at"]))
+        return render_time(self._clock().replace(microsecond=0))
+
+    @contextmanager
+    def locked(self, users: Sequence[str]) -> Iterator[None]:
+        """
+        While the block runs no turn of these users runs or begins, and nothing is remembered. Raises
+        LockHeldError: a turn runs for too long.
+        """
+        holder, layout = f"panda forget (process {os.getpid()})", self._layout
+
+        def sessions() -> set[tuple[str, str]]:
+            return {(user, one.name) for user in users for one in layout.user(user).glob("sessions/*/")}
+
+        with ExitStack() as stack:
+            known = sessions()
+            locks = [layout.session_lock(user, session) for user, session in sorted(known)]
+            for path in [*locks, *(layout.memory_lock(user) for user in users)]:
+                lock = held_lock(path, holder=holder, wait_seconds=self._wait, on_wait=self._on_wait)
+                stack.enter_context(lock)
+            for user in users:
+                stack.enter_context(TurnStore(layout, user, self._clock).numbering(holder))
+            if sessions() != known:
+                raise LockHeldError("a session has just begun", where=str(layout.root), fix="try again")
+            yield
+
+    def of_text(self, text: str) -> Wanted:
+        """This text, wherever it stands, of all users."""
+        return Wanted((text,), users=tuple(users_of(self._layout)))
+
+    def of_facts(self, user: str, facts: Sequence[Assertion], derived: Iterable[Assertion]) -> Wanted:
+        """
+        What assertions say, in the turns that said it and in what these made.
+
+        Args:
+            derived: Assertions that may have been taken out of them; their values that stand in none stay.
+        """
+        whole = "\n".join(value for one in facts for value in _values(one))
+        facts = [
+            *facts,
+            *(one for one in derived if any(find_forms([v]).search(whole) for v in _values(one))),
+        ]
+        texts = [text for one in facts for text in _values(one) or self._staged(user, one)]
+        kinds = ((kind, one.subject.key(user)) for one in facts for kind in ("memory", "fact"))
+        own = frozenset((user, one.source_turn) for one in facts if one.source_turn is not None)
+        ids = frozenset(one.fact.id for one in facts)
+        return Wanted(_texts(texts, 1), (), (user,), own, tuple(map(":".join, kinds)), ids)
+
+    def of_turn(self, user: str, number: int, facts: Sequence[Assertion]) -> Wanted:
+        """
+        A whole turn: what was said in it, what was remembered of it, and what quotes it.
+
+        Args:
+            facts: The assertions of which it is the source.
+        """
+        paths, node = self._layout.turn(user, number), f"turn:{number}"
+        query = _load(paths / METADATA_JSON).get("query")
+        staged = _load(paths / names.STAGED_MEMORY_JSON).get("staged") or ()
+        told = [
+            query,
+            *(one.get("text") for one in staged),
+            *(value for one in facts for value in _values(one)),
+        ]
+        quoted = [_load(paths / names.SUMMARY_JSON).get("turn_summary"), *self._cited(user, node)]
+        lines = f"{query}\n{_read(paths / names.RESPONSE_MD)}".split("\n")
+        wanted = self.of_facts(user, facts, ())
+        said, own = _texts(told, SHORT_CHARS), frozenset([(user, number)])
+        return replace(
+            wanted,
+            said=said,
+            quoted=_lines([*quoted, *lines]),
+            own=own,
+            nodes=(node, *wanted.nodes),
+            turn=(user, number),
+        )
+
+    def of_visit(self, user: str, name: str) -> Wanted | None:
+        """A page as it was read, and what turns quote of it; None if there is none."""
+        for number, turn in turn_directories(self._layout.turns(user)):
+            for directory in visit_directories(turn):
+                if _load(directory / names.MANIFEST_JSON).get("visit_id") == name:
+                    lines = _read(directory / names.CONTENT_MD).split("\n")
+                    quoted, own = (
+                        _lines([*self._cited(user, f"visit:{name}"), *lines]),
+                        frozenset([(user, number)]),
+                    )
+                    return Wanted((), quoted, (user,), own, (f"visit:{name}",), visit=directory)
+        return None
+
+    def _staged(self, user: str, one: Assertion) -> list[str]:
+        """The sentence of an assertion whose value is no text."""
+        paths = self._layout.turn(user, one.source_turn or 0)
+        staged = _load(paths / names.STAGED_MEMORY_JSON).get("staged") or ()
+        return [str(raw.get("text")) for raw in staged if raw.get("relation") == one.fact.relation]
+
+    def _cited(self, user: str, node: str) -> Iterator[str]:
+        """What turns have gathered, or found with a tool, of a node and of no other."""
+        for _, turn in turn_directories(self._layout.turns(user)):
+            for path in (turn / names.GATHERED_CONTEXT_JSON, *sorted(turn.glob("steps/*.json"))):
+                yield from _texts_of(node, _load(path)) if node in _read(path) else ()
+
+    def places(self, wanted: Wanted) -> list[Place]:
+        """Every place, by path; what stays where it is last. Nothing is written."""
+        return self._places(self._plan(wanted))
+
+    def _places(self, plan: _Plan) -> list[Place]:
+        texts = [text.casefold().encode() for text in plan.wanted.said]
+        files = [
+            one
+            for one in self._layout.indexes.glob("*.db")
+            if any(t in _read_there(one).lower() for t in texts)
+        ]
+        files += [
+            one
+            for one in [*self._cached(), *self._sessions_of(plan)]
+            if plan.eraser.may_hold(_read_there(one))
+        ]
+        gone = [
+            Place(path, max(count, 1)) for path, count in [*plan.files.items(), *((one, 1) for one in files)]
+        ]
+        return [*sorted(gone, key=lambda one: one.path), *plan.left]
+
+    def _sessions_of(self, plan: _Plan) -> Iterator[Path]:
+        """The files of sessions that may have been carried it."""
+        for user in plan.wanted.users if plan.turns or plan.wanted.own is None else ():
+            yield from sorted(self._layout.user(user).glob("sessions/*/*.json"))
+
+    def _cached(self) -> Iterator[Path]:
+        """Files of caches that may be made of prompts or documents."""
+        for path in (one for cache in self._caches for one in sorted(cache.rglob("*"))):
+            if path.is_file() and path.parent.name not in ("models", "digests"):
+                yield path
+
+    def _files(self, users: Sequence[str]) -> Iterator[tuple[Path, Owner | None, Path | None]]:
+        """
+        The files of some users or of none, notes included, each with its turn and the directory of that; of
+        what belongs to a user and to no turn, the user with 0. Sessions are made anew of turns.
+        """
+        layout, seen = self._layout, set[str]()
+        for top in (layout.users, layout.runs, layout.interventions, layout.executions_log.parent):
+            for place, below, found in os.walk(top, followlinks=True):
+                if (real := os.path.realpath(place)) in seen or not may_pass(Path(place)):
+                    below[:] = []
+                    continue
+                seen.add(real)
+                below[:] = sorted(
+                    {*below} - ({"start"} if Path(place).parent == layout.runs else {"sessions"})
+                )
+                for path in (Path(place, name) for name in sorted(found) if name != "lock"):
+                    owner, directory = _owner_of_path(layout, path)
+                    is_looked_at = path.suffix not in _DERIVED and (owner is None or owner[0] in users)
+                    if is_looked_at and path.is_file() and not is_temporary(path):
+                        yield path, owner, directory
+
+    def _plan(self, wanted: Wanted) -> _Plan:
+        plan = _Plan(wanted, eraser := _Eraser(wanted, self.at))
+        found: dict[Path, tuple[Owner | None, Path | None]] = {}
+        by_turn: dict[tuple[Path, Owner], list[Path]] = {}
+        for path, owner, directory in self._files(wanted.users):
+            if wanted.own is None and eraser.pattern.search(path.name):
+                plan.left[Place(path, 1, "its name holds the text: rename it by hand")] = None
+            try:
+                data = read_bytes(path)
+            except StoreError as exc:
+                plan.left[Place(path, 1, f"it cannot be looked at: {exc.message}")] = None
+                continue
+            if eraser.may_hold(data) and (eraser.clean(path, data) != data or eraser.names or eraser.fault):
+                found[path] = owner, directory
+                if directory is not None and owner is not None:
+                    by_turn.setdefault((directory, owner), []).append(path)
+        plan.turns |= self._noted("turns")
+        for (directory, owner), paths in by_turn.items():
+            if self._has_from_there(wanted, owner, directory, paths):
+                plan.turns[directory] = owner
+            elif any(eraser.said.search(_read(path)) for path in paths):
+                plan.left[Place(directory, len(paths), _ELSEWHERE)] = None
+        if wanted.turn is not None:
+            plan.turns |= dict.fromkeys(self._directories(wanted.turn), wanted.turn)
+        plan.owners = {*plan.turns.values(), *(wanted.own or ())}
+        for directory, owner in plan.turns.items():
+            found |= {path: (owner, directory) for path in sorted(directory.rglob("*")) if path.is_file()}
+        found |= dict.fromkeys(self._layout.runs.glob(f"*/{names.RUN_TURNS_JSONL}"), (None, None))
+        for path, (owner, directory) in found.items():
+            if directory is None or directory in plan.turns:
+                self._add(plan, path, owner, directory)
+        self._add_names(plan)
+        return plan
+
+    def _has_from_there(self, wanted: Wanted, owner: Owner, directory: Path, holding: Iterable[Path]) -> bool:
+        """Whether a turn that holds it said what is to go, names a node of it, or was carried it."""
+        if wanted.own is None or owner in wanted.own:
+            return True
+        node = re.compile("|".join(rf"(?<![\w:]){re.escape(one)}(?!\w)" for one in wanted.nodes) or r"(?!)")
+        if any(node.search(_read(path)) for path in directory.rglob("*") if path.is_file()):
+            return True
+        session = _load(directory / METADATA_JSON).get("session_id")
+        said = {(user, n) for user, n in wanted.own if user == owner[0] and n < owner[1]}
+        sources = {METADATA_JSON, names.GATHERED_CONTEXT_JSON, "steps", "webpage_cache"}
+        is_own = any(sources & {*path.relative_to(directory).parts} for path in holding)
+        sessions = {_load(self._layout.turn(*one) / METADATA_JSON).get("session_id") for one in said}
+        return session in sessions and not is_own
+
+    def _directories(self, owner: Owner) -> list[Path]:
+        """The directories of a turn: the saved one, and those of runs."""
+        saved = self._layout.turn(*owner).directory
+        found = [saved, *sorted(self._layout.runs.glob(f"*/turns/{owner[0]}/{saved.name}"))]
+        return [one for one in found if one.is_dir() and may_pass(one)]
+
+    def _add(self, plan: _Plan, path: Path, owner: Owner | None, directory: Path | None) -> None:
+        """Plan what is done with one file."""
+        eraser, parts = plan.eraser, path.relative_to(self._layout.root).parts
+        data = _read_there(path)
+        made = self._made(plan, path, data, owner, directory)
+        is_own = parts[0] == "users" and (
+            parts[2] == "knowledge" or (len(parts) == 3 and path.name not in _OF_USER)
+        )
+        is_elsewhere = made == data and directory is None and eraser.said.search(_decode(data)) is not None
+        whys = [_NOTE if is_own and made != data else None, eraser.fault, _NAMED if eraser.names else None]
+        for why in [*whys, _ELSEWHERE if is_elsewhere else None]:
+            plan.left |= {Place(path, max(eraser.count, 1), why): None} if why else {}
+        if made != data and not is_own:
+            plan.files[path] = max(eraser.count, 1)
+
+    def _made(
+        self, plan: _Plan, path: Path, data: bytes, owner: Owner | None, directory: Path | None
+    ) -> bytes:
+        """A file's content once it is forgotten; b"" of one that goes."""
+        eraser, wanted, parent = plan.eraser, plan.wanted, path.parent
+        eraser.reset()
+        if wanted.visit is not None and path.is_relative_to(wanted.visit):
+            return b""
+        if directory is not None:
+            return eraser.clean(path, data, scrub=True)
+        if path == self._layout.memory_log(owner[0] if owner else ""):
+            return _joined(made for _, made in self._log(plan, owner[0] if owner else ""))
+        if path.is_relative_to(self._layout.recipe_versions):
+            return data if wanted.own is not None or _is_in_force(path) else b""
+        if path.suffix != ".jsonl" or (owner and wanted.own is None):
+            is_wanted = wanted.own is None or owner is not None or _owner_of(data) in plan.owners
+            return eraser.clean(path, data) if is_wanted else data
+        planned = _load(parent / names.RUN_JSON).get("turns") or ()
+        items = {one.get("item"): (one.get("user"), one.get("turn")) for one in planned}
+        made, count = [], 0
+        for line in data.split(b"\n"):
+            whose = _owner_of(line) or items.get(_load_line(line).get("id"))
+            is_wanted, now = whose in plan.owners or wanted.own is None, line
+            if path.name == names.RUN_TURNS_JSONL and (
+                whose in plan.owners or (is_wanted and eraser.may_hold(line))
+            ):
+                now = _unjudged(line, eraser.at)
+            elif is_wanted and path.name != names.RUN_TURNS_JSONL:
+                now = eraser.clean(path, line)
+            count += now != line
+            made.append(now)
+        eraser.reset()
+        eraser.count = count
+        return b"\n".join(made)
+
+    def _log(self, plan: _Plan, user: str) -> Iterator[tuple[str, str]]:
+        """The lines of a user's log, before and after."""
+        for line in _read(self._layout.memory_log(user)).split("\n"):
+            made = raw = _load_line(line)
+            if "value" in raw:
+                is_own = plan.wanted.own is None or (user, raw.get("source_turn")) in plan.owners
+                made = plan.eraser.assertion(raw, is_own=is_own)
+            yield line, line if made == raw else json.dumps(made, ensure_ascii=False)
+
+    def _add_names(self, plan: _Plan) -> None:
+        """The names that are digests of it: of assertions, interventions, visits and versions of recipes."""
+        eraser, ids, wanted = plan.eraser, plan.ids, plan.wanted
+        for user in wanted.users:
+            pairs = ((_load_line(a), _load_line(b)) for a, b in self._log(plan, user) if a != b)
+            ids |= {raw["id"]: made["id"] for raw, made in pairs if raw.get("id") != made.get("id")}
+        for path in plan.files:
+            value = _load(path) if path.parent == self._layout.interventions else {}
+            if eraser.holds(value.get("message")):
+                at, user, turn, phase = (value[key] for key in ("created_at", "user_id", "turn", "phase"))
+                ids[path.stem] = intervention_id(at, user, turn, phase, eraser.text(value["message"]))
+            elif path.is_relative_to(self._layout.recipe_versions):
+                ids[path.stem] = None
+        for directory in plan.turns:
+            visits = [one for one in visit_directories(directory) if one != wanted.visit]
+            for visit in visits:
+                manifest = _load(visit / names.MANIFEST_JSON)
+                is_named = eraser.pattern.search(visit.name.replace("-", " ")) is not None
+                if is_named or eraser.holds([manifest.get("url"), manifest.get("final_url")]):
+                    slug = name = visit_slug(eraser.text(str(manifest.get("url"))))
+                    taken = {one.name for one in visits} - {visit.name} | {
+                        one.name for one in plan.moved.values()
+                    }
+                    while name in taken:
+                        name = f"{slug}-{int(name[len(slug) + 1 :] or 1) + 1}"
+                    plan.moved |= {visit: visit.with_name(name)} if name != visit.name else {}
+                    ids |= {
+                        visit.name: name,
+                        str(manifest.get("visit_id")): visit_id(TurnPaths(directory), name),
+                    }
+
+    def run(self, wanted: Wanted) -> list[Place]:
+        """
+        Forget, under `locked`. A reader beside it sees either the former or the new content of each file.
+
+        Returns:
+            The places where it was, and those that stay.
+
+        Raises:
+            StoreError: A file cannot be read or written; the same command goes on from there.
+        """
+        sweep_below(self._layout.root)
+        plan = self._plan(wanted)
+        old = re.compile("|".join(map(re.escape, plan.ids)).encode() or rb"(?!)")
+        renamed = [
+            path for path, _, _ in self._files(wanted.users) if plan.ids and old.search(_read_there(path))
+        ]
+        snapshots = [path for user in wanted.users for path in self._snapshots(plan, user)]
+        self._note(plan, [*renamed, *snapshots])
+        places = self._places(plan)
+        whole = self._directories(wanted.turn) if wanted.turn else []
+        paths = [path for path in dict.fromkeys([*plan.files, *renamed]) if not {*whole} & {*path.parents}]
+        for path in sorted(
+            paths, key=lambda path: path.name == METADATA_JSON
+        ):  # it tells what was said: last
+            if path.name != names.MANIFEST_JSON and path.name not in _MEMORY:
+                self._rewrite(plan, path, path)
+        for path in snapshots:
+            value = _load(path)
+            value |= {"files": dict.fromkeys(value["files"]), "forgotten_at": plan.eraser.at}
+            self._write(plan, path, render_json(value).encode())
+        for before, after in plan.moved.items():
+            with store_errors(before, "rename"):
+                before.rename(after)
+        for path in (path for path in paths if path.name == names.MANIFEST_JSON):
+            self._rewrite(plan, path, plan.moved.get(path.parent, path.parent) / path.name)
+        for name in plan.ids:
+            _delete(self._layout.interventions / f"{name}.json")
+        for path in (path for path in self._cached() if plan.eraser.may_hold(_read_there(path))):
+            _delete(path)
+        for user in wanted.users:  # from here on it may not be known any more what was to be forgotten
+            self._forget_memory(plan, user)
+        if wanted.visit is not None:
+            shutil.rmtree(wanted.visit, ignore_errors=True)
+        for directory in whole:
+            _empty_turn(directory, wanted.turn or ("", 0), plan.eraser)
+        self._end(plan)
+        return list(dict.fromkeys([*places, *plan.left]))
+
+    def _snapshots(self, plan: _Plan, user: str) -> Iterator[Path]:
+        """What turns recorded of memory files that held it: digests of these."""
+        lines = [n for n, (before, after) in enumerate(self._log(plan, user)) if before != after]
+        if not lines and not {self._layout.preferences(user), self._layout.facts(user)} & plan.files.keys():
+            return
+        first = min(lines, default=0)
+        for place in (self._layout.turns(user), *self._layout.runs.glob(f"*/turns/{user}")):
+            for path in sorted(place.glob(f"turn_*/{names.SNAPSHOT_JSON}")):
+                value = _load(path)
+                known = (value.get("memory") or {}).get("assertions", first + 1)
+                if any((value.get("files") or {}).values()) and known > first:
+                    yield path
+
+    def _noted(self, key: str) -> dict[Path, Owner]:
+        """Directories of turns that an earlier one noted, as far as they are of this store."""
+        found = {}
+        for name in _load(self._journal).get(key) or ():
+            path = self._layout.root / str(name)
+            owner, directory = _owner_of_path(self._layout, path / METADATA_JSON)
+            if owner and directory == path and names.is_id(owner[0]) and path in self._directories(owner):
+                found[path] = owner
+        return found
+
+    def _sessions(self) -> set[tuple[str, str]]:
+        pairs = [one for one in _load(self._journal).get("sessions") or () if isinstance(one, list)]
+        return {
+            (a, b)
+            for a, b in (one for one in pairs if len(one) == 2)
+            if names.is_id(str(a)) and names.is_id(str(b))
+        }
+
+    def _note(self, plan: _Plan, sealed: Iterable[Path]) -> None:
+        """Write down what must be sealed anew, with what an earlier one has left."""
+        turns = {**self._noted("turns"), **plan.turns}
+        seals = {*turns, *self._noted("seals"), *(_owner_of_path(self._layout, one)[1] for one in sealed)} - {
+            None
+        }
+        sessions = {(turns[one][0], str(_load(one / METADATA_JSON).get("session_id"))) for one in turns}
+        held = [one for one in self._sessions_of(plan) if plan.eraser.may_hold(_read_there(one))]
+        sessions |= {(one.parts[-4], one.parent.name) for one in held}
+        listed = [
+            sorted(str(one.relative_to(self._layout.root)) for one in some if one) for some in (turns, seals)
+        ]
+        known = sorted(one for one in sessions | self._sessions() if names.is_id(one[1]))
+        value = {"at": plan.eraser.at, "turns": listed[0], "seals": listed[1], "sessions": known}
+        write_atomic(self._journal, render_json(value))
+
+    def _rewrite(self, plan: _Plan, path: Path, target: Path) -> None:
+        """Write a file, which may lie elsewhere now, without it and with new names."""
+        data = _read_there(target)
+        made = (
+            self._made(plan, target, data, *_owner_of_path(self._layout, path))
+            if path in plan.files
+            else data
+        )
+        for old, new in plan.ids.items():
+            made = (
+                made.replace(old.encode(), new.encode())
+                if new
+                else made.replace(f'"{old}"'.encode(), b"null")
+            )
+        if not made and data:
+            _delete(target)
+        elif made != data:
+            self._write(plan, target.with_name((plan.ids.get(path.stem) or path.stem) + path.suffix), made)
+        if path.parent.parent == self._layout.runs and path.suffix == ".jsonl":
+            self._count(plan, path.parent)
+
+    def _write(self, plan: _Plan, path: Path, data: bytes) -> None:
+        try:
+            write_atomic(path, data)
+        except StoreError as exc:
+            if getattr(exc.__cause__, "errno", None) not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            plan.left[Place(path, 1, f"it cannot be changed: {exc.message}")] = None
+
+    def _count(self, plan: _Plan, run: Path) -> None:
+        """Bring run.json in line: results as the lines say them, no digest of an item that held it."""
+        value = _load(run / names.RUN_JSON)
+        queries = map(_load_line, _read(run / _QUERIES_JSONL).split("\n"))
+        held = {one.get("id") for one in queries if _MARK.search(str(one))}
+        for one in value.get("turns") or ():
+            if one.get("digest") and (
+                one.get("item") in held or (one.get("user"), one.get("turn")) in plan.owners
+            ):
+                one["digest"] = None
+        if value.get("results") is not None:
+            lines = map(_load_line, _read(run / names.RUN_TURNS_JSONL).split("\n"))
+            value["results"] = dict(Counter(one["result"] for one in lines if "result" in one))
+        if value:
+            self._write(plan, run / names.RUN_JSON, render_json(value).encode())
+
+    def _forget_memory(self, plan: _Plan, user: str) -> None:
+        """The memory files first, then the log, which says what they must not show."""
+        layout, state = self._layout, Projection(self._layout, user)
+        state.refresh()
+        pairs = [(_load_line(a)["id"], b) for a, b in self._log(plan, user) if a != b]
+        now = {id_: parse_assertion(_load_line(line), where="") for id_, line in pairs}
+        showing = Showing(state)
+        for subject in dict.fromkeys(one.subject for one in state.log.assertions if one.fact.id in now):
+            winner = state.standing(subject, self._clock()).winner
+            if winner is not None and (after := now.get(winner.fact.id)) is not None:
+                showing.show(subject, after if after.fact.confidence else None)
+        for kind, text in showing.texts().items():
+            if (path := state.paths[kind]) and text is not None:
+                made = plan.eraser.clean(path, text.encode()) if path in plan.files else text.encode()
+                if made != (state.texts[kind] or "").encode():
+                    self._write(plan, path, made)
+        if now:
+            self._write(plan, layout.memory_log(user), _joined(b for _, b in self._log(plan, user)))
+        state = Projection(layout, user)
+        state.refresh()
+        if state.texts != dict.fromkeys(KINDS) or state.log.assertions:
+            state.write_mark()
+
+    def _end(self, plan: _Plan) -> None:
+        """What is derived of the files, sealed and made anew: done again as long as the note is there."""
+        layout, at, forgotten = self._layout, plan.eraser.at, self._noted("turns")
+        for directory in self._noted("seals"):
+            metadata = _load(directory / METADATA_JSON)
+            if metadata.get("status") == "forgotten":
+                _prune(directory)
+            if metadata and (directory in forgotten or SEAL in metadata):
+                metadata |= {"forgotten_at": at} if directory in forgotten else {}
+                metadata |= {SEAL: seal_files(directory, metadata)} if metadata.get(SEAL) is not None else {}
+                self._write(plan, directory / METADATA_JSON, render_json(metadata).encode())
+        for user, session in self._sessions():
+            if (path := layout.session(user, session)).is_file():
+                made = None
+                with suppress(FileFormatError):  # without a file it is made again when its turns read
+                    made = fold_turns(layout, user, session, saved_turns(layout, user).get(session, []))
+                write_session(layout, made) if made is not None else _delete(path)
+        for start in layout.runs.glob("*/start"):  # made anew when the batch goes on
+            shutil.rmtree(start, ignore_errors=True)
+        derived = [
+            one for one in self._cached() if one.suffix == ".state" or one.parent.name == "compression"
+        ]
+        for path in [*derived, *layout.indexes.glob("*.db*")]:
+            _delete(path)
+        shutil.rmtree(layout.index_changes, ignore_errors=True)
+        _delete(self._journal)
+        sync_directory(layout.root)
+
+
+def _unjudged(line: bytes, at: str) -> bytes:
+    """The line of a run about a turn that held it: it was run, and is not judged any more."""
+    value = _load_line(line)
+    stays = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
+    made: dict[str, Any] = {key: value[key] for key in stays if key in value}
+    made |= {"result": "not judged", "findings": [f"forgotten at {at}"], "outcome": None}
+    return line if value.get("findings") == made["findings"] else json.dumps(made).encode()
+
+
+def _values(one: Assertion) -> list[str]:
+    """The texts that an assertion's value is made of; what is only true, false or nothing has none."""
+    parts = said if isinstance(said := one.fact.value.to_json().get("v"), list) else [said]
+    texts = (
+        f"{part:g}" if isinstance(part, float) and part.is_integer() else str(part)
+        for part in parts
+        if not isinstance(part, bool | None)
+    )
+    return [text.strip() for text in texts if text.strip() and not _MARK.fullmatch(text)]
+
+
+def _texts(found: Iterable[object], least: int) -> tuple[str, ...]:
+    texts = (one.strip() for one in found if isinstance(one, str) and not _MARK.search(one))
+    return tuple(dict.fromkeys(one for one in texts if len(one) >= least))
+
+
+def _lines(found: Iterable[str | None]) -> tuple[str, ...]:
+    return _texts((one and one.strip("-*#> \t\r") for one in found), _LINE_CHARS)
+
+
+def _texts_of(node: str, value: object) -> Iterator[str]:
+    """The texts in a JSON value that name this node as their only source."""
+    for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
+        yield from _texts_of(node, part)
+    if isinstance(value, dict) and (value.get("node_ids") == [node] or value.get("node_id") == node):
+        yield str(value.get("text"))
+
+
+def _owner_of_path(layout: Layout, path: Path) -> tuple[Owner | None, Path | None]:
+    """The turn that a file belongs to, be it the saved one or one of a run, and its directory."""
+    parts = path.relative_to(layout.root).parts if path.is_relative_to(layout.root) else ()
+    for n, part in enumerate(parts[:-1]):
+        number = names.turn_number(part)
+        if number is not None and n >= 2:
+            user = parts[n - 2] if parts[n - 1] == "turns" else parts[n - 1]
+            return (user, number), layout.root.joinpath(*parts[: n + 1])
+    return ((parts[1], 0) if len(parts) > 2 and parts[0] == "users" else None), None
+
+
+def _owner_of(data: bytes) -> Owner | None:
+    """The turn that a record says that it is of."""
+    value = _load_line(data)
+    user, turn = value.get("user_id", value.get("user")), value.get("turn", value.get("turn_id"))
+    turn = names.turn_number(turn) if isinstance(turn, str) else turn
+    return (user, turn) if isinstance(user, str) and isinstance(turn, int) else None
+
+
+def _load_line(line: str | bytes) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        return value if isinstance(value := json.loads(line), dict) else {}
+    return {}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    with suppress(FileFormatError, StoreError):
+        return load_object(path) if path.is_file() else {}
+    return {}
+
+
+def _read_there(path: Path) -> bytes:
+    """A file's content; b"" of one that is gone or cannot be read."""
+    with suppress(StoreError):
+        return read_bytes(path) if path.is_file() else b""
+    return b""
+
+
+def _read(path: Path) -> str:
+    return _decode(_read_there(path))
+
+
+def _joined(lines: Iterable[str]) -> bytes:
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _is_in_force(path: Path) -> bool:
+    """Whether a kept version of a recipe is that which comes with panda, so that nobody told what it says."""
+    book = RecipeBook([names.asset("recipes")], [names.asset("prompts")])
+    with suppress(PandaError):
+        return version_in_force(book, f"{path.parent.parent.name}/{path.parent.name}").digest == path.stem
+    return False
+
+
+def _empty_turn(directory: Path, owner: Owner, eraser: _Eraser) -> None:
+    """Nothing of a turn stays but number, session and times."""
+    former, at = _load(directory / METADATA_JSON), eraser.at
+    made: dict[str, Any] = {"schema": "panda.metadata/1", "turn": owner[1], "user_id": owner[0]}
+    made |= {"created_at": at, "saved_at": None, "session_id": "default", "mode": "chat"}
+    made |= {name: former[name] for name in made if name in former}
+    made |= {"query": eraser.mark, "status": "forgotten", "route": [], "next": None, "updated_at": at}
+    made |= {"answered": None, "seed": None, "forgotten_at": at, SEAL: {}}
+    write_atomic(directory / METADATA_JSON, render_json(made))
+    front = FrontMatter(
+        CONTEXT_SCHEMA, owner[1], owner[0], made["session_id"], made["mode"], parse_time(made["created_at"])
+    )
+    write_atomic(directory / CONTEXT_MD, render_context(ContextDocument(front)))
+    _prune(directory)
+
+
+def _prune(directory: Path) -> None:
+    """Remove all but what a forgotten turn keeps."""
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name not in (METADATA_JSON, CONTEXT_MD):
+            _delete(path)
+
+
+def _delete(path: Path) -> None:
+    with store_errors(path, "remove"):
+        path.unlink(missing_ok=True)
