@@ -9,7 +9,7 @@ import shutil
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,20 @@ from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, pa
 from panda.documents.times import Clock, parse_time, render_time
 from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError
 from panda.memory.fact import Assertion, id_of, parse_assertion
-from panda.memory.files import KINDS, Projection, Showing
+from panda.memory.files import Projection, Showing
 from panda.recipes.book import RecipeBook
 from panda.recipes.versions import version_in_force
 from panda.session.file import fold_turns, saved_turns, write_session
 from panda.storage import layout as names
-from panda.storage.files import held_lock, read_bytes, render_json, store_errors, sync_directory, write_atomic
+from panda.storage.files import (
+    held_lock,
+    held_log,
+    read_bytes,
+    render_json,
+    store_errors,
+    sync_directory,
+    write_atomic,
+)
 from panda.storage.formats import format_of, json_problems
 from panda.storage.index_sources import users_of
 from panda.storage.interventions import intervention_id
@@ -46,18 +54,10 @@ _MARK = re.compile(r"\[forgotten( \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?\]")
 _NAMES = {"id", "item", "session", "session_id", "user", "user_id", "entity", "relation", "key"}
 """JSON keys whose values are names that others refer to: never removed, but told."""
 _CHOSEN = _NAMES | {
-    "schema",
-    "status",
-    "mode",
-    "kind",
-    "type",
-    "source_type",
-    "recipe",
-    "model",
-    "model_layer",
+    *("schema", "status", "mode", "kind", "type", "source_type", "recipe", "model", "model_layer", "layer"),
+    *("tool", "step_type", "method", "property", "role", "finish_reason", "content_type", "action", "scope"),
+    *("directory", "root", "turn_id", "version"),
 }
-_CHOSEN |= {"layer", "tool", "step_type", "method", "property", "role", "finish_reason", "content_type"}
-_CHOSEN |= {"action", "scope", "directory", "root", "turn_id", "version"}
 """These, and JSON keys whose values panda chose."""
 _FREE = {"arguments", "data", "details", "specs", "products", "offers", "parameters"}
 """JSON keys whose values have keys of their own, which are texts like any other."""
@@ -102,15 +102,14 @@ def _forms(text: str) -> Iterator[str]:
 
 
 def _char(char: str) -> str:
-    """One character, as it is or escaped."""
     if char.isascii() and char.isalnum():
         return char
     plain = rf"(?:(?<!\\)\\+)?{re.escape(char)}" if char.isascii() else re.escape(char)
-    return f"(?:{'|'.join([plain, *(form for case in {char, char.lower(), char.upper()} for form in _coded(case))])})"
+    coded = (form for case in {char, char.lower(), char.upper()} for form in _coded(case))
+    return f"(?:{'|'.join([plain, *coded])})"
 
 
 def _coded(text: str) -> Iterator[str]:
-    """A character as JSON, URLs and HTML write it."""
     units = re.findall("....", text.encode("utf-16-be", "surrogatepass").hex())
     yield "".join(rf"\\+u{unit}" for unit in units)
     yield "".join(rf"%(?:25)*{octet:02x}" for octet in text.encode("utf-8", "surrogatepass"))
@@ -214,7 +213,6 @@ class _Eraser:
         return value
 
     def _is_told(self, value: object) -> bool:
-        """Whether a number is one of the texts."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return is_number and any(self.said.fullmatch(text) for text in (str(value), f"{value:g}"))
 
@@ -225,7 +223,6 @@ class _Eraser:
         return self.pattern.search(value) is not None if isinstance(value, str) else self._is_told(value)
 
     def _json(self, path: Path, text: str, scrub: bool) -> str:
-        """A JSON file or line; what its record does not allow to be another value stays."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -315,7 +312,6 @@ def _decode(data: bytes) -> str:
 
 
 def _is_mark(value: Mapping[str, Any]) -> bool:
-    """Whether nothing but marks is left of a typed value."""
     parts = said if isinstance(said := value.get("v"), list) else [said]
     return bool(parts) and all(isinstance(one, str) and _MARK.fullmatch(one) for one in parts)
 
@@ -332,7 +328,6 @@ def _scrubbed(value: Any, *, free: bool = False) -> Any:
 
 
 def _put_back(way: Sequence[str], value: Any, made: Any) -> None:
-    """Put what stood at a place of a value back into what was made of it."""
     with suppress(KeyError, IndexError, ValueError, TypeError):
         for part in way[:-1]:
             value, made = (one[int(part) if isinstance(one, list) else part] for one in (value, made))
@@ -358,9 +353,6 @@ class Forgetting:
     """
     Forgets in one store. What is being done is noted in `forgetting.json`, without a word of what it is: the
     same command, given again after it was killed, ends it.
-
-    Args:
-        caches: Directories of caches, which lose it too.
     """
 
     def __init__(
@@ -401,7 +393,8 @@ class Forgetting:
         with ExitStack() as stack:
             known = sessions()
             locks = [layout.session_lock(user, session) for user, session in sorted(known)]
-            for path in [*locks, *(layout.memory_lock(user) for user in users)]:
+            locks += [*map(layout.memory_lock, users), *sorted(layout.runs.glob("*/lock"))]
+            for path in locks:
                 lock = held_lock(path, holder=holder, wait_seconds=self._wait, on_wait=self._on_wait)
                 stack.enter_context(lock)
             for user in users:
@@ -415,17 +408,10 @@ class Forgetting:
         return Wanted((text,), users=tuple(users_of(self._layout)))
 
     def of_facts(self, user: str, facts: Sequence[Assertion], derived: Iterable[Assertion]) -> Wanted:
-        """
-        What assertions say, in the turns that said it and in what these made.
-
-        Args:
-            derived: Assertions that may have been taken out of them; their values that stand in none stay.
-        """
+        """What assertions say, and those of *derived* taken out of it, in the turns that said it."""
         whole = "\n".join(value for one in facts for value in _values(one))
-        facts = [
-            *facts,
-            *(one for one in derived if any(find_forms([v]).search(whole) for v in _values(one))),
-        ]
+        taken = (one for one in derived if any(find_forms([v]).search(whole) for v in _values(one)))
+        facts = [*facts, *taken]
         texts = [text for one in facts for text in _values(one) or self._staged(user, one)]
         kinds = ((kind, one.subject.key(user)) for one in facts for kind in ("memory", "fact"))
         own = frozenset((user, one.source_turn) for one in facts if one.source_turn is not None)
@@ -433,32 +419,16 @@ class Forgetting:
         return Wanted(_texts(texts, 1), (), (user,), own, tuple(map(":".join, kinds)), ids)
 
     def of_turn(self, user: str, number: int, facts: Sequence[Assertion]) -> Wanted:
-        """
-        A whole turn: what was said in it, what was remembered of it, and what quotes it.
-
-        Args:
-            facts: The assertions of which it is the source.
-        """
+        """A whole turn: what was said in it, what was remembered of it (*facts*), and what quotes it."""
         paths, node = self._layout.turn(user, number), f"turn:{number}"
         query = _load(paths / METADATA_JSON).get("query")
         staged = _load(paths / names.STAGED_MEMORY_JSON).get("staged") or ()
-        told = [
-            query,
-            *(one.get("text") for one in staged),
-            *(value for one in facts for value in _values(one)),
-        ]
+        told = [query, *(one.get("text") for one in staged), *(v for one in facts for v in _values(one))]
         quoted = [_load(paths / names.SUMMARY_JSON).get("turn_summary"), *self._cited(user, node)]
         lines = f"{query}\n{_read(paths / names.RESPONSE_MD)}".split("\n")
-        wanted = self.of_facts(user, facts, ())
-        said, own = _texts(told, SHORT_CHARS), frozenset([(user, number)])
-        return replace(
-            wanted,
-            said=said,
-            quoted=_lines([*quoted, *lines]),
-            own=own,
-            nodes=(node, *wanted.nodes),
-            turn=(user, number),
-        )
+        ids, nodes = frozenset(one.fact.id for one in facts), (node, *self.of_facts(user, facts, ()).nodes)
+        said, cited, turn = _texts(told, SHORT_CHARS), _lines([*quoted, *lines]), (user, number)
+        return Wanted(said, cited, (user,), frozenset([turn]), nodes, ids, turn)
 
     def of_visit(self, user: str, name: str) -> Wanted | None:
         """A page as it was read, and what turns quote of it; None if there is none."""
@@ -466,21 +436,17 @@ class Forgetting:
             for directory in visit_directories(turn):
                 if _load(directory / names.MANIFEST_JSON).get("visit_id") == name:
                     lines = _read(directory / names.CONTENT_MD).split("\n")
-                    quoted, own = (
-                        _lines([*self._cited(user, f"visit:{name}"), *lines]),
-                        frozenset([(user, number)]),
-                    )
+                    quoted = _lines([*self._cited(user, f"visit:{name}"), *lines])
+                    own = frozenset([(user, number)])
                     return Wanted((), quoted, (user,), own, (f"visit:{name}",), visit=directory)
         return None
 
     def _staged(self, user: str, one: Assertion) -> list[str]:
-        """The sentence of an assertion whose value is no text."""
         paths = self._layout.turn(user, one.source_turn or 0)
         staged = _load(paths / names.STAGED_MEMORY_JSON).get("staged") or ()
         return [str(raw.get("text")) for raw in staged if raw.get("relation") == one.fact.relation]
 
     def _cited(self, user: str, node: str) -> Iterator[str]:
-        """What turns have gathered, or found with a tool, of a node and of no other."""
         for _, turn in turn_directories(self._layout.turns(user)):
             for path in (turn / names.GATHERED_CONTEXT_JSON, *sorted(turn.glob("steps/*.json"))):
                 yield from _texts_of(node, _load(path)) if node in _read(path) else ()
@@ -491,28 +457,18 @@ class Forgetting:
 
     def _places(self, plan: _Plan) -> list[Place]:
         texts = [text.casefold().encode() for text in plan.wanted.said]
-        files = [
-            one
-            for one in self._layout.indexes.glob("*.db")
-            if any(t in _read_there(one).lower() for t in texts)
-        ]
-        files += [
-            one
-            for one in [*self._cached(), *self._sessions_of(plan)]
-            if plan.eraser.may_hold(_read_there(one))
-        ]
-        gone = [
-            Place(path, max(count, 1)) for path, count in [*plan.files.items(), *((one, 1) for one in files)]
-        ]
+        files = [*self._cached(), *self._sessions_of(plan)]
+        held = {one: 1 for one in files if plan.eraser.may_hold(_read_there(one))}
+        for path in self._layout.indexes.glob("*.db"):
+            held |= {path: 1} if any(text in _read_there(path).lower() for text in texts) else {}
+        gone = [Place(path, count) for path, count in (held | plan.files).items()]
         return [*sorted(gone, key=lambda one: one.path), *plan.left]
 
     def _sessions_of(self, plan: _Plan) -> Iterator[Path]:
-        """The files of sessions that may have been carried it."""
         for user in plan.wanted.users if plan.turns or plan.wanted.own is None else ():
             yield from sorted(self._layout.user(user).glob("sessions/*/*.json"))
 
     def _cached(self) -> Iterator[Path]:
-        """Files of caches that may be made of prompts or documents."""
         for path in (one for cache in self._caches for one in sorted(cache.rglob("*"))):
             if path.is_file() and path.parent.name not in ("models", "digests"):
                 yield path
@@ -529,9 +485,7 @@ class Forgetting:
                     below[:] = []
                     continue
                 seen.add(real)
-                below[:] = sorted(
-                    {*below} - ({"start"} if Path(place).parent == layout.runs else {"sessions"})
-                )
+                below[:] = sorted({*below} - {"start" if Path(place).parent == layout.runs else "sessions"})
                 for path in (Path(place, name) for name in sorted(found) if name != "lock"):
                     owner, directory = _owner_of_path(layout, path)
                     is_looked_at = path.suffix not in _DERIVED and (owner is None or owner[0] in users)
@@ -587,18 +541,16 @@ class Forgetting:
         return session in sessions and not is_own
 
     def _directories(self, owner: Owner) -> list[Path]:
-        """The directories of a turn: the saved one, and those of runs."""
         saved = self._layout.turn(*owner).directory
         found = [saved, *sorted(self._layout.runs.glob(f"*/turns/{owner[0]}/{saved.name}"))]
         return [one for one in found if one.is_dir() and may_pass(one)]
 
     def _add(self, plan: _Plan, path: Path, owner: Owner | None, directory: Path | None) -> None:
-        """Plan what is done with one file."""
         eraser, parts = plan.eraser, path.relative_to(self._layout.root).parts
         data = _read_there(path)
         made = self._made(plan, path, data, owner, directory)
-        is_own = parts[0] == "users" and (
-            parts[2] == "knowledge" or (len(parts) == 3 and path.name not in _OF_USER)
+        is_own = owner is not None and (
+            parts[2] == "knowledge" or (parts[3:] == () and parts[2] not in _OF_USER)
         )
         is_elsewhere = made == data and directory is None and eraser.said.search(_decode(data)) is not None
         whys = [_NOTE if is_own and made != data else None, eraser.fault, _NAMED if eraser.names else None]
@@ -617,12 +569,14 @@ class Forgetting:
             return b""
         if directory is not None:
             return eraser.clean(path, data, scrub=True)
-        if path == self._layout.memory_log(owner[0] if owner else ""):
-            return _joined(made for _, made in self._log(plan, owner[0] if owner else ""))
+        if owner and path == self._layout.memory_log(owner[0]):
+            return _joined(made for _, made in self._log(plan, owner[0]))
+        if owner and path.parent == self._layout.user(owner[0]) and path.name in _MEMORY:
+            return self._memory_texts(plan, owner[0]).get(path, data)
         if path.is_relative_to(self._layout.recipe_versions):
             return data if wanted.own is not None or _is_in_force(path) else b""
         if path.suffix != ".jsonl" or (owner and wanted.own is None):
-            is_wanted = wanted.own is None or owner is not None or _owner_of(data) in plan.owners
+            is_wanted = wanted.own is None or _owner_of(data) in plan.owners
             return eraser.clean(path, data) if is_wanted else data
         planned = _load(parent / names.RUN_JSON).get("turns") or ()
         items = {one.get("item"): (one.get("user"), one.get("turn")) for one in planned}
@@ -630,12 +584,10 @@ class Forgetting:
         for line in data.split(b"\n"):
             whose = _owner_of(line) or items.get(_load_line(line).get("id"))
             is_wanted, now = whose in plan.owners or wanted.own is None, line
-            if path.name == names.RUN_TURNS_JSONL and (
-                whose in plan.owners or (is_wanted and eraser.may_hold(line))
-            ):
+            if path.name != names.RUN_TURNS_JSONL:
+                now = eraser.clean(path, line) if is_wanted else line
+            elif whose in plan.owners or (is_wanted and eraser.may_hold(line)):
                 now = _unjudged(line, eraser.at)
-            elif is_wanted and path.name != names.RUN_TURNS_JSONL:
-                now = eraser.clean(path, line)
             count += now != line
             made.append(now)
         eraser.reset()
@@ -671,41 +623,30 @@ class Forgetting:
                 is_named = eraser.pattern.search(visit.name.replace("-", " ")) is not None
                 if is_named or eraser.holds([manifest.get("url"), manifest.get("final_url")]):
                     slug = name = visit_slug(eraser.text(str(manifest.get("url"))))
-                    taken = {one.name for one in visits} - {visit.name} | {
-                        one.name for one in plan.moved.values()
-                    }
-                    while name in taken:
+                    taken = {*visits, *plan.moved.values()} - {visit}
+                    while visit.with_name(name) in taken:
                         name = f"{slug}-{int(name[len(slug) + 1 :] or 1) + 1}"
                     plan.moved |= {visit: visit.with_name(name)} if name != visit.name else {}
-                    ids |= {
-                        visit.name: name,
-                        str(manifest.get("visit_id")): visit_id(TurnPaths(directory), name),
-                    }
+                    ids[visit.name] = name
+                    ids[str(manifest.get("visit_id"))] = visit_id(TurnPaths(directory), name)
 
     def run(self, wanted: Wanted) -> list[Place]:
         """
-        Forget, under `locked`. A reader beside it sees either the former or the new content of each file.
-
-        Returns:
-            The places where it was, and those that stay.
-
-        Raises:
-            StoreError: A file cannot be read or written; the same command goes on from there.
+        Forget, under `locked`; returns the places where it was, and those that stay. A reader beside it sees
+        either the former or the new content of each file. After an error the same command goes on.
         """
         sweep_below(self._layout.root)
         plan = self._plan(wanted)
         old = re.compile("|".join(map(re.escape, plan.ids)).encode() or rb"(?!)")
-        renamed = [
-            path for path, _, _ in self._files(wanted.users) if plan.ids and old.search(_read_there(path))
-        ]
+        files = [path for path, _, _ in self._files(wanted.users)] if plan.ids else []
+        renamed = [path for path in files if old.search(_read_there(path))]
         snapshots = [path for user in wanted.users for path in self._snapshots(plan, user)]
         self._note(plan, [*renamed, *snapshots])
         places = self._places(plan)
         whole = self._directories(wanted.turn) if wanted.turn else []
         paths = [path for path in dict.fromkeys([*plan.files, *renamed]) if not {*whole} & {*path.parents}]
-        for path in sorted(
-            paths, key=lambda path: path.name == METADATA_JSON
-        ):  # it tells what was said: last
+        paths.sort(key=lambda path: path.name == METADATA_JSON)  # it tells what was said: last
+        for path in paths:
             if path.name != names.MANIFEST_JSON and path.name not in _MEMORY:
                 self._rewrite(plan, path, path)
         for path in snapshots:
@@ -755,46 +696,35 @@ class Forgetting:
 
     def _sessions(self) -> set[tuple[str, str]]:
         pairs = [one for one in _load(self._journal).get("sessions") or () if isinstance(one, list)]
-        return {
-            (a, b)
-            for a, b in (one for one in pairs if len(one) == 2)
-            if names.is_id(str(a)) and names.is_id(str(b))
-        }
+        return {(a, b) for a, b in (one for one in pairs if len(one) == 2) if _are_ids(a, b)}
 
     def _note(self, plan: _Plan, sealed: Iterable[Path]) -> None:
-        """Write down what must be sealed anew, with what an earlier one has left."""
         turns = {**self._noted("turns"), **plan.turns}
-        seals = {*turns, *self._noted("seals"), *(_owner_of_path(self._layout, one)[1] for one in sealed)} - {
-            None
-        }
+        places = (_owner_of_path(self._layout, one)[1] for one in sealed)
+        seals = {*turns, *self._noted("seals"), *(one for one in places if one)}
         sessions = {(turns[one][0], str(_load(one / METADATA_JSON).get("session_id"))) for one in turns}
         held = [one for one in self._sessions_of(plan) if plan.eraser.may_hold(_read_there(one))]
         sessions |= {(one.parts[-4], one.parent.name) for one in held}
-        listed = [
-            sorted(str(one.relative_to(self._layout.root)) for one in some if one) for some in (turns, seals)
-        ]
-        known = sorted(one for one in sessions | self._sessions() if names.is_id(one[1]))
-        value = {"at": plan.eraser.at, "turns": listed[0], "seals": listed[1], "sessions": known}
+        known = sorted(one for one in sessions | self._sessions() if _are_ids(*one))
+        value: dict[str, Any] = {"at": plan.eraser.at, "sessions": known}
+        for key, some in (("turns", {*turns}), ("seals", seals)):
+            value[key] = sorted(str(one.relative_to(self._layout.root)) for one in some)
         write_atomic(self._journal, render_json(value))
 
     def _rewrite(self, plan: _Plan, path: Path, target: Path) -> None:
-        """Write a file, which may lie elsewhere now, without it and with new names."""
-        data = _read_there(target)
-        made = (
-            self._made(plan, target, data, *_owner_of_path(self._layout, path))
-            if path in plan.files
-            else data
-        )
-        for old, new in plan.ids.items():
-            made = (
-                made.replace(old.encode(), new.encode())
-                if new
-                else made.replace(f'"{old}"'.encode(), b"null")
-            )
-        if not made and data:
-            _delete(target)
-        elif made != data:
-            self._write(plan, target.with_name((plan.ids.get(path.stem) or path.stem) + path.suffix), made)
+        with held_log(target) if target.suffix == ".jsonl" and target.is_file() else nullcontext():
+            data = _read_there(target)
+            made = data
+            if path in plan.files:
+                made = self._made(plan, target, data, *_owner_of_path(self._layout, path))
+            for old, new in plan.ids.items():
+                old, new = (old, new) if new else (f'"{old}"', "null")
+                made = made.replace(old.encode(), new.encode())
+            if not made and data:
+                _delete(target)
+            elif made != data:
+                name = (plan.ids.get(path.stem) or path.stem) + path.suffix
+                self._write(plan, target.with_name(name), made)
         if path.parent.parent == self._layout.runs and path.suffix == ".jsonl":
             self._count(plan, path.parent)
 
@@ -807,24 +737,21 @@ class Forgetting:
             plan.left[Place(path, 1, f"it cannot be changed: {exc.message}")] = None
 
     def _count(self, plan: _Plan, run: Path) -> None:
-        """Bring run.json in line: results as the lines say them, no digest of an item that held it."""
         value = _load(run / names.RUN_JSON)
         queries = map(_load_line, _read(run / _QUERIES_JSONL).split("\n"))
         held = {one.get("id") for one in queries if _MARK.search(str(one))}
         for one in value.get("turns") or ():
-            if one.get("digest") and (
-                one.get("item") in held or (one.get("user"), one.get("turn")) in plan.owners
-            ):
-                one["digest"] = None
+            is_held = one.get("item") in held or (one.get("user"), one.get("turn")) in plan.owners
+            one |= {"digest": None} if one.get("digest") and is_held else {}
         if value.get("results") is not None:
             lines = map(_load_line, _read(run / names.RUN_TURNS_JSONL).split("\n"))
             value["results"] = dict(Counter(one["result"] for one in lines if "result" in one))
         if value:
             self._write(plan, run / names.RUN_JSON, render_json(value).encode())
 
-    def _forget_memory(self, plan: _Plan, user: str) -> None:
-        """The memory files first, then the log, which says what they must not show."""
-        layout, state = self._layout, Projection(self._layout, user)
+    def _memory_texts(self, plan: _Plan, user: str) -> dict[Path, bytes]:
+        """The memory files, as they show what the log will say."""
+        state = Projection(self._layout, user)
         state.refresh()
         pairs = [(_load_line(a)["id"], b) for a, b in self._log(plan, user) if a != b]
         now = {id_: parse_assertion(_load_line(line), where="") for id_, line in pairs}
@@ -833,16 +760,24 @@ class Forgetting:
             winner = state.standing(subject, self._clock()).winner
             if winner is not None and (after := now.get(winner.fact.id)) is not None:
                 showing.show(subject, after if after.fact.confidence else None)
-        for kind, text in showing.texts().items():
-            if (path := state.paths[kind]) and text is not None:
-                made = plan.eraser.clean(path, text.encode()) if path in plan.files else text.encode()
-                if made != (state.texts[kind] or "").encode():
-                    self._write(plan, path, made)
-        if now:
-            self._write(plan, layout.memory_log(user), _joined(b for _, b in self._log(plan, user)))
-        state = Projection(layout, user)
-        state.refresh()
-        if state.texts != dict.fromkeys(KINDS) or state.log.assertions:
+        made = {
+            state.paths[kind]: text.encode() for kind, text in showing.texts().items() if text is not None
+        }
+        if plan.wanted.own is None:
+            made = {path: plan.eraser.clean(path, data) for path, data in made.items()}
+        return made
+
+    def _forget_memory(self, plan: _Plan, user: str) -> None:
+        log = self._layout.memory_log(user)
+        for path, made in self._memory_texts(plan, user).items():
+            if made != _read_there(path):
+                self._write(plan, path, made)
+        if log.is_file():
+            with held_log(log):
+                if (made := _joined(after for _, after in self._log(plan, user))) != _read_there(log):
+                    self._write(plan, log, made)
+            state = Projection(self._layout, user)
+            state.refresh()
             state.write_mark()
 
     def _end(self, plan: _Plan) -> None:
@@ -864,14 +799,16 @@ class Forgetting:
                 write_session(layout, made) if made is not None else _delete(path)
         for start in layout.runs.glob("*/start"):  # made anew when the batch goes on
             shutil.rmtree(start, ignore_errors=True)
-        derived = [
-            one for one in self._cached() if one.suffix == ".state" or one.parent.name == "compression"
-        ]
+        derived = [one for one in self._cached() if {one.suffix, one.parent.name} & {".state", "compression"}]
         for path in [*derived, *layout.indexes.glob("*.db*")]:
             _delete(path)
         shutil.rmtree(layout.index_changes, ignore_errors=True)
         _delete(self._journal)
         sync_directory(layout.root)
+
+
+def _are_ids(*given: object) -> bool:
+    return all(isinstance(one, str) and names.is_id(one) for one in given)
 
 
 def _unjudged(line: bytes, at: str) -> bytes:
@@ -884,13 +821,9 @@ def _unjudged(line: bytes, at: str) -> bytes:
 
 
 def _values(one: Assertion) -> list[str]:
-    """The texts that an assertion's value is made of; what is only true, false or nothing has none."""
     parts = said if isinstance(said := one.fact.value.to_json().get("v"), list) else [said]
-    texts = (
-        f"{part:g}" if isinstance(part, float) and part.is_integer() else str(part)
-        for part in parts
-        if not isinstance(part, bool | None)
-    )
+    told = (part for part in parts if not isinstance(part, bool | None))
+    texts = (f"{part:g}" if isinstance(part, float) and part.is_integer() else str(part) for part in told)
     return [text.strip() for text in texts if text.strip() and not _MARK.fullmatch(text)]
 
 
@@ -904,7 +837,6 @@ def _lines(found: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def _texts_of(node: str, value: object) -> Iterator[str]:
-    """The texts in a JSON value that name this node as their only source."""
     for part in value if isinstance(value, list) else value.values() if isinstance(value, dict) else ():
         yield from _texts_of(node, part)
     if isinstance(value, dict) and (value.get("node_ids") == [node] or value.get("node_id") == node):
@@ -912,7 +844,6 @@ def _texts_of(node: str, value: object) -> Iterator[str]:
 
 
 def _owner_of_path(layout: Layout, path: Path) -> tuple[Owner | None, Path | None]:
-    """The turn that a file belongs to, be it the saved one or one of a run, and its directory."""
     parts = path.relative_to(layout.root).parts if path.is_relative_to(layout.root) else ()
     for n, part in enumerate(parts[:-1]):
         number = names.turn_number(part)
@@ -923,7 +854,6 @@ def _owner_of_path(layout: Layout, path: Path) -> tuple[Owner | None, Path | Non
 
 
 def _owner_of(data: bytes) -> Owner | None:
-    """The turn that a record says that it is of."""
     value = _load_line(data)
     user, turn = value.get("user_id", value.get("user")), value.get("turn", value.get("turn_id"))
     turn = names.turn_number(turn) if isinstance(turn, str) else turn
@@ -943,7 +873,6 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _read_there(path: Path) -> bytes:
-    """A file's content; b"" of one that is gone or cannot be read."""
     with suppress(StoreError):
         return read_bytes(path) if path.is_file() else b""
     return b""
@@ -966,23 +895,22 @@ def _is_in_force(path: Path) -> bool:
 
 
 def _empty_turn(directory: Path, owner: Owner, eraser: _Eraser) -> None:
-    """Nothing of a turn stays but number, session and times."""
     former, at = _load(directory / METADATA_JSON), eraser.at
     made: dict[str, Any] = {"schema": "panda.metadata/1", "turn": owner[1], "user_id": owner[0]}
     made |= {"created_at": at, "saved_at": None, "session_id": "default", "mode": "chat"}
-    made |= {name: former[name] for name in made if name in former}
+    with suppress(ValueError, TypeError, KeyError):
+        if names.is_id(former["session_id"]) and parse_time(former["created_at"]):
+            made |= {name: former[name] for name in made if name in former}
     made |= {"query": eraser.mark, "status": "forgotten", "route": [], "next": None, "updated_at": at}
     made |= {"answered": None, "seed": None, "forgotten_at": at, SEAL: {}}
     write_atomic(directory / METADATA_JSON, render_json(made))
-    front = FrontMatter(
-        CONTEXT_SCHEMA, owner[1], owner[0], made["session_id"], made["mode"], parse_time(made["created_at"])
-    )
+    about = (made["session_id"], made["mode"], parse_time(made["created_at"]))
+    front = FrontMatter(CONTEXT_SCHEMA, owner[1], owner[0], *about)
     write_atomic(directory / CONTEXT_MD, render_context(ContextDocument(front)))
     _prune(directory)
 
 
 def _prune(directory: Path) -> None:
-    """Remove all but what a forgotten turn keeps."""
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
