@@ -72,7 +72,7 @@ _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|\+|&nbsp;|&#160;|
 _TITLE = re.compile(r"(?m)^(### .*)$")
 
 _NOTE = "a note is your own file: change or delete it by hand"
-_ELSEWHERE = "it is said there too, independently: give the text with --text"
+_ELSEWHERE = "it is said there independently, too: --text takes that as well"
 _NAMED = "it is part of the name of a key, user, session or item: these are never removed"
 
 Owner = tuple[str, int]  # user and number of a turn; 0 for what belongs to none
@@ -552,9 +552,10 @@ class Forgetting:
         is_own = owner is not None and (
             parts[2] == "knowledge" or (parts[3:] == () and parts[2] not in _OF_USER)
         )
-        is_elsewhere = made == data and directory is None and eraser.said.search(_decode(data)) is not None
-        whys = [_NOTE if is_own and made != data else None, eraser.fault, _NAMED if eraser.names else None]
-        for why in [*whys, _ELSEWHERE if is_elsewhere else None]:
+        is_own_turn = directory is not None or plan.wanted.own is None
+        is_elsewhere = not is_own_turn and eraser.said.search(_decode(made)) is not None
+        stays = _NOTE if is_own and (is_elsewhere or made != data) else _ELSEWHERE if is_elsewhere else None
+        for why in (stays, eraser.fault, _NAMED if eraser.names else None):
             plan.left |= {Place(path, max(eraser.count, 1), why): None} if why else {}
         if made != data and not is_own:
             plan.files[path] = max(eraser.count, 1)

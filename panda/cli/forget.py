@@ -139,6 +139,6 @@ def _result(user: str, places: Sequence[Place], at: str, *, dry_run: bool) -> Re
         "left": [{"path": str(one.path), "count": one.count, "why": one.left} for one in left],
     }
     rows = [(one.count, str(one.path), one.left or "") for one in places]
-    message = f"in files that only you can change: {len(left)}"
+    message = f"places in which it stays: {len(left)}"
     error = CheckError(message, where=str(left[0].path), fix=left[0].left) if left else None
     return Result(data, Table(_COLUMNS, rows), error=error)
