@@ -85,11 +85,12 @@ def validate(
     if not problems:
         invocation.reporter.step("no problems found")
         return Result(data, "".join(map(_lines, told)))
-    error = _error(problems) if strict or any(one.key != FORGOTTEN for one in problems) else None
-    return Result(data, "".join(map(_lines, [*problems, *told])), error=error)
+    return Result(data, "".join(map(_lines, [*problems, *told])), error=_error(problems, strict=strict))
 
 
-def _error(problems: Sequence[Problem]) -> CheckError:
+def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
+    if not strict and all(problem.key == FORGOTTEN for problem in problems):
+        return None
     files = len({problem.path for problem in problems})
     unjudged = sum(problem.verdict is Verdict.NOT_JUDGED for problem in problems)
     of_them = f", {unjudged} of them not judged" if unjudged else ""
