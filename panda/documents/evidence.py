@@ -25,6 +25,24 @@ _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
 
 
+def tell_claims(missing: Sequence[str], text: str, node_ids: Sequence[str]) -> str:
+    """That claims of a text are not in the nodes that it cites."""
+    return f"{', '.join(missing)} in {text!r:.80} is not in {', '.join(node_ids)}"
+
+
+def told_claims(issue: str, text: str) -> list[str] | None:
+    """
+    The claims that an issue of the validator names of a text; None if it tells of another text.
+
+    >>> told_claims(tell_claims(["$799", "8 GB"], "8 GB for $799", ["turn:811"]), "8 GB for $799")
+    ['$799', '8 GB']
+    """
+    before, named, _ = issue.partition(f"{text!r:.80}")
+    if not named:
+        return None
+    return before.removesuffix(" in ").split(", ") if before else []
+
+
 def check_evidence(
     text: str,
     sources: Sequence[str],

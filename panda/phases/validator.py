@@ -6,7 +6,7 @@ from typing import Any
 
 from panda.choosing.decision import Option
 from panda.documents.context import Meta, Section, Text
-from panda.documents.evidence import check_evidence
+from panda.documents.evidence import check_evidence, tell_claims
 from panda.documents.text import one_line
 from panda.language.conversation import claims_done, without_greeting
 from panda.memory.gathered import GatheredItem, answer_items
@@ -98,7 +98,7 @@ def check_items(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
         if not found:
             issues.append(f"{item.text!r:.80} cites nothing that exists")
         elif missing:
-            issues.append(f"{', '.join(missing)} in {item.text!r:.80} is not in {', '.join(item.node_ids)}")
+            issues.append(tell_claims(missing, item.text, item.node_ids))
         elif not is_quoted and claims_done(item.text) and not done:
             issues.append(f"{item.text!r:.80} tells of something that no tool has done")
         else:

@@ -1,6 +1,7 @@
 """An answer as HTML: its Markdown without links, images or HTML, its marks leading to its sources."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -19,13 +20,15 @@ _PARSER = (
 )
 
 
-def render_markdown(text: str, statements: Sequence[Statement] = ()) -> Markup:
+def render_markdown(text: str, statements: Sequence[Statement] = (), wrong: Sequence[str] = ()) -> Markup:
     """
     A text by a model or a user as HTML that holds nothing but its words and their structure.
 
     Args:
         text: Markdown. HTML in it stays text, and so do links and pictures.
-        statements: What it states; marks like [1] lead to the sources of the statement before them.
+        statements: What it states; marks like [1] lead to the sources of the statement before them, and what
+            is wrong in a statement is marked in the block that holds it.
+        wrong: What is marked wherever it stands.
 
     >>> render_markdown("<b>hi</b> [x](javascript:y)")
     Markup('<p>&lt;b&gt;hi&lt;/b&gt; [x](javascript:y)</p>\\n')
@@ -37,10 +40,14 @@ def render_markdown(text: str, statements: Sequence[Statement] = ()) -> Markup:
     for block in _inlines(tokens):
         first, last = block.map or [0, len(lines)]
         said = one_line("\n".join(lines[first:last]))
-        here = [one for one in statements if one.sources and _holds(said, one.text)]
+        here = [one for one in statements if _holds(said, one.text)]
+        refused = {claim for one in here for claim in one.wrong}.union(wrong)
         for token in block.children or ():
             if token.type == "text":
-                token.content, token.type = str(_linked(token.content, here, statements, used)), "html_inline"
+                token.content, token.type = (
+                    str(_linked(token.content, here, statements, used, refused)),
+                    "html_inline",
+                )
     return Markup(_PARSER.renderer.render(tokens, _PARSER.options, {}))
 
 
@@ -65,7 +72,13 @@ def _without_marks(text: str) -> str:
     return one_line(MARK.sub("", text)).lstrip("-*+ ").strip() or "\0"
 
 
-def _linked(text: str, here: Sequence[Statement], statements: Sequence[Statement], used: set[str]) -> Markup:
+def _linked(
+    text: str,
+    here: Sequence[Statement],
+    statements: Sequence[Statement],
+    used: set[str],
+    refused: Collection[str],
+) -> Markup:
     """
     A text whose marks are links: to the sources of the statements that its block holds, else (in rows of a
     table, below a fence) to those of the next statement of the answer that has such a mark.
@@ -80,11 +93,19 @@ def _linked(text: str, here: Sequence[Statement], statements: Sequence[Statement
             continue
         used.add(anchor)
         parts += [
-            escape(text[at : mark.start()]),
+            _marked(text[at : mark.start()], refused),
             Markup('<a class="mark" href="#{}" aria-label="source {}">{}</a>').format(anchor, number, number),
         ]
         at = mark.end()
-    return Markup("").join([*parts, escape(text[at:])])
+    return Markup("").join([*parts, _marked(text[at:], refused)])
+
+
+def _marked(text: str, refused: Collection[str]) -> Markup:
+    """A text in which what was refused is marked."""
+    names = "|".join(map(re.escape, sorted(filter(None, refused), key=len, reverse=True)))
+    parts = re.split(rf"(?<!\w)({names})(?!\w)", text) if names else [text]
+    mark = Markup('<mark class="wrong">{}</mark>')
+    return Markup("").join(mark.format(part) if n % 2 else escape(part) for n, part in enumerate(parts))
 
 
 def _anchors(statements: Sequence[Statement], number: int) -> list[str]:

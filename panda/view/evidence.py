@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from panda.documents.context import Section
+from panda.documents.evidence import told_claims
 from panda.documents.text import one_line, strip_citations
 from panda.documents.times import without_last_seen
 from panda.errors import PandaError
@@ -52,6 +53,9 @@ class Source:
     is_exact: bool  # whether the quoted words are those of the answer, or most of them
     is_near: bool  # whether a line is quoted at all; False: what is shown is the beginning
     lines: tuple[Line, ...]  # the quoted lines with those around them
+    changed: Literal["", "stands", "then", "gone"] = ""
+    """Of a note that has changed since: these words still stand in it; what is shown is what the turn read;
+    or that is not kept."""
     problem: str | None = None  # why the source cannot be shown
 
 
@@ -61,6 +65,8 @@ class Statement:
 
     text: str
     sources: tuple[Source, ...]  # () where it rests on the query alone
+    fault: str = ""  # why it was refused; "" if no fault was found in it
+    wrong: tuple[str, ...] = ()  # its numbers, names and other claims that no source holds
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,13 @@ class Listed:
 
 
 Load = Callable[[str], Node]
+
+
+class Past(Protocol):
+    """What is known of notes of then."""
+
+    def lines(self, node_id: str) -> Sequence[str]: ...
+    def has_changed(self, node: Node) -> bool: ...
 
 
 def split_answer(text: str) -> tuple[str, tuple[Listed, ...]]:
@@ -110,7 +123,7 @@ def find_statements(
     """
     items = section.meta.get("items") if section else None
     if isinstance(items, list):
-        return [(str(one.get("text", "")), _texts(one.get("node_ids"))) for one in _mappings(items)]
+        return [(str(one.get("text", "")), texts_of(one.get("node_ids"))) for one in _mappings(items)]
     ids = {one.number: one.node_id for one in listed if one.number is not None}
     found = []
     for line in answer.split("\n"):
@@ -123,14 +136,20 @@ def find_statements(
 def cited_nodes(section: Section | None, listed: Sequence[Listed]) -> dict[str, str]:
     """The nodes that an answer cites, in the order of their marks, with the file of each."""
     meta: Mapping[str, Any] = section.meta if section else {}
-    ids, places = _texts(meta.get("node_ids")), _texts(meta.get("provenance"))
+    ids, places = texts_of(meta.get("node_ids")), texts_of(meta.get("provenance"))
     if ids and len(ids) == len(places):
         return dict(zip(ids, places, strict=True))
     return {one.node_id: one.text for one in listed if one.number is not None}
 
 
 def find_evidence(
-    statements: Sequence[tuple[str, Sequence[str]]], nodes: Mapping[str, str], load: Load, at: datetime
+    statements: Sequence[tuple[str, Sequence[str]]],
+    nodes: Mapping[str, str],
+    load: Load,
+    at: datetime,
+    *,
+    past: Past,
+    issues: Sequence[str] = (),
 ) -> tuple[Statement, ...]:
     """
     Each statement with its sources, the quoted words among their neighbours.
@@ -139,19 +158,23 @@ def find_evidence(
         nodes: The nodes that the answer cites, in the order of their marks, with their files.
         load: Gives a node; raises PandaError where that cannot be read.
         at: When the turn ran: ages and confidences are those of then.
+        issues: What the validator found wrong in the statements.
     """
     marks = {node_id: number for number, node_id in enumerate(nodes, 1)}
     loaded: dict[str, Node | PandaError] = {}
     found = []
     for number, (text, node_ids) in enumerate(statements, 1):
         sources: list[Source] = []
+        fault = next((issue for issue in issues if told_claims(issue, text) is not None), "")
         for node_id in node_ids:
             if node_id not in loaded:
                 loaded[node_id] = _load(load, node_id)
             mark = marks.get(node_id, 0)
             anchor = f"e{number}-{len(sources) + 1}"
-            sources.append(_source(anchor, mark, node_id, nodes.get(node_id, ""), text, loaded[node_id], at))
-        found.append(Statement(text, tuple(sources)))
+            node, place = loaded[node_id], nodes.get(node_id, "")
+            refused = bool(fault)
+            sources.append(_source(anchor, mark, node_id, place, text, node, at, past, is_refused=refused))
+        found.append(Statement(text, tuple(sources), fault, tuple(told_claims(fault, text) or ())))
     return tuple(found)
 
 
@@ -163,7 +186,16 @@ def _load(load: Load, node_id: str) -> Node | PandaError:
 
 
 def _source(
-    anchor: str, mark: int, node_id: str, place: str, text: str, node: Node | PandaError, at: datetime
+    anchor: str,
+    mark: int,
+    node_id: str,
+    place: str,
+    text: str,
+    node: Node | PandaError,
+    at: datetime,
+    past: Past,
+    *,
+    is_refused: bool,
 ) -> Source:
     if isinstance(node, PandaError):
         return Source(
@@ -184,7 +216,15 @@ def _source(
     lines = [item.text for item in node.items]
     hits, is_exact = find_lines(text, lines)
     when = next((node.items[at].at for at in hits if node.items[at].at), None) or node.at
-    shown = tuple(_lines_around(lines, hits, text, is_exact))
+    is_believed = bool(hits) and not is_refused
+    changed: Literal["", "stands", "then", "gone"] = ""
+    if past.has_changed(node):
+        changed = "stands"
+        if not is_exact:  # the words of now are not what it rests on
+            lines, is_believed = list(past.lines(node_id)), False
+            hits, is_exact = find_lines(text, lines)
+            changed = "then" if lines else "gone"
+    shown = tuple(_lines_around(lines, hits, text, is_exact, is_marked=not is_refused))
     return Source(
         anchor=anchor,
         number=mark,
@@ -194,14 +234,17 @@ def _source(
         turn=node.source_turn or turn_at(node.provenance),
         at=when,
         age_seconds=age_days(when, at) * _DAY_SECONDS if when else None,
-        confidence=min((node.items[at].confidence for at in hits), default=None),
+        confidence=min(node.items[at].confidence for at in hits) if is_believed else None,
         is_exact=is_exact,
         is_near=bool(hits),
         lines=shown,
+        changed=changed,
     )
 
 
-def _lines_around(lines: Sequence[str], hits: Sequence[int], text: str, is_exact: bool) -> Iterator[Line]:
+def _lines_around(
+    lines: Sequence[str], hits: Sequence[int], text: str, is_exact: bool, *, is_marked: bool
+) -> Iterator[Line]:
     """The quoted lines with those around them, and between these how many are left out."""
     wanted = {near for hit in hits or [0] for near in range(hit - _AROUND, hit + _AROUND + 1)}
     shown = sorted(wanted & set(range(len(lines))))
@@ -209,7 +252,7 @@ def _lines_around(lines: Sequence[str], hits: Sequence[int], text: str, is_exact
     for at in shown:
         if at > last + 1:
             yield Line("", "", "", at - last - 1)
-        yield _line(lines[at], text if at in hits else None, is_exact)
+        yield _line(lines[at], text if at in hits and is_marked else None, is_exact)
         last = at
     if last + 1 < len(lines):
         yield Line("", "", "", len(lines) - last - 1)
@@ -288,5 +331,6 @@ def _mappings(values: Sequence[object]) -> Iterator[Mapping[str, Any]]:
     return (one for one in values if isinstance(one, Mapping))
 
 
-def _texts(value: object) -> list[str]:
+def texts_of(value: object) -> list[str]:
+    """The texts of a list that comes from a file; [] of anything else."""
     return [str(one) for one in value] if isinstance(value, list) else []

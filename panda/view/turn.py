@@ -52,10 +52,12 @@ from panda.view.evidence import (
     find_evidence,
     find_statements,
     split_answer,
+    texts_of,
     turn_at,
 )
 from panda.view.executions import Executions, read_executions
 from panda.view.halts import Halt, read_halts
+from panda.view.past_notes import PastNotes
 from panda.view.runs import is_run_name
 from panda.view.shelf import Query, Shelf
 from panda.view.steps import StepNodes, StepRow, read_steps
@@ -178,8 +180,8 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
     is_refused = metadata is not None and metadata.status == "failed" and bool(written and response)
     stated, listed = split_answer(written if is_refused else response or written)
     answer = (response or "") if is_refused else stated
-    statements, statements_left = _evidence(shelf, user, reader, at, sections.get(5), stated, listed)
     gathered = reader.record(GatheredContext, GATHERED_CONTEXT_JSON)
+    statements, statements_left = _evidence(shelf, user, reader, at, sections, stated, listed, gathered)
     phases, totals = _timeline(reader.record(Metrics, METRICS_JSON), metadata)
     candidates = _candidates(reader.record(RetrievalPlan, RETRIEVAL_PLAN_JSON))
     numbers = shelf.numbers(user)
@@ -199,7 +201,7 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
         status=metadata.status if metadata else "unreadable",
         at=at,
         question=metadata.query if metadata else sections[0].text if 0 in sections else "",
-        answer=render_markdown(answer, () if is_refused else statements) if answer else None,
+        answer=_shown_answer(answer, statements, is_refused=is_refused) if answer else None,
         draft=render_markdown(stated, statements) if is_refused else None,
         answer_left=max(0, len(answer) - MOST_CHARS),
         listed=listed,
@@ -232,24 +234,42 @@ def load_turn(shelf: Shelf, query: Query) -> TurnPage:
     )
 
 
+def _shown_answer(answer: str, statements: Sequence[Statement], *, is_refused: bool) -> Markup:
+    """An answer; one that only tells of a refusal leads to the draft and to what was found in it."""
+    if not is_refused:
+        return render_markdown(answer, statements)
+    shown = str(render_markdown(answer))
+    for section, place in (("§5", "draft"), ("§6", "validation")):
+        shown = shown.replace(section, f'<a href="#{place}">{section}</a>')
+    return Markup(shown)
+
+
 def _evidence(
     shelf: Shelf,
     user: str,
     reader: TurnReader,
     at: datetime | None,
-    section: Section | None,
+    sections: Mapping[int, Section],
     answer: str,
     listed: Sequence[Listed],
+    gathered: GatheredContext | None,
 ) -> tuple[tuple[Statement, ...], int]:
+    section = sections.get(5)
     nodes = cited_nodes(section, listed)
     stated = find_statements(section, answer, listed)
     moment = at or shelf.clock()
     number = reader.folder.number
     among = {number, *(turn for place in nodes.values() if (turn := turn_at(place)) is not None)}
-    past = PastNodes(
-        shelf.layout, user, turn=number, at=moment, snapshot=reader.snapshot(), among=frozenset(among)
+    snapshot = reader.snapshot()
+    past = PastNodes(shelf.layout, user, turn=number, at=moment, snapshot=snapshot, among=frozenset(among))
+    found = find_evidence(
+        stated[:_MOST_STATEMENTS],
+        nodes,
+        StepNodes(reader, past).load,
+        moment,
+        past=PastNotes(shelf.layout.knowledge(user), snapshot, gathered, moment),
+        issues=texts_of(sections[6].meta.get("issues")) if 6 in sections else (),
     )
-    found = find_evidence(stated[:_MOST_STATEMENTS], nodes, StepNodes(reader, past).load, moment)
     return found, max(0, len(stated) - _MOST_STATEMENTS)
 
 
