@@ -30,6 +30,9 @@ def main() -> int:
             words = ["eval", "--split", split, "--cases", str(cases), "--write", str(files[-1])]
             subprocess.run([*panda, *words], check=True)
         written = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    for answer in (answer for one in written for answer in one["answers"]):
+        if answer["kind"] == "evidence" and not answer["right"]:
+            print(f"WRONG  evidence, {answer['said']}: {answer['query']}")  # noqa: T201
     shares = {kind["kind"]: kind["accuracy"] for one in written for kind in one["kinds"]}
     for name, share in shares.items():
         print(f"{name}: {share:.3f} right")  # noqa: T201 - the result

@@ -55,6 +55,7 @@ FAILURES: Mapping[str, str] = {
     "demo store of the checkout": "@ checkout",
 }
 """Common to all commands: what is added to the words of `usual`, else to those of the command alone."""
+KINDS = ("warning", "error", "where", "fix", "Traceback")
 SLOW = {"batch"}
 """They start processes."""
 BEFORE = ("wrong flag", "user is no id")
@@ -231,15 +232,13 @@ def merge(shapes: list[Any]) -> Any:
 
 def lines_of(text: str) -> list[str]:
     """
-    What kinds of lines stderr has, each kind once and work that is told apart: how much of it is, time decides.
+    What kinds of lines stderr has, each kind once. Of the work that is told, time decides how much it is.
 
     >>> lines_of("phase 0\\nphase 1\\nerror: no\\nwhere: here\\n")
     ['error', 'where']
     """
     heads = (line.partition(":")[0] for line in text.splitlines())
-    return list(
-        dict.fromkeys(head for head in heads if head in ("warning", "error", "where", "fix", "Traceback"))
-    )
+    return list(dict.fromkeys(head for head in heads if head in KINDS))
 
 
 def shape_of_case(case: Case, home: Path, place: Path) -> dict[str, Any]:
