@@ -183,14 +183,17 @@ class Panda:
             yield
 
 
-def run_here(words: Sequence[str], environ: Mapping[str, str], stdin: bytes | str = b"") -> Ended:
-    """Run one command line in this process, with streams of its own."""
+def run_here(
+    words: Sequence[str], environ: Mapping[str, str] | None = None, stdin: bytes | str = b""
+) -> Ended:
+    """Run one command line in this process, with streams of its own; without a HOME of its own."""
+    given = {"HOME": "/nowhere", **(environ or {})}
     data = [stdin if isinstance(stdin, bytes) else stdin.encode(), b"", b""]
     streams = [TextIOWrapper(BytesIO(one), "utf-8", "backslashreplace", write_through=True) for one in data]
     former = sys.stdin, sys.stdout, sys.stderr
     sys.stdin, sys.stdout, sys.stderr = streams
     try:
-        code = panda.cli.boundary.run(panda.cli.main.build_program(), list(words), environ)
+        code = panda.cli.boundary.run(panda.cli.main.build_program(), list(words), given)
     finally:
         sys.stdin, sys.stdout, sys.stderr = former
     out, err = (bytes(stream.detach().getvalue()).decode() for stream in streams[1:])
@@ -227,7 +230,7 @@ class ModelServer(Server):
 
 def make_demo(root: Path, **environ: str) -> Path:
     """A store as `panda init --demo` makes it, its newest turn 1.2 hours old."""
-    ended = run_here(("init", "--demo", "--root", str(root)), {"HOME": "/nowhere", **environ})
+    ended = run_here(("init", "--demo", "--root", str(root)), environ)
     assert ended.code == 0, ended.err
     return root
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.storage.layout import asset
-from tests.cli.programs import Ended, run_words
+from tests.api import Ended, run_here
 from tests.loopback import Server, reply
 
 NOW = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
@@ -17,22 +16,21 @@ NOW = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
 class Session:
     """Runs commands on one store and remembers nothing else."""
 
-    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.capsys = capsys
 
     def __call__(self, *words: str) -> Ended:
         environ = {**NOW, "XDG_CACHE_HOME": str(self.root.parent / "cache")}
-        return run_words(build_program(), [*words, "--root", str(self.root)], self.capsys, environ)
+        return run_here([*words, "--root", str(self.root)], environ)
 
     def data(self, *words: str) -> Any:
         return self(*words, "--json").value["data"]
 
 
 @pytest.fixture
-def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Session:
+def panda(tmp_path: Path) -> Session:
     """Commands on a store that does not exist yet."""
-    return Session(tmp_path / "store", capsys)
+    return Session(tmp_path / "store")
 
 
 @pytest.fixture
@@ -78,12 +76,12 @@ def test_init_demo_twice(panda: Session) -> None:
     assert panda("init", "--demo").code == 2
 
 
-def test_demo_of_the_checkout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_demo_of_the_checkout(tmp_path: Path) -> None:
     """Commands that write refuse the packaged demo store and say what to do."""
     file = tmp_path / "empty.jsonl"
     file.touch()
     words = ["import", str(file), "--root", str(asset("panda-system-docs"))]
-    ended = run_words(build_program(), [*words, "--json"], capsys)
+    ended = run_here([*words, "--json"])
     assert (ended.code, ended.value["error"]["type"]) == (2, "ReadOnlyStoreError")
     assert "panda init --demo" in ended.value["error"]["fix"]
 
@@ -209,7 +207,7 @@ def test_models_list(panda: Session) -> None:
     assert encoder["error"] is None
 
 
-def test_models_check(panda: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_check(panda: Session, tmp_path: Path) -> None:
     """`models check` ends with 3 if a model cannot be loaded, and names it."""
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(100))
     models_file = tmp_path / "models.yaml"
@@ -219,15 +217,13 @@ def test_models_check(panda: Session, tmp_path: Path, capsys: pytest.CaptureFixt
         encoding="utf-8",
     )
     words = ["models", "check", "--json"]
-    ended = run_words(build_program(), words, capsys, {"PANDA_MODELS_FILE": str(models_file)})
+    ended = run_here(words, {"PANDA_MODELS_FILE": str(models_file)})
     assert (ended.code, ended.value["error"]["message"]) == (3, "1 of 1 models cannot be used")
     assert "mine" in ended.value["data"]["models"][0]["name"]
     assert ended.value["data"]["models"][0]["error"]
 
 
-def test_models_of_a_list_of_servers(
-    panda: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_models_of_a_list_of_servers(panda: Session, tmp_path: Path) -> None:
     """`models list` and `check` show each server of a list; a fleet of which one is dead ends with 3."""
     alive = Server()
     alive.answer = lambda _: reply('{"colour": "blue"}', usage={"completion_tokens": 50})
@@ -238,9 +234,9 @@ def test_models_of_a_list_of_servers(
     models_file.write_text(f"models: {{m: {entry}}}\nlayers: {{MIND: m}}\nencoder: null\n", encoding="utf-8")
     environ = {"PANDA_MODELS_FILE": str(models_file), "PANDA_CACHE_DIR": str(tmp_path / "cache")}
     try:
-        listed = run_words(build_program(), ["models", "list", "--json"], capsys, environ)
-        checked = run_words(build_program(), ["models", "check", "--json"], capsys, environ)
-        rows = run_words(build_program(), ["models", "check"], capsys, environ).rows
+        listed = run_here(["models", "list", "--json"], environ)
+        checked = run_here(["models", "check", "--json"], environ)
+        rows = run_here(["models", "check"], environ).rows
     finally:
         alive.close()
     (model,) = listed.value["data"]["models"]

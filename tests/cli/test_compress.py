@@ -1,7 +1,6 @@
 """`panda compress`, run in this process."""
 
 from collections.abc import Callable
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from panda.compression.budgets import count_tokens
 from panda.compression.compress import CompressionCache
 from panda.compression.compress import compress as compress_text
 from panda.storage.jsonl import LineTail, sound_lines
+from tests.api import Ended, run_here
 from tests.builders import build_store
-from tests.cli.programs import Ended, run_words
 from tests.unprivileged import unprivileged
 
 Compress = Callable[..., Ended]
@@ -21,20 +20,20 @@ TEXT = "# Fans\n\n" + "Fans are loud when it is warm outside. The quiet one is f
 
 
 @pytest.fixture
-def compress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compress:
+def compress(tmp_path: Path) -> Compress:
     """Runs the command with a cache of its own."""
 
-    def run(*words: str) -> Ended:
+    def run(*words: str, stdin: str = "") -> Ended:
         environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-        return run_words(build_program(), ["compress", *words], capsys, environ)
+        return run_here(["compress", *words], environ, stdin)
 
     return run
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+def run() -> Callable[..., Ended]:
     """Runs any command."""
-    return lambda *words: run_words(build_program(), words, capsys)
+    return lambda *words: run_here(words)
 
 
 @pytest.fixture
@@ -79,10 +78,10 @@ def test_what_cannot_be_done_ends_with_4(compress: Compress, file: Path) -> None
     assert "more than the budget of 20 tokens (6 × keep)" in ended.err
 
 
-def test_stdin_and_within_budget(compress: Compress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_and_within_budget(compress: Compress) -> None:
     """A document within budget comes back byte for byte, also from standard input."""
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO("  a\r\nü\n".encode())))
-    assert compress("-", "--budget", "10").out == "  a\r\nü\n"
+    text = "  a\r\nü\n"
+    assert compress("-", "--budget", "10", stdin=text).out == text
 
 
 def test_unknown_type(compress: Compress, file: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.memory.fact import parse_hlc
 from panda.memory.log import MemoryLog
@@ -18,8 +17,8 @@ from panda.memory.memory import StagedValue, apply_staged, stage_value
 from panda.storage.files import held_lock
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
+from tests.api import Ended, run_here
 from tests.builders import NOW, build_store
-from tests.cli.programs import Ended, run_words
 
 HOLDER = """
 import sys, time
@@ -31,21 +30,21 @@ with held_lock(Path(sys.argv[1]), holder="panda turn 7 (dead)", wait_seconds=0):
 """
 
 
-def panda(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str) -> Ended:
-    return run_words(build_program(), [*words, "--root", str(layout.root), "--user", "demo"], capsys)
+def panda(layout: Layout, *words: str) -> Ended:
+    return run_here([*words, "--root", str(layout.root), "--user", "demo"])
 
 
-def test_name_without_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_name_without_directory(tmp_path: Path) -> None:
     """A turn's name that is no directory is left out by list, unknown to show, found by validate."""
     layout = build_store(tmp_path)
     (layout.turns("demo") / "turn_000009").symlink_to("gone")
-    assert [line.split("\t")[0] for line in panda(layout, capsys, "list").rows] == ["1", "2", "3"]
-    assert panda(layout, capsys, "show", "9").code == 2
-    ended = panda(layout, capsys, "validate", str(layout.users))
+    assert [line.split("\t")[0] for line in panda(layout, "list").rows] == ["1", "2", "3"]
+    assert panda(layout, "show", "9").code == 2
+    ended = panda(layout, "validate", str(layout.users))
     assert (ended.code, "turn_000009: no directory" in ended.out) == (3, True)
 
 
-def test_turn_that_vanishes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_turn_that_vanishes(tmp_path: Path) -> None:
     """While a turn comes and goes, list shows the others, and show and validate end with a clean code."""
     layout = build_store(tmp_path / "store")
     turn, stop = layout.turn("demo", 2).directory, threading.Event()
@@ -60,25 +59,25 @@ def test_turn_that_vanishes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     thread.start()
     try:
         for _ in range(15):
-            listed = panda(layout, capsys, "list")
+            listed = panda(layout, "list")
             numbers = {line.split("\t")[0] for line in listed.rows}
             assert (listed.code, numbers >= {"1", "3"}) == (0, True)
-            assert panda(layout, capsys, "show", "2").code in (0, 2, 74)
-            assert panda(layout, capsys, "validate", str(layout.users)).code in (0, 3, 74)
+            assert panda(layout, "show", "2").code in (0, 2, 74)
+            assert panda(layout, "validate", str(layout.users)).code in (0, 3, 74)
     finally:
         stop.set()
         thread.join()
 
 
 @pytest.mark.parametrize("name", ["turns/turn_000002/calls.jsonl", "memory.jsonl"])
-def test_torn_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_torn_line(tmp_path: Path, name: str) -> None:
     """A last line that was cut short is found by validate with its number, and stops nothing else."""
     layout = build_store(tmp_path)
     path = layout.user("demo") / name
     path.write_text('\n{"entity": ', encoding="utf-8")
-    ended = panda(layout, capsys, "validate", str(layout.users))
+    ended = panda(layout, "validate", str(layout.users))
     assert (ended.code, f"{path}:2: not valid JSON" in ended.out) == (3, True)
-    assert panda(layout, capsys, "list").code == panda(layout, capsys, "show", "2").code == 0
+    assert panda(layout, "list").code == panda(layout, "show", "2").code == 0
     if name == "memory.jsonl":
         log = MemoryLog(layout, "demo")
         log.refresh()
@@ -88,7 +87,7 @@ def test_torn_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
         assert store.open(2).calls() == []
 
 
-def test_clock_that_steps_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_clock_that_steps_back(tmp_path: Path) -> None:
     """Numbers and clock readings go on rising; what is written later wins; files stay valid."""
     layout = build_store(tmp_path)
     earlier = NOW - timedelta(days=400)
@@ -107,12 +106,12 @@ def test_clock_that_steps_back(tmp_path: Path, capsys: pytest.CaptureFixture[str
     readings = [parse_hlc(one.fact.hlc) for one in log.assertions]
     assert readings == sorted(set(readings))
     assert "$700" in layout.preferences("demo").read_text(encoding="utf-8")
-    lines = [line.split("\t") for line in panda(layout, capsys, "list").rows]
+    lines = [line.split("\t") for line in panda(layout, "list").rows]
     assert [(line[0], line[1]) for line in lines[-2:]] == [
         ("4", render_time(NOW)),
         ("5", render_time(earlier)),
     ]
-    assert panda(layout, capsys, "validate", str(layout.users)).out == ""
+    assert panda(layout, "validate", str(layout.users)).out == ""
 
 
 def test_dead_holder(tmp_path: Path) -> None:
@@ -128,14 +127,12 @@ def test_dead_holder(tmp_path: Path) -> None:
         assert path.read_text(encoding="utf-8") == "panda turn 8"
 
 
-def test_a_turn_whose_memory_is_damaged(
-    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_turn_whose_memory_is_damaged(demo: Path, tmp_path: Path) -> None:
     """What keeps a turn from being judged is named with file and line."""
     layout = Layout(shutil.copytree(demo, tmp_path / "store"))
     log = layout.memory_log("demo")
     number = len(log.read_text(encoding="utf-8").splitlines()) + 1
     with log.open("a", encoding="utf-8") as file:
         file.write('{"id": "torn\n')
-    ended = panda(layout, capsys, "validate", "809")
+    ended = panda(layout, "validate", "809")
     assert (ended.code, f"({log}:{number})" in ended.out) == (3, True)

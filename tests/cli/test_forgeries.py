@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.errors import FileFormatError
 from panda.memory.fact import Statement, typed_value
 from panda.memory.memory import Memory
 from panda.storage.layout import INDEX_SUMMARY_JSON, Layout
+from tests.api import Ended, run_here
 from tests.builders import still_clock
-from tests.cli.programs import Ended, run_words
 from tests.mutations import mutate
 from tests.scripted_turns import USER, run_turn
 from tests.session.conversations import CALL, DONE, SESSION, TOOLS, Talk
@@ -46,12 +45,12 @@ def store(left: Path, tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
+def validate() -> Validate:
     """Run `panda validate` on a store."""
 
     def run(root: Path) -> Ended:
         words = ["validate", str(root), "--root", str(root), "--user", USER, "--json"]
-        return run_words(build_program(), words, capsys, {"PANDA_NOW": "2026-01-04T14:30:00Z"})
+        return run_here(words, {"PANDA_NOW": "2026-01-04T14:30:00Z"})
 
     return run
 

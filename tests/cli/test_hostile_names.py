@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
-from tests.cli.programs import run_words
+from tests.api import run_here
 from tests.file_map import ROOT
 
 EVIL = "\x1b]0;x\x07\x1b[31m\u202eevil\u2066\x9b2J\u2028"
@@ -58,12 +57,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=lambda words: ascii(" ".join(words)).replace(ascii(EVIL)[1:-1], "EVIL"),
 )
-def test_names_do_not_steer_the_terminal(
-    words: tuple[str, ...], root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_do_not_steer_the_terminal(words: tuple[str, ...], root: Path) -> None:
     """Neither what a command finds nor its error repeats control or direction characters; none is a bug."""
     common = () if words == (EVIL,) else ("--root", str(root), "--user", "demo")
     for more in ((), ("--json",)):
-        ended = run_words(build_program(), [*words, *common, *more], capsys)
+        ended = run_here([*words, *common, *more])
         assert ended.code not in (1, 130)
         assert UNSAFE.findall(ended.out + ended.err) == []

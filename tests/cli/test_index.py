@@ -13,9 +13,9 @@ from tests.stores import write_research, write_turn
 
 
 @pytest.fixture
-def panda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Session:
+def panda(tmp_path: Path) -> Session:
     """Commands on a store of two users with two sessions."""
-    session = Session(tmp_path / "store", capsys)
+    session = Session(tmp_path / "store")
     session("init")
     lines = [
         {"user": user, "turn": n, "session": f"s{n % 2}", "at": f"2026-01-0{n}T10:00:00Z", "query": query}

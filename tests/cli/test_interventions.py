@@ -5,22 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.documents.times import parse_time
 from panda.errors import MemoryNodeError, RecipeError, ReplyError
 from panda.storage.check import check_store
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import Layout
-from tests.cli.programs import Ended, run_words
+from tests.api import Ended, run_here
 
 
 class Halted:
     """A store with three interventions of the user ann and one of bob."""
 
-    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, root: Path) -> None:
         self.layout = Layout(root)
         self.layout.users.mkdir(parents=True)
-        self.capsys = capsys
         self.ids = [
             self._write(1, MemoryNodeError("turn:5: gone", where="turns/turn_000005", fix="restore it"), 12),
             self._write(2, ReplyError("still invalid", received="{\n  half", expected="an object"), 13),
@@ -38,12 +36,12 @@ class Halted:
     def __call__(self, *words: str) -> Ended:
         environ = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
         words = ("intervention", *words, "--root", str(self.layout.root), "--user", "ann")
-        return run_words(build_program(), words, self.capsys, environ)
+        return run_here(words, environ)
 
 
 @pytest.fixture
-def halted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Halted:
-    return Halted(tmp_path, capsys)
+def halted(tmp_path: Path) -> Halted:
+    return Halted(tmp_path)
 
 
 def test_list(halted: Halted) -> None:
@@ -117,8 +115,8 @@ def test_damaged_file(halted: Halted) -> None:
     assert halted("show", halted.ids[1]).code == 2
 
 
-def test_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_none(tmp_path: Path) -> None:
     """A store in which nothing halted lists nothing and says so."""
     (tmp_path / "users").mkdir()
-    ended = run_words(build_program(), ["intervention", "list", "--root", str(tmp_path)], capsys)
+    ended = run_here(["intervention", "list", "--root", str(tmp_path)])
     assert (ended.code, ended.out, ended.err) == (0, "", "no open interventions of user default\n")

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.storage.files import append_json_line
 from panda.storage.layout import Layout
-from tests.cli.programs import Ended, run_words
+from tests.api import Ended, run_here
 
 PANDA = str(Path(sys.executable).with_name("panda"))
 
@@ -44,13 +43,13 @@ def layout(tmp_path: Path) -> Layout:
     return found
 
 
-def log(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str) -> Ended:
-    return run_words(build_program(), ["log", "--root", str(layout.root), "--user", "ann", *words], capsys)
+def log(layout: Layout, *words: str) -> Ended:
+    return run_here(["log", "--root", str(layout.root), "--user", "ann", *words])
 
 
-def test_row(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_row(layout: Layout) -> None:
     """A line is a row: time, session, turn, recipe, layer, tokens in and out, ms, retries, result."""
-    row = log(layout, capsys).rows[0]
+    row = log(layout).rows[0]
     assert row.split("\t") == [
         *("2026-01-05T14:30:00Z", "s", "1", "reflection", "MIND"),
         *("100", "", "85", "0", "done"),
@@ -68,40 +67,38 @@ def test_row(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
         (["--turn", "9"], []),
     ],
 )
-def test_filters(
-    layout: Layout, capsys: pytest.CaptureFixture[str], words: Sequence[str], expected: list[tuple[int, str]]
-) -> None:
+def test_filters(layout: Layout, words: Sequence[str], expected: list[tuple[int, str]]) -> None:
     """The user's newest lines, of a turn or a recipe by its name or its file."""
-    lines = log(layout, capsys, *words, "--json").value["data"]["lines"]
+    lines = log(layout, *words, "--json").value["data"]["lines"]
     assert [(int(line["turn_id"][5:]), line["recipe"]) for line in lines] == expected
 
 
-def test_damaged_lines(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_lines(layout: Layout) -> None:
     """A damaged and a torn line are warnings with their numbers; the rest is shown."""
     with layout.executions_log.open("ab") as file:
         file.write(b'\xff\n[1]\n{"user_id": "ann", "tokens": 7, "turn_id": 5}\n{"user_id": ')
-    ended = log(layout, capsys)
+    ended = log(layout)
     path = layout.executions_log
     assert [line.split(": ")[1] for line in ended.err.splitlines()] == [f"{path}:{n}" for n in (5, 6, 8)]
     assert len(ended.rows) == 4
 
 
-def test_what_the_limit_leaves_out_is_told(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_limit_leaves_out_is_told(layout: Layout) -> None:
     """How many earlier lines are not shown is said; where all are, nothing is."""
-    assert log(layout, capsys, "-n", "1").err == "2 earlier lines are left out: -n 0 shows all\n"
-    assert log(layout, capsys, "-n", "3").err == ""
+    assert log(layout, "-n", "1").err == "2 earlier lines are left out: -n 0 shows all\n"
+    assert log(layout, "-n", "3").err == ""
 
 
-def test_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_log(tmp_path: Path) -> None:
     """A store in which no recipe ran shows nothing and ends with 0."""
     (tmp_path / "users" / "ann").mkdir(parents=True)
-    ended = log(Layout(tmp_path), capsys)
+    ended = log(Layout(tmp_path))
     assert (ended.code, ended.out) == (0, "")
 
 
-def test_follow_as_json(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+def test_follow_as_json(layout: Layout) -> None:
     """Rows without end cannot be one JSON object: that is wrong usage."""
-    ended = log(layout, capsys, "--follow", "--json")
+    ended = log(layout, "--follow", "--json")
     assert (ended.code, ended.value["error"]["type"]) == (2, "UsageError")
 
 
@@ -138,11 +135,11 @@ def test_follow(layout: Layout) -> None:
     assert errors == "error: interrupted\n"
 
 
-def test_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config(tmp_path: Path) -> None:
     """Every setting is shown with its value and the flag, variable or default it came from."""
     environ = {"PANDA_NOW": "2026-01-05T00:00:00Z"}
     words = ["config", "show", "--root", str(tmp_path), "--wait", "3", "--json"]
-    shown = run_words(build_program(), words, capsys, environ).value["data"]["settings"]
+    shown = run_here(words, environ).value["data"]["settings"]
     assert shown["root"] == {"value": str(tmp_path), "origin": "--root"}
     assert shown["now"] == {"value": "2026-01-05T00:00:00Z", "origin": "PANDA_NOW"}
     assert shown["wait_seconds"] == {"value": 3.0, "origin": "--wait"}
@@ -150,13 +147,11 @@ def test_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(shown["recipe_dirs"]["value"]) >= 1
 
 
-def test_config_of_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_config_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A setting of panda.toml names that file; so do the directories that follow from where it is."""
     (tmp_path / "panda.toml").write_text('user = "ann"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    lines = run_words(build_program(), ["config", "show"], capsys).rows
+    lines = run_here(["config", "show"]).rows
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
     assert rows["user"] == ["ann", str(tmp_path / "panda.toml")]
     assert rows["project_dir"] == [str(tmp_path), str(tmp_path / "panda.toml")]

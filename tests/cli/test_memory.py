@@ -1,41 +1,34 @@
 """`panda memory`: as a user types it."""
 
 import json
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.storage.layout import Layout
-from tests.cli.programs import Ended, run_words
+from tests.api import Ended, run_here
 from tests.stores import NOW
 
 
 class Shell:
     """Runs `panda memory …` on a store of its own."""
 
-    def __init__(
-        self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def __init__(self, root: Path) -> None:
         self.layout = Layout(root)
         self.layout.user("ann").mkdir(parents=True)
-        self._capsys = capsys
-        self._monkeypatch = monkeypatch
 
     def __call__(self, *words: str, stdin: str = "", group: str | None = "memory") -> Ended:
-        self._monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(stdin.encode())))
         options = ["--root", str(self.layout.root), "--user", "ann"]
         environ = {"PANDA_NOW": render_time(NOW)}
         end = words.index("--") if "--" in words else len(words)
         arguments = [*([group] if group else []), *words[:end], *options, *words[end:]]
-        return run_words(build_program(), arguments, self._capsys, environ)
+        return run_here(arguments, environ, stdin)
 
 
 @pytest.fixture
-def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(tmp_path / "store", capsys, monkeypatch)
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path / "store")
 
 
 def test_set_get_list_history_retract(shell: Shell) -> None:

@@ -9,23 +9,22 @@ from typing import Any
 import pytest
 
 from panda.actions.reflection import Proposal, Reflected, load_proposals, reflect, save_proposals, settle
-from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.memory.memory import Memory
 from panda.models.scripted import Asked, ScriptedModel
 from panda.storage.layout import Layout
 from panda.tools.lessons import SaidTurn, find_candidates
-from tests.cli.programs import Ended, run_words
+from tests.api import Ended, run_here
 from tests.scripted_turns import scripted_app
 from tests.stores import NOW, write_turn
 
 CELLO = "I play the cello in a trio."
 
 
-def run(layout: Layout, capsys: pytest.CaptureFixture[str], *words: str, at: datetime = NOW) -> Ended:
+def run(layout: Layout, *words: str, at: datetime = NOW) -> Ended:
     """Run `panda memory …` with the embedded model."""
     arguments = ["memory", *words, "--root", str(layout.root), "--user", "ann"]
-    return run_words(build_program(), arguments, capsys, {"PANDA_NOW": render_time(at)})
+    return run_here(arguments, {"PANDA_NOW": render_time(at)})
 
 
 def approve(layout: Layout, *queries: str, first: int = 1) -> None:
@@ -34,36 +33,36 @@ def approve(layout: Layout, *queries: str, first: int = 1) -> None:
         write_turn(layout, number, query=query, response="Nothing was found.", status="approved")
 
 
-def test_kept_after_two_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kept_after_two_batches(tmp_path: Path) -> None:
     """A proposal becomes a fact of .60 with the second batch; the same turns twice count once."""
     layout = Layout(tmp_path)
     approve(layout, CELLO, "My train is late.", "What do I play?")
-    dry = run(layout, capsys, "reflect", "--dry-run", "--json").value["data"]
+    dry = run(layout, "reflect", "--dry-run", "--json").value["data"]
     assert [(one["relation"], one["value"]) for one in dry["proposals"]] == [
         ("play_cello", "the cello in a trio")
     ]
     assert not layout.proposed_facts("ann").exists()
     for _ in range(2):
-        rows = run(layout, capsys, "reflect").rows
+        rows = run(layout, "reflect").rows
         assert [row.split("\t")[:5] for row in rows] == [
             ["proposed", "play_cello", "the cello in a trio", "1", "1"]
         ]
     approve(layout, "How late is it?", first=4)
-    kept = run(layout, capsys, "reflect", "--json").value["data"]
+    kept = run(layout, "reflect", "--json").value["data"]
     assert [one["status"] for one in kept["proposals"]] == ["kept"]
     (fact,) = kept["appended"]
     assert (fact["kind"], fact["confidence"], fact["source_turn"]) == ("fact", 0.6, 1)
-    assert run(layout, capsys, "get", "play_cello").out == "the cello in a trio\n"
+    assert run(layout, "get", "play_cello").out == "the cello in a trio\n"
 
 
-def test_what_memory_knows_is_not_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_memory_knows_is_not_proposed(tmp_path: Path) -> None:
     """What is held or was taken back is left alone, under whatever key."""
     layout = Layout(tmp_path)
     approve(layout, CELLO, "I keep bees.", "I collect old maps.")
-    run(layout, capsys, "set", "instrument", "the cello in a trio")
-    run(layout, capsys, "set", "keep_bees", "two hives")
-    run(layout, capsys, "retract", "keep_bees")
-    found = run(layout, capsys, "reflect", "--json").value["data"]["proposals"]
+    run(layout, "set", "instrument", "the cello in a trio")
+    run(layout, "set", "keep_bees", "two hives")
+    run(layout, "retract", "keep_bees")
+    found = run(layout, "reflect", "--json").value["data"]["proposals"]
     assert [one["relation"] for one in found] == ["collect_maps"]
 
 
@@ -82,15 +81,13 @@ def test_keys_are_what_a_sentence_is_about(query: str, relation: str, value: str
     assert (found.relation, found.value) == (relation, value)
 
 
-def test_recalled_quoted_and_unapproved_text_is_not_proposed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_recalled_quoted_and_unapproved_text_is_not_proposed(tmp_path: Path) -> None:
     """What an answer said before, what is pasted, and turns that were not approved teach nothing."""
     layout = Layout(tmp_path)
     write_turn(layout, 1, query="Tell me.", response=f"It says: {CELLO}", status="approved")
     approve(layout, CELLO, "> I keep bees.\n\nWhat is that?", first=2)
     write_turn(layout, 4, query="I collect old maps.", response="", status="failed")
-    ended = run(layout, capsys, "reflect", "--json").value["data"]
+    ended = run(layout, "reflect", "--json").value["data"]
     assert (ended["turns"], ended["proposals"]) == ([1, 2, 3], [])
 
 

@@ -7,10 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.storage.files import REPORT_MARK
-from tests.api import Panda
-from tests.cli.programs import run_words
+from tests.api import Panda, run_here
 
 
 @pytest.mark.parametrize(
@@ -23,46 +21,44 @@ from tests.cli.programs import run_words
         ("eval --write", "--write"),
     ],
 )
-def test_no_folder_is_made_unasked(
-    line: str, option: str, demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_folder_is_made_unasked(line: str, option: str, demo: Path, tmp_path: Path) -> None:
     """A file in a folder that is not there, or a folder itself, is refused before any work is done."""
     common = ["--root", str(demo), "--user", "demo"]
     for name, message in (("no/such/file", "there is no directory"), ("", "is a directory")):
         words = [*line.format(demo=demo).split(), str(tmp_path / name), *common]
-        ended = run_words(build_program(), words, capsys)
+        ended = run_here(words)
         assert (ended.code, message in ended.err) == (2, True)
         assert f"where: {option}\n" in ended.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_is_made_alone(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_is_made_alone(demo: Path, tmp_path: Path) -> None:
     """A directory that is to be made gets no missing folders above it."""
     words = ["view", "--out", str(tmp_path / "no" / "pages"), "--root", str(demo), "--user", "demo"]
-    ended = run_words(build_program(), words, capsys)
+    ended = run_here(words)
     assert (ended.code, f"there is no directory {tmp_path / 'no'}" in ended.err) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_device_is_written_into(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_device_is_written_into(demo: Path, tmp_path: Path) -> None:
     """A pipe that is named as the file gets the content and is still one."""
     shutil.copytree(demo, tmp_path / "store")
     os.mkfifo(pipe := tmp_path / "pipe")
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     facts = tmp_path / "store" / "users" / "demo" / "facts.md"
     words = ["compress", str(facts), "--budget", "9000", "-o", str(pipe), "--root", str(tmp_path / "store")]
-    assert run_words(build_program(), words, capsys).code == 0
+    assert run_here(words).code == 0
     assert os.read(reader, 1 << 16) == facts.read_bytes()
     os.close(reader)
     assert pipe.is_fifo()
 
 
-def test_a_report_from_before_goes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_from_before_goes_first(tmp_path: Path) -> None:
     """A command that ends before it writes its report leaves none that a CI server would take for it."""
     report = tmp_path / "junit.xml"
     report.write_text(f"{REPORT_MARK}<testsuite tests='1' failures='0'/>")
     words = ["diff", "saved", "last", "--root", str(tmp_path / "none"), "--junit", str(report)]
-    assert run_words(build_program(), words, capsys).code == 2
+    assert run_here(words).code == 2
     assert not report.exists()
 
 
@@ -77,13 +73,11 @@ OWN_TEXTS = (
 @pytest.mark.parametrize(
     "line", ["diff saved last --html", "diff saved last --junit", "batch q.jsonl --html"]
 )
-def test_only_a_report_of_ours_is_replaced(
-    line: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_a_report_of_ours_is_replaced(line: str, text: str, tmp_path: Path) -> None:
     """A page or XML file of the user's own is neither deleted nor overwritten; the error names it."""
     own = tmp_path / "index.html"
     own.write_text(text)
-    ended = run_words(build_program(), [*line.split(), str(own), "--root", str(tmp_path / "none")], capsys)
+    ended = run_here([*line.split(), str(own), "--root", str(tmp_path / "none")])
     assert (ended.code, own.read_text()) == (2, text)
     assert f"{own} is there already and no report of panda" in ended.err
     assert f"where: {line.split()[-1]}\nfix: name another file" in ended.err

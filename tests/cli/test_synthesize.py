@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.storage.layout import Layout
+from tests.api import Ended, run_here
 from tests.builders import tree
-from tests.cli.programs import Ended, run_words
 from tests.scope_vectors import NOW_TEXT, VECTORS, Vector
 
 FACT: dict[str, Any] = {
@@ -30,21 +29,20 @@ OPTIONS = {"entity": "--entity", "relation": "--relation", "min_confidence": "--
 class Asking:
     """Runs `panda synthesize` on a file of facts."""
 
-    def __init__(self, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, directory: Path) -> None:
         self.file = directory / "facts.json"
-        self.capsys = capsys
 
     def __call__(self, document: object, *words: str) -> Ended:
         text = document if isinstance(document, str) else json.dumps(document)
         self.file.write_text(text, encoding="utf-8")
         words = ("synthesize", *words, "--facts", str(self.file))
-        return run_words(build_program(), words, self.capsys, {"PANDA_NOW": NOW_TEXT})
+        return run_here(words, {"PANDA_NOW": NOW_TEXT})
 
 
 @pytest.fixture
-def ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Asking:
+def ask(tmp_path: Path) -> Asking:
     """A question to a file."""
-    return Asking(tmp_path, capsys)
+    return Asking(tmp_path)
 
 
 def words_of(vector: Vector) -> list[str]:
@@ -109,24 +107,24 @@ def test_wrong_file(ask: Asking) -> None:
     assert ask("[", "--scope", "local").code == 2
 
 
-def test_memory_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_of_the_user(tmp_path: Path) -> None:
     """Without --facts the user's memory is asked: log, conflict records, and what was just edited by hand."""
     layout = Layout(tmp_path)
     words = ["synthesize", "--scope", "local", "--root", str(tmp_path), "--user", "ann", "--json"]
-    assert run_words(build_program(), words, capsys).code == 2
+    assert run_here(words).code == 2
     layout.user("ann").mkdir(parents=True)
-    assert run_words(build_program(), words, capsys).value["data"]["fact_count"] == 0
+    assert run_here(words).value["data"]["fact_count"] == 0
     more = {"kind": "fact", "source_turn": 1, "asserted_at": NOW_TEXT, "content_type": "general_fact"}
     lines = [json.dumps({**one, **more}) for one in (FACT, RIVAL)]
     layout.memory_log("ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert run_words(build_program(), words, capsys).value["data"]["contradiction_count"] == 1
+    assert run_here(words).value["data"]["contradiction_count"] == 1
     settled = {"conflict_id": "k", "fact_a": "a", "fact_b": "b", "status": "resolved", "resolution_fact": "b"}
     layout.conflicts_log("ann").write_text(f"{json.dumps(settled)}\n", encoding="utf-8")
-    (entry,) = run_words(build_program(), words, capsys).value["data"]["summary"]
+    (entry,) = run_here(words).value["data"]["summary"]
     assert (entry["value"]["type"], entry["contradicted"]) == ("string", False)
     before = tree(tmp_path)
     layout.preferences("ann").write_text("---\ncup: blue\n---\n", encoding="utf-8")
-    summary = run_words(build_program(), words, capsys).value["data"]["summary"]
+    summary = run_here(words).value["data"]["summary"]
     assert ("user:ann", "cup", "blue") in [
         (one["entity"], one["relation"], one["value"]["v"]) for one in summary
     ]
@@ -134,5 +132,5 @@ def test_memory_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert tree(tmp_path) == before
     with layout.memory_log("ann").open("a", encoding="utf-8") as file:
         file.write(json.dumps({**FACT, **more, "id": "c", "scope": "world"}) + "\n")
-    ended = run_words(build_program(), words, capsys)
+    ended = run_here(words)
     assert ended.value["error"]["where"].startswith(f"{layout.memory_log('ann')}:3")

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.models.models_file import ModelSpec
 from panda.settings import CHECKS
 from panda.trust import OUTWARD, OUTWARD_MODEL_KEYS
-from tests.cli.programs import Ended, run_words
+from tests.api import Ended, run_here
 
 FIX = "look at it with panda trust --dry-run, then panda trust"
 SECRET = "hunter2"
@@ -71,13 +70,12 @@ def listener() -> Iterator[Listener]:
 class Checkout:
     """A project that came from somebody else, with a store, and the user's own directories beside it."""
 
-    def __init__(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, tmp_path: Path) -> None:
         self.home = tmp_path / "home"
         self.project = tmp_path / "project"
         self.outside = tmp_path / "outside"
         for directory in (self.home, self.project, self.outside):
             directory.mkdir()
-        self._capsys = capsys
 
     def write(self, name: str, text: str) -> Path:
         path = self.project / name
@@ -87,13 +85,13 @@ class Checkout:
 
     def __call__(self, *words: str, **environ: str) -> Ended:
         given = {"HOME": str(self.home), "MY_SECRET": SECRET, "PANDA_NOW": "2026-01-05T00:00:00Z", **environ}
-        return run_words(build_program(), words, self._capsys, given)
+        return run_here(words, given)
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Checkout:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     """A checkout in which commands run."""
-    made = Checkout(tmp_path, capsys)
+    made = Checkout(tmp_path)
     monkeypatch.chdir(made.project)
     made("init")
     return made

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.documents.times import render_time
 from panda.errors import HaltError
 from panda.models.contract import GenerateParams, Message
@@ -14,8 +13,8 @@ from panda.models.scripted import Asked, ScriptedModel
 from panda.replays.simulation import simulate
 from panda.storage.check import check_store
 from panda.storage.turns import load_picture
+from tests.api import Ended, run_here
 from tests.builders import NOW
-from tests.cli.programs import Ended, run_words
 from tests.loopback import Server, reply
 from tests.models.projectors import png
 from tests.script import Script, step_of
@@ -102,9 +101,7 @@ def test_changed_image_is_found(tmp_path: Path) -> None:
     assert ["has changed" in problem.message for problem in ran.problems] == [True]
 
 
-def panda(
-    root: Path, capsys: pytest.CaptureFixture[str], image: Path, *words: str, models: str = ""
-) -> Ended:
+def panda(root: Path, image: Path, *words: str, models: str = "") -> Ended:
     """`panda turn --image` on a store of its own."""
     environ = {
         "PANDA_ROOT": str(root / "store"),
@@ -115,9 +112,7 @@ def panda(
     if models:
         (root / "models.yaml").write_text(models, encoding="utf-8")
         environ["PANDA_MODELS_FILE"] = str(root / "models.yaml")
-    return run_words(
-        build_program(), ["turn", QUERY, "--image", str(image), "--json", *words], capsys, environ
-    )
+    return run_here(["turn", QUERY, "--image", str(image), "--json", *words], environ)
 
 
 @pytest.mark.parametrize(
@@ -129,15 +124,13 @@ def panda(
         (None, 74, "No such file"),
     ],
 )
-def test_no_number_is_claimed(
-    data: bytes | None, code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_number_is_claimed(data: bytes | None, code: int, said: str, tmp_path: Path) -> None:
     """EYES unset, and an image that is missing or damaged, end the command before a turn has a number."""
     layout = laptop_store(tmp_path / "store")
     image = tmp_path / "photo.png"
     if data is not None:
         image.write_bytes(data)
-    ended = panda(tmp_path, capsys, image)
+    ended = panda(tmp_path, image)
     assert ended.value["exit_code"] == code
     assert said in ended.value["error"]["message"]
     if "EYES" in said:
@@ -153,7 +146,7 @@ def server() -> Iterator[Server]:
     running.close()
 
 
-def test_a_server_describes(tmp_path: Path, capsys: pytest.CaptureFixture[str], server: Server) -> None:
+def test_a_server_describes(tmp_path: Path, server: Server) -> None:
     """With EYES and every other layer on an OpenAI-compatible server, a whole turn with an image runs."""
     seeing = Seeing()
     layout = laptop_store(tmp_path / "store")
@@ -161,7 +154,7 @@ def test_a_server_describes(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     server.answer = lambda body: answer_of(body, seeing)
     entry = f"  s: {{backend: openai, location: '{server.url}', model: m, n_ctx: 16384, writes: true}}\n"
     layers = ", ".join(f"{layer}: s" for layer in ("REFLEX", "NERVES", "MIND", "VOICE", "EYES"))
-    ended = panda(tmp_path, capsys, tmp_path / "photo.png", models=f"models:\n{entry}layers: {{{layers}}}\n")
+    ended = panda(tmp_path, tmp_path / "photo.png", models=f"models:\n{entry}layers: {{{layers}}}\n")
     assert ended.code == 0, ended.out
     assert ended.value["data"]["image"]["description"] == SEEN
     shown = [one for body in server.asked for one in body["messages"] if isinstance(one["content"], list)]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from panda.actions.unfinished import ResumedTurn, discard_turn, error_of, resume_all
-from panda.cli.main import build_program
 from panda.errors import CheckError, LockHeldError, ModelAwayError, TryAgainError
 from panda.models.scripted import ScriptedModel
 from panda.settings import Settings, load_settings
@@ -19,16 +18,16 @@ from panda.storage.interventions import Intervention, list_interventions
 from panda.storage.layout import Layout
 from panda.storage.temporaries import begin_writing, end_writing, is_temporary
 from panda.storage.turns import TurnStore
+from tests.api import Ended, run_here
 from tests.builders import NOW, still_clock, tree
-from tests.cli.programs import Ended, run_words
 from tests.cli.test_resume import start, turn_file, wait_for
 from tests.kills import kills_of, run_killed
 from tests.script import APPROVED, Script
 from tests.scripted_turns import USER, laptop_store, run_turn, scripted_app
 
 
-def panda(capsys: pytest.CaptureFixture[str], root: Path, *words: str) -> Ended:
-    return run_words(build_program(), [*words, "--root", str(root), "--user", USER], capsys)
+def panda(root: Path, *words: str) -> Ended:
+    return run_here([*words, "--root", str(root), "--user", USER])
 
 
 def halted_store(root: Path) -> Layout:
@@ -50,10 +49,10 @@ def discard(root: Path, number: int = 3) -> None:
     discard_turn(layout, settings_of(layout), number, lambda text: None)
 
 
-def test_a_halted_turn_is_taken_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_halted_turn_is_taken_out(tmp_path: Path) -> None:
     """Its directory is gone, its intervention says why, nothing is wrong, its number is not given again."""
     layout = halted_store(tmp_path)
-    done = panda(capsys, tmp_path, "turn", "--discard", "3", "--json")
+    done = panda(tmp_path, "turn", "--discard", "3", "--json")
     (intervention,) = list_interventions(layout)
     assert isinstance(intervention, Intervention)
     assert done.value["data"] == {
@@ -78,37 +77,37 @@ def test_the_number_of_the_newest_turn_is_not_given_again_without_a_counter(tmp_
     assert TurnStore(layout, USER, still_clock).claim("default", "chat", "next").number == 4
 
 
-def test_the_index_does_not_know_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_index_does_not_know_it(tmp_path: Path) -> None:
     halted_store(tmp_path)
-    assert panda(capsys, tmp_path, "index", "rebuild").code == 0
-    assert panda(capsys, tmp_path, "turn", "--discard", "3").code == 0
-    status = panda(capsys, tmp_path, "index", "status", "--json").value["data"]
+    assert panda(tmp_path, "index", "rebuild").code == 0
+    assert panda(tmp_path, "turn", "--discard", "3").code == 0
+    status = panda(tmp_path, "index", "status", "--json").value["data"]
     assert (status["fresh"], status["turns_behind"]) == (True, 0)
 
 
 @pytest.mark.parametrize("status", ["gathered", "interrupted", "running"])
-def test_other_unfinished_turns_too(status: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_unfinished_turns_too(status: str, tmp_path: Path) -> None:
     """Gathered, interrupted, or killed while it ran: nobody holds its session."""
     layout = halted_store(tmp_path)
     path = layout.turn(USER, 3).directory / "metadata.json"
     write_json(path, {**json.loads(path.read_text(encoding="utf-8")), "status": status})
-    assert panda(capsys, tmp_path, "turn", "--discard", "3").code == 0
+    assert panda(tmp_path, "turn", "--discard", "3").code == 0
 
 
-def test_saved_turns_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_saved_turns_are_refused(tmp_path: Path) -> None:
     """Saved, forgotten, not there: 2, nothing changes, and the way out is told."""
     layout = laptop_store(tmp_path)
     run_turn(layout)
     before = tree(tmp_path / "users")
     for number, told in ((1, "panda forget 1"), (3, "panda forget 3"), (9, "panda list")):
-        done = panda(capsys, tmp_path, "turn", "--discard", str(number))
+        done = panda(tmp_path, "turn", "--discard", str(number))
         assert (done.code, told in done.err) == (2, True), done.err
     assert {name: data for name, data in tree(tmp_path / "users").items() if "lock" not in name} == {
         name: data for name, data in before.items() if "lock" not in name
     }
 
 
-def test_a_turn_that_its_session_knows_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_turn_that_its_session_knows_is_refused(tmp_path: Path) -> None:
     """Killed between session.json and its last write: it belongs to the conversation, and is ended."""
     layout = laptop_store(tmp_path)
     run_turn(layout)
@@ -121,15 +120,13 @@ def test_a_turn_that_its_session_knows_is_refused(tmp_path: Path, capsys: pytest
         "seal": None,
     }
     write_json(path, {**value, **unsaved})
-    done = panda(capsys, tmp_path, "turn", "--discard", "3")
+    done = panda(tmp_path, "turn", "--discard", "3")
     assert done.code == 2
     assert "belongs to session default already" in done.err
     assert "panda turn --resume 3 ends it" in done.err
 
 
-def test_a_turn_of_which_something_is_remembered_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_turn_of_which_something_is_remembered_is_refused(tmp_path: Path) -> None:
     """Killed in phase 7 after the memory was written: a fact would have no turn that said it."""
     layout = laptop_store(tmp_path)
     run_turn(layout, "My favorite tea is Assam.")
@@ -143,11 +140,11 @@ def test_a_turn_of_which_something_is_remembered_is_refused(
         "seal": None,
     }
     write_json(path, {**value, **unsaved})
-    done = panda(capsys, tmp_path, "turn", "--discard", "3")
+    done = panda(tmp_path, "turn", "--discard", "3")
     assert (done.code, "is remembered already" in done.err) == (2, True), done.err
 
 
-def test_options_that_would_be_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_would_be_ignored(tmp_path: Path) -> None:
     """One thing at a time."""
     halted_store(tmp_path)
     for words in (
@@ -159,7 +156,7 @@ def test_options_that_would_be_ignored(tmp_path: Path, capsys: pytest.CaptureFix
         ["--resume-all", "what?"],
         [],
     ):
-        assert panda(capsys, tmp_path, "turn", *words).code == 2, words
+        assert panda(tmp_path, "turn", *words).code == 2, words
 
 
 def test_a_turn_that_runs_is_refused(demo: Path, tmp_path: Path) -> None:

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from panda.actions.remember import Given, make_statement, read_value
-from panda.cli.main import build_program
 from panda.documents.problems import Problem, Verdict
 from panda.memory.memory import Memory
 from panda.memory.validation import judge_gathered
 from panda.storage.layout import Layout
+from tests.api import run_here
 from tests.builders import NOW
-from tests.cli.programs import run_words
 from tests.script import Script, pick
 from tests.scripted_turns import USER, Preferring, Ran, add_research, laptop_store, run_turn
 from tests.stores import write_visit
@@ -268,14 +267,14 @@ def test_turn_without_section(tmp_path: Path) -> None:
     assert judge_gathered(layout.root, [layout.turn(USER, 2).directory]) == []
 
 
-def test_a_forgery_behind_damage_is_told(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_forgery_behind_damage_is_told(ran: Ran) -> None:
     """`panda validate TURN` ends with 3 for a forged line, whatever else was damaged to hide it."""
     say(ran.layout, "$700", NOW + timedelta(hours=1))
     change_budget(ran.layout)
     edit(ran.layout, "budget: $500-800 [1]", "budget: $500-1800 [1]")
     ran.layout.memory_log(USER).write_bytes(b"{broken\n{}\n")
     words = ["validate", "3", "--user", USER, "--root", str(ran.layout.root), "--json"]
-    ended = run_words(build_program(), words, capsys)
+    ended = run_here(words)
     assert ended.code == 3
     assert ended.value["data"]["verdict"] == "unsound"
     assert "not judged" in {one["verdict"] for one in ended.value["data"]["problems"]}

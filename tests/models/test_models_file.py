@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.errors import ModelFileError, StoreError
 from panda.models.contract import GenerateParams, Message
 from panda.models.layers import Layers
 from panda.models.models_file import LAYERS, load_models_file, parse_models_file
 from panda.models.survey import survey_models
-from tests.cli.programs import run_words
+from tests.api import run_here
 from tests.models.conftest import Server
 
 PACKAGED = Path(__file__).parents[2] / "models.yaml"
@@ -181,13 +180,11 @@ def documented() -> list[str]:
 
 
 @pytest.mark.parametrize("example", [1, 2])
-def test_validate_accepts_the_documented_servers(
-    example: int, demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_validate_accepts_the_documented_servers(example: int, demo: Path, tmp_path: Path) -> None:
     """`panda validate` finds nothing wrong in a project whose models are those of Ollama or llama-server."""
     (tmp_path / "models.yaml").write_text(documented()[example], encoding="utf-8")
     environ = {"PANDA_MODELS_FILE": str(tmp_path / "models.yaml")}
-    ended = run_words(build_program(), ["validate", "--root", str(demo), "--user", "demo"], capsys, environ)
+    ended = run_here(["validate", "--root", str(demo), "--user", "demo"], environ)
     assert ended.code == 0, ended.err
 
 

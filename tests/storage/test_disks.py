@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.errors import MemoryNodeError, StoreError
 from panda.storage.files import append_json_line, read_json_lines, write_atomic, write_json
 from panda.storage.index import Index
 from panda.storage.interventions import write_intervention
 from panda.storage.layout import Layout
 from panda.storage.turns import TurnStore
+from tests.api import run_here
 from tests.builders import build_store, still_clock, tree
-from tests.cli.programs import run_words
 from tests.stores import write_turn
 
 KILOBYTES = 256
@@ -88,7 +87,7 @@ def test_full_disk_and_claims(disk: Path) -> None:
     assert TurnStore(layout, "demo", still_clock).claim("default", "chat", "q").number >= 4
 
 
-def test_full_disk_and_commands(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_disk_and_commands(disk: Path) -> None:
     """On a full disk what reads works; what writes ends with 74 and names the file."""
     layout = build_store(disk / "store")
     id_ = write_intervention(
@@ -96,13 +95,13 @@ def test_full_disk_and_commands(disk: Path, capsys: pytest.CaptureFixture[str]) 
     )
     fill(disk)
     common = ["--root", str(layout.root), "--user", "demo"]
-    assert run_words(build_program(), ["list", *common], capsys).code == 0
-    assert run_words(build_program(), ["show", "2", *common], capsys).code == 0
-    assert run_words(build_program(), ["validate", str(layout.users), *common], capsys).code == 0
+    assert run_here(["list", *common]).code == 0
+    assert run_here(["show", "2", *common]).code == 0
+    assert run_here(["validate", str(layout.users), *common]).code == 0
     words = ["intervention", "resolve", id_, "--note", "x" * 9000, *common]
-    ended = run_words(build_program(), words, capsys)
+    ended = run_here(words)
     assert (ended.code, "No space left on device" in ended.err) == (74, True)
-    assert len(run_words(build_program(), ["intervention", "list", *common], capsys).rows) == 1
+    assert len(run_here(["intervention", "list", *common]).rows) == 1
 
 
 def limit_files() -> None:
@@ -134,7 +133,7 @@ def test_what_is_in_the_log_is_remembered(tmp_path: Path) -> None:
     assert len((preferences.parent / "memory.jsonl").read_text().splitlines()) == 1
 
 
-def test_read_only_disk(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_read_only_disk(disk: Path) -> None:
     """On a read-only disk what reads works; what writes ends with 74, and nothing is different afterwards."""
     layout = build_store(disk / "store")
     append_json_line(layout.executions_log, {"user_id": "demo"})
@@ -151,8 +150,8 @@ def test_read_only_disk(disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ["log"],
         ["intervention", "list"],
     ):
-        assert run_words(build_program(), [*words, *common], capsys).code == 0, words
-    ended = run_words(build_program(), ["intervention", "resolve", id_, "--note", "x", *common], capsys)
+        assert run_here([*words, *common]).code == 0, words
+    ended = run_here(["intervention", "resolve", id_, "--note", "x", *common])
     assert (ended.code, "Read-only file system" in ended.err) == (74, True)
     with pytest.raises(StoreError, match="Read-only file system"):
         write_json(layout.root / "a.json", {})

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
 from panda.documents.context import Meta, Section, Text
 from panda.errors import ReplyError
 from panda.storage.interventions import resolve_intervention, write_intervention
@@ -17,7 +16,7 @@ from panda.view.answer import render_markdown
 from panda.view.evidence import Source, Statement
 from panda.view.shelf import Query
 from panda.view.turn import TurnPage, load_turn
-from tests.cli.programs import run_words
+from tests.api import run_here
 from tests.view.sites import client_of, shelf_of
 
 
@@ -124,11 +123,11 @@ def test_ages_and_confidences_are_those_of_then(root: Path) -> None:
     assert source.confidence == pytest.approx(0.94, abs=0.005)
 
 
-def test_memory_that_changed_since_is_shown_as_it_was(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_that_changed_since_is_shown_as_it_was(root: Path) -> None:
     """What an answer quotes of memory is what that said then, whatever it says now."""
     before = page_of(root, 815).statements
     words = ["memory", "set", "favorite_hamster", "Roborovski", "--root", str(root), "--user", "demo"]
-    assert run_words(build_program(), words, capsys).code == 0
+    assert run_here(words).code == 0
     assert "Roborovski" in (root / "users" / "demo" / "preferences.md").read_text()
     after = page_of(root, 815).statements
     assert [source.lines for one in after for source in one.sources] == [

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from panda.cli.main import build_program
+from tests.api import Ended, run_here
 from tests.builders import tree
-from tests.cli.programs import Ended, run_words
 from tests.serving.servers import running
 
 
@@ -55,9 +54,7 @@ def test_a_token_is_asked_for_like_a_password(demo: Path) -> None:
             assert status_of(server.url, Authorization=wrong) == 401
 
 
-def test_a_store_that_may_only_be_read(
-    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_may_only_be_read(recorded: Path, tmp_path: Path) -> None:
     """Pages, search and files need no right to write: the store stays byte for byte as it was."""
     root = shutil.copytree(recorded, tmp_path / "store")
     for path in [*root.rglob("*"), root]:
@@ -68,7 +65,7 @@ def test_a_store_that_may_only_be_read(
             for address in ("", "?q=laptop", "turns/demo/813"):
                 assert status_of(server.url + address) == 200
         words = ["view", "--out", str(tmp_path / "site"), "--root", str(root), "--user", "demo"]
-        assert run_words(build_program(), words, capsys).code == 0
+        assert run_here(words).code == 0
         assert tree(root) == before
     finally:
         for path in [root, *root.rglob("*")]:
@@ -95,7 +92,6 @@ def test_a_store_that_may_only_be_read(
 def test_wrong_usage_is_told(
     demo: Path,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     words: list[str],
     code: int,
     message: str,
@@ -103,13 +99,13 @@ def test_wrong_usage_is_told(
     """What cannot be shown or written is refused, with the reason, before anything is served or written."""
     (tmp_path / "file").write_text("mine")
     given = [word.format(tmp=tmp_path, root=demo) for word in words]
-    done: Ended = run_words(build_program(), ["view", *given, "--root", str(demo), "--user", "demo"], capsys)
+    done: Ended = run_here(["view", *given, "--root", str(demo), "--user", "demo"])
     assert done.code == code, done.err
     assert message in done.err + done.out
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_out_tells_what_was_written(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_tells_what_was_written(demo: Path, tmp_path: Path) -> None:
     """--json names the first page and every file."""
     words = [
         "view",
@@ -122,6 +118,6 @@ def test_out_tells_what_was_written(demo: Path, tmp_path: Path, capsys: pytest.C
         "--user",
         "demo",
     ]
-    data = run_words(build_program(), words, capsys).value["data"]
+    data = run_here(words).value["data"]
     assert sorted(data["files"]) == sorted(tree(tmp_path / "site"))
     assert Path(data["first"]).read_text().startswith("<!doctype html>")
