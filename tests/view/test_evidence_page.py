@@ -10,8 +10,8 @@ import pytest
 
 from panda.storage.layout import Layout
 from tests.builders import NOW
-from tests.script import pick
-from tests.scripted_turns import USER, Ran, Script, laptop_store, run_turn
+from tests.script import Script, pick
+from tests.scripted_turns import USER, Ran, laptop_store, run_turn
 from tests.view.sites import Html, client_of, page_words
 
 NOTE = "knowledge:tea.md"
