@@ -23,6 +23,7 @@ _LIST_MARK = re.compile(r"(?:^|(?<=[.!?;:]) )[ ]*(\d{1,3})[.)] (?=[^\W\d])", re.
 _JOINED = re.compile(r"(?<![\w/-])\d+(?:[-/]\d+){2,}(?![\w/-])")
 _TWO_READINGS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 _ROUNDED_WITHIN = Fraction(1, 20)
+_MOST_PROVED = 100  # claims of one text; where no source holds more, none of them is proved
 
 
 def tell_claims(missing: Sequence[str], text: str, node_ids: Sequence[str]) -> str:
@@ -127,13 +128,14 @@ def _judge(
     """What of a plain text is neither held nor proved, and the proofs."""
     marks = _list_marks(text)
     claims = [found for found in scan(text) if found.claims and found.start not in marks]
+    joined = {at for one in _joined(text, sources) for at in range(*one)}
     missing = [
         found
         for found in claims
-        if not (_is_held(found, held) or _is_pronoun(found, held) or _is_joined(found, text, sources))
+        if not (_is_held(found, held) or _is_pronoun(found, held) or found.start in joined)
     ]
     proofs: dict[Found, Proof] = {}
-    known = -1
+    known = -1 if len(missing) <= _MOST_PROVED else 0
     while known < len(proofs):  # what is proved is an operand of what follows from it
         known = len(proofs)
         for found in missing:
@@ -153,10 +155,10 @@ def _is_pronoun(found: Found, held: Sequence["_Held"]) -> bool:
     return not any(amount.head in source.heads for source in held)
 
 
-def _is_joined(found: Found, text: str, sources: Sequence[str]) -> bool:
-    """Whether a number is part of what a source joins in the same way: "1-0-1"."""
-    joined = next((one for one in _JOINED.finditer(text) if one.start() <= found.start < one.end()), None)
-    return joined is not None and any(joined[0] in map(str, _JOINED.findall(source)) for source in sources)
+def _joined(text: str, sources: Sequence[str]) -> list[tuple[int, int]]:
+    """Where a text joins numbers as a source does: "1-0-1"."""
+    known = {one for source in sources for one in _JOINED.findall(source)} if _JOINED.search(text) else ()
+    return [one.span() for one in _JOINED.finditer(text) if one[0] in known]
 
 
 def _list_marks(text: str) -> set[int]:

@@ -10,13 +10,13 @@ from panda.documents.text import one_line
 from panda.language.sentences import split_sentences
 from panda.language.words import FUNCTION_WORDS
 
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-{3,})\s*$")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _LIST_ITEM = re.compile(r"^\s*(?:[-*+•]|(?P<number>\d{1,3})[.)])\s+(?P<text>.*)$")
-_TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_TABLE_RULE = re.compile(r"^\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+$")
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
+_RULE = re.compile(r"^\s*+([-*_])(?:\s*+\1){2,}+\s*+$")
 _COMMENT = re.compile(r"^\s*<!--.*-->\s*$")
 _CLOSED = (".", "!", "?", "…", ":", ";")
 _WRAP_CHARS = 60  # text is broken into lines for lack of room at this width or more
@@ -103,7 +103,7 @@ class _Splitter:
                 fence = mark.group(1)
             elif heading := _HEADING.match(line):
                 yield from self._flush()
-                self._head(len(heading.group(1)), heading.group(2))
+                self._head(len(heading.group(1)), heading.group(2).rstrip().rstrip("#").rstrip())
             elif self._is_underline(line):
                 self._head(1 if "=" in line else 2, one_line(self._held.pop()[1]))
             elif is_row:
@@ -215,7 +215,8 @@ def _goes_on(line: str, following: str) -> bool:
     line, following = line.strip(), following.lstrip()
     if not line or line.endswith(_CLOSED):
         return False
-    if line.endswith(",") or (len(line.split()) > 1 and line.split()[-1].lower() in FUNCTION_WORDS):
+    before = line.rsplit(maxsplit=1)
+    if line.endswith(",") or (len(before) > 1 and before[1].lower() in FUNCTION_WORDS):
         return True
     is_word = following[:1].islower() and following.split()[0].rstrip(".,;:!?)").isalpha()
     return is_word and (len(line) >= _UNFINISHED_CHARS or len(split_sentences(line)) > 1)
@@ -275,8 +276,8 @@ def split_knowledge(body: str) -> list[KnowledgeSection]:
     [('a', 'a'), ('a~2', 'a-2'), ('b', 'b'), ('a-2', 'a-3')]
     """
     found: list[KnowledgeSection] = []
-    taken: set[str] = set()
-    taken_before: set[str] = set()
+    taken: dict[str, int] = {}
+    taken_before: dict[str, int] = {}
     for headings, group in groupby(split_passages(body), key=lambda passage: passage.headings):
         anchor = _free(_slug(headings), taken)
         for n, part in enumerate(_parts(list(group)), 1):
@@ -311,12 +312,13 @@ def _slug(headings: Sequence[str]) -> str:
     return "-".join(words) or "text"
 
 
-def _free(anchor: str, taken: set[str]) -> str:
-    number, name = 1, anchor
-    while name in taken:
+def _free(anchor: str, taken: dict[str, int]) -> str:
+    """An anchor with the next number that is free; *taken* has the last number of each."""
+    number = taken.get(anchor, 0) + 1
+    while (name := anchor if number == 1 else f"{anchor}-{number}") in taken:
         number += 1
-        name = f"{anchor}-{number}"
-    taken.add(name)
+    taken[anchor] = number
+    taken.setdefault(name, 1)
     return name
 
 

@@ -14,6 +14,8 @@ from panda.language.sentences import sentence_spans, split_sentences
 from panda.language.words import NOT_COUNTED, stem
 
 _MOST_OPERANDS = 14
+_MOST_SIGNS = 50  # operands of one expression
+_MOST_CHARS = 50_000  # a text or source that is longer proves nothing
 LESS = (
     r"less|fewer|cheaper|lighter|lower|shorter|smaller|younger|slower|earlier|sooner|colder|narrower|thinner"
 )
@@ -118,6 +120,8 @@ def prove(
     """
     amount = claimed.amount
     if amount is None or amount.value is None or amount.ordinal or amount.version:
+        return None
+    if max(map(len, (text, *sources, *asked))) > _MOST_CHARS:
         return None
     operands = [found for found in stated if found.amount and found.amount.value is not None][:_MOST_OPERANDS]
     sentence = _sentence(text, claimed)
@@ -318,6 +322,8 @@ class _Expression:
         """Its steps, if a number is its result, or one of its factors; each operand has to be known."""
         amount = claimed.amount
         assert amount is not None
+        if len(self.operands) > _MOST_SIGNS:
+            return None
         line = text[: self.operands[0].start].count("\n")
         if text[: claimed.start].count("\n") != line:
             return None
@@ -547,7 +553,7 @@ def _listed(source: str, amount: Amount) -> list[Found]:
         if found.amount
         and found.amount.value is not None
         and _measure(found.amount) == _measure(amount)
-        and _LIST_LINE.match(source[source.rfind("\n", 0, found.start) + 1 :])
+        and _LIST_LINE.match(source, source.rfind("\n", 0, found.start) + 1)
     ]
 
 

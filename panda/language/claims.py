@@ -1,10 +1,11 @@
 """The one scanner of what a text claims: amounts with their unit, prices, dates, addresses, model numbers."""
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from panda.language.dates import DATE_FORMS, DATES, TOLD_DATES, dot_time, read_date
@@ -121,9 +122,9 @@ _PHONE = (
 )
 _START = re.compile(
     rf"""
-    (?P<url>(?<![A-Za-z0-9+.-])(?i:[a-z][a-z0-9+.-]*://[^\s<>"`|]+))
+    (?P<url>(?<!(?i:[a-z0-9+.-]))(?i:[a-z][a-z0-9+.-]*://[^\s<>"`|]+))
   | (?P<mail>(?<![\w.+-])[\w.+-]+@(?:[\w-]+\.)+[\w-]{{2,}})
-  | (?P<site>(?<![\w.@-])(?:[\w-]+\.)+[^\W\d_][\w-]*(?::\d+)?(?:/[^\s<>"`|]*)?)
+  | (?P<site>(?<![\w.@-])(?:[\w-]+\.)+[^\W\d_][\w-]*(?::\d+)?(?:/[^\s<>"`|]{{0,500}}+)?)
   | {DATES} | {TOLD_DATES}
   | (?P<phone>(?<![\w.,$€£-]){_PHONE})
   | (?P<number>(?:(?<![\w)\]%])(?P<sign>[-–](?=[\d$€£.])|(?i:minus[ ]))|[+](?=[\d.]))?
@@ -172,9 +173,11 @@ _RATE_WORD = re.compile(
     re.IGNORECASE,
 )
 _IRREGULAR = frozenset("people children men women feet mice teeth geese oxen".split())  # noqa: SIM905
+_QUOTE = re.compile(r'(?<!\d)"|(?<=\d)"(?=\w)')
 _RUN_WORDS = 4
 _LOOK_CHARS = 90
 _LONGEST_NUMBER_CHARS = 40
+_MOST_CLAIMS = 5_000  # of one text; all behind them is one claim, which only the same words support
 _MOST_SIDES = 4
 
 
@@ -253,9 +256,11 @@ class _Scanner:
         self._comma_decimals = reads_comma_decimals(text)
         self._last_unit = ("", 0)
         self._has_rates = _RATE_WORD.search(text) is not None
+        self._is_written = cache(self._finds_written)
+        self._quotes = [quote.start() for quote in _QUOTE.finditer(text)]
 
     def run(self) -> Iterator[Found]:
-        at = 0
+        at = count = 0
         readers = {
             "url": self._read_url,
             "mail": self._read_mail,
@@ -269,10 +274,16 @@ class _Scanner:
             "token": self._read_token,
         }
         while match := _START.search(self._text, at):
+            if count == _MOST_CLAIMS:
+                rest = frozenset((f"text:{self._text[match.start() :]}",))
+                yield self._found(match.start(), match.end(), "number", match[0], needs=rest, gives=rest)
+                return
             end = 0
             for found in readers[match.lastgroup or ""](match):
                 yield found
-                end = max(end, found.end)
+                end, count = max(end, found.end), count + 1
+                if count == _MOST_CLAIMS:
+                    break
             if not end and match.lastgroup in ("site", "phone"):  # no host: what it is made of counts
                 for found in self._read_inside(match):
                     yield found
@@ -302,8 +313,10 @@ class _Scanner:
 
     def _read_url(self, match: re.Match[str]) -> Iterator[Found]:
         url = match[0]
-        while url and (url[-1] in ".,;:!?'*_]}" or (url[-1] == ")" and url.count(")") > url.count("("))):
-            url = url[:-1]
+        unopened, end = url.count(")") - url.count("("), len(url)
+        while end and (url[end - 1] in ".,;:!?'*_]}" or (url[end - 1] == ")" and unopened > 0)):
+            unopened, end = unopened - (url[end - 1] == ")"), end - 1
+        url = url[:end]
         bare = re.sub(r"\A(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?:www\.)?", "", url)
         host = re.split(r"[/:?#]", bare)[0].lower()
         start, end = match.start(), match.start() + len(url)
@@ -473,7 +486,7 @@ class _Scanner:
 
     def _fraction(self, written: str, end: int) -> tuple[Fraction, int] | None:
         """Value and end of "1/2" and "3 1/2"."""
-        if not written.isdigit():
+        if not written.isdigit() or len(written) > _LONGEST_NUMBER_CHARS:
             return None
         text = self._text
         mixed = _SPLIT.match(text, end)
@@ -507,7 +520,7 @@ class _Scanner:
             normal = normal_number(written, comma_decimals=bool(self._comma_decimals))
         return Fraction(normal) if normal else None
 
-    def _is_written(self, currency: str, *, comma: bool) -> bool:
+    def _finds_written(self, currency: str, *, comma: bool) -> bool:
         """Whether the text has a price in that currency whose decimals follow a comma, or else a dot."""
         for match in re.finditer(
             r"(?<![\d.,])\d[\d.]*,\d\d(?!\d)" if comma else r"(?<![\d.,])\d[\d,]*\.\d\d(?!\d)", self._text
@@ -677,7 +690,7 @@ class _Scanner:
     def _closes_no_quote(self, at: int) -> bool:
         """Whether a sign of inches at this index is not the end of a quotation."""
         line = self._text.rfind("\n", 0, at) + 1
-        return sum(1 for _ in re.finditer(r'(?<!\d)"|(?<=\d)"(?=\w)', self._text[line:at])) % 2 == 0
+        return (bisect(self._quotes, at - 1) - bisect(self._quotes, line - 1)) % 2 == 0
 
     def _run(self, end: int) -> tuple[list[str], bool]:
         """The words that follow a number without a pause, small, and whether a hyphen joins the first."""

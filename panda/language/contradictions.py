@@ -78,7 +78,8 @@ _RESTRICTED = re.compile(
 )
 _DAY = re.compile(r"(?:\d{4})?-\d\d-\d\d")
 _LOOK_CHARS = 60
-_MOST_VALUES = 300
+_MOST_VALUES = 50
+_MOST_CHARS = 10_000  # what stands behind them in a text or source is not compared
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,8 @@ def contradicted(
     >>> [one.claim.text for one in contradicted(text, [one for one in scan(text)], sources)]
     ['$749', '$697']
     """
+    text, sources = text[:_MOST_CHARS], [source[:_MOST_CHARS] for source in sources]
+    held = [found for found in held if found.end <= _MOST_CHARS]
     quoted = _quoted(text, sources, quotable)
     own = [found for found in held if found.claims and not any(a <= found.start < b for a, b in quoted)]
     for found in (*_wrong_orders(text, tuple(sources)), *_wrong_weekdays(text, sources)):
@@ -281,8 +284,9 @@ def _subjects(text: str) -> set[str]:
     """The names of a text, a single letter with the word before it, and what mixes letters and digits."""
     names = set()
     for name in find_names(text):
-        before = re.search(r"(\w+) \Z", text[: name.start])
-        names.add(f"{before[1].lower()} {name.folded}" if len(name.folded) == 1 and before else name.folded)
+        words = text[max(0, name.start - _LOOK_CHARS) : name.start] if len(name.folded) == 1 else ""
+        before = re.search(r"(\w+) \Z", words)
+        names.add(f"{before[1].lower()} {name.folded}" if before else name.folded)
     for found in scan(text):
         if found.amount and found.amount.label:
             names.add(f"{found.amount.label}{found.amount.written}")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import partial
 
-from panda.language.text_front import plain_signs
+from panda.language.text_front import MESSAGE_CHARS, plain_signs
 from panda.language.words import NOT_COUNTED, alternatives, read_groups, read_words, split_words, stem
 
 _FILE = "conversation_words.txt"
@@ -35,6 +35,7 @@ def asks_again(clause: str) -> bool:
     [True, False, False]
     """
     named = rf"{_one_of('again')}|(?:the|that|my|your) (?:[\w-]+ )?{_one_of('drafts')}"
+    clause = clause[:MESSAGE_CHARS]
     return _has(rf"{_one_of('shows')}\b[^.?!]*\b(?:{named})", clause) and not _has(_one_of("makes"), clause)
 
 
@@ -147,7 +148,7 @@ def wants_whole(query: str) -> bool:
     >>> [wants_whole(query) for query in asked]
     [False, False, False, False]
     """
-    text = plain_signs(query).strip()
+    text = plain_signs(query[:MESSAGE_CHARS]).strip()
     if _YES_OR_NO.match(text):
         return False
     if _WHOLE.search(_NOT_WHOLE.sub("", text)) or _ON_LIST.search(text) or _HOW_TO.match(text):
@@ -171,7 +172,7 @@ def things_to_show(query: str) -> list[str]:
     >>> things_to_show("please show me the copy shops I wrote down"), things_to_show("what do we have")
     (['me', 'the', 'copy', 'shops'], [])
     """
-    words = [word.lower() for word in split_words(plain_signs(query))]
+    words = [word.lower() for word in split_words(plain_signs(query[:MESSAGE_CHARS]))]
     while words and words[0] in _BEFORE_ORDERS:
         words = words[1:]
     verbs = read_groups("narrowing_words.txt")["shows"].split()

@@ -7,7 +7,7 @@ from functools import cache, lru_cache, partial
 from typing import Literal
 
 from panda.language.claims import Amount, is_plural, scan
-from panda.language.text_front import plain_signs
+from panda.language.text_front import MESSAGE_CHARS, plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words, split_terms, stem
 
 _INTRODUCED = re.compile(
@@ -35,7 +35,7 @@ def words_reaching_back(query: str, known: Collection[str]) -> list[str]:
     (['it'], [])
     """
     found = []
-    for match in _REFERENCES.finditer(query):
+    for match in _REFERENCES.finditer(query[:MESSAGE_CHARS]):
         before = query[: match.start()]
         is_known = match["noun"] is None or stem(match["noun"].lower()) in known
         if not has_antecedent(before) and (is_known or not _ends_in_thing(before)):
@@ -77,7 +77,7 @@ def parts_about_one_thing(query: str) -> tuple[str, str] | None:
     >>> parts_about_one_thing("Is it in stock, and what does it cost?") is None
     True
     """
-    for pronoun in _SINGULAR.finditer(query):
+    for pronoun in _SINGULAR.finditer(query[:MESSAGE_CHARS]):
         introducing, start = _split_clauses(query[: pronoun.start()])
         if introducing:
             return introducing, _JOINT.sub("", query[start:])
@@ -177,7 +177,7 @@ def is_weak(word: str) -> bool:
 def tokens_of(text: str) -> tuple[Token, ...]:
     """The words and signs of a message."""
     found = []
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(text[:MESSAGE_CHARS]):
         low = plain_signs(match[0].lower())
         weak = is_weak(low) and not match[0][0].isupper()
         found.append(Token(match[0], low, match.start(), match.end(), () if weak else _terms(match[0])))

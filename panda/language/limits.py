@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from panda.language.claims import Found, scan
 from panda.language.periods import is_past_form
 from panda.language.reading import Limit
-from panda.language.text_front import plain_signs, plain_text
+from panda.language.text_front import MESSAGE_CHARS, plain_signs, plain_text
 from panda.language.words import read_groups
 
 _LISTS = {
@@ -106,7 +106,7 @@ def find_limits(message: str) -> list[Limit]:
     >>> find_limits("How much is the Lenovo?"), find_limits("the LG was 300 € less expensive")
     ([], [])
     """
-    text = plain_signs(message)
+    text = plain_signs(message[:MESSAGE_CHARS])
     found: list[Limit] = []
     sought = False
     for sentence in _SENTENCE.finditer(text):
@@ -236,7 +236,7 @@ def find_counts(message: str, known: Mapping[str, str | int | float]) -> list[Li
     >>> [find_counts(m, {}) for m in ("Does it have 2 USB ports?", "Compare RTX 4050 laptops")]
     [[], []]
     """
-    text = plain_text(message)
+    text = plain_text(message[:MESSAGE_CHARS])
     found = []
     for match in _INSTEAD.finditer(text):
         keys = [key for key, value in known.items() if str(value) == match["was"]]

@@ -1,9 +1,10 @@
 """Proper names in a text, in any script, as whole words; an ordinary word at a start is none."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property, lru_cache
 
 from panda.language.claims import scan
 from panda.language.text_front import fold_name
@@ -36,9 +37,10 @@ _LETTERED = read_words("english_words.txt", "lettered")
 """Words that a single letter tells apart, as it does LABELS."""
 _ALONE = re.compile(r"[^\W\d_]\.?(?:[\s,;:!?)]|\Z)")
 _PARTS = re.compile(
-    r"[^\W\d_]+(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+|\b[A-Z]{2,}(?=[A-Z][a-z])|(?<=[A-Z])[A-Z][a-z]+\b"
+    r"(?<![^\W\d_])[^\W\d_]++(?=\d)|(?<=\d)[^\W\d_]\b|(?<=\b[DdLl]')\w+|\b[A-Z]{2,}(?=[A-Z][a-z])|(?<=[A-Z])[A-Z][a-z]+\b"
 )
 """Names within a word: of "RTX4050", "14D", "l'Oréal" and "OOMKilled"."""
+_JOINED = re.compile(r"(?<![^\W\d_])(?:[^\W\d_]++-)+[^\W\d_]+")
 _LOOK_CHARS = 40
 _NEVER_LAST = read_words("abbreviations.txt", "never_last")
 
@@ -72,12 +74,17 @@ class Words:
     places: dict[str, tuple[int, ...]]
     """Where each stands."""
 
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self.places)
+
     def hold(self, name: str) -> bool:
         """Whether a name, or its plural or singular, is one of the words."""
         if name in self.places:
             return True
         if _IS_CASELESS.match(name):
-            return any(word.startswith(name) for word in self.places)
+            at = bisect_left(self._sorted, name)
+            return at < len(self._sorted) and self._sorted[at].startswith(name)
         if name[:2] in ("d'", "l'") and name[2:] in self.places:
             return True
         return (len(name) > 4 and name.endswith("s") and name[:-1] in self.places) or (
@@ -108,7 +115,7 @@ def words_of(text: str) -> Words:
         ):
             places.setdefault(word, []).append(len(folded))
         folded.append(word)
-    joined = (fold_name(compound) for compound in re.findall(r"(?:[^\W\d_]+-)+[^\W\d_]+", text))
+    joined = (fold_name(compound) for compound in _JOINED.findall(text))
     for word in joined:
         places.setdefault(word.replace("-", ""), [])
     for word in re.findall(_PARTS, text):
@@ -162,7 +169,7 @@ def find_names(text: str) -> tuple[Name, ...]:
             titled and not _is_told_of(text, last_end, match.end(), behind_name=behind_name)
         )
         last_end = match.end()
-        if text[start - 1 : start] == "`" and text[match.end() :].startswith(("`", "-", "_", ".")):
+        if text[start - 1 : start] == "`" and text.startswith(("`", "-", "_", "."), match.end()):
             names.append(Name(word, _stem_of(word), start, match.end()))
             continue
         if span[0] <= start or (start and text[start - 1] in "'@#/\\" and not starts):
@@ -220,6 +227,8 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
 
 def _is_start(text: str, start: int) -> bool:
     """Whether a sentence, list item, table cell, title or quotation begins here."""
+    if start > 1 and text[start - 1] == " " and text[start - 2].isalnum():
+        return False
     before = text[max(0, start - _LOOK_CHARS) : start]
     if start <= _LOOK_CHARS and not before.strip():
         return True
@@ -274,11 +283,13 @@ def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     if not names:
         return
     known = [words_of(source) for source in sources]
-    for name in names:
-        if not any(words.hold(name.folded) for words in known) or (
-            name.follows and _is_torn(name.follows, name.folded, known)
-        ):
-            yield name
+
+    @cache
+    def is_unknown(first: str, name: str) -> bool:
+        is_held = any(words.hold(name) for words in known)
+        return not is_held or (bool(first) and _is_torn(first, name, known))
+
+    yield from (name for name in names if is_unknown(name.follows, name.folded))
 
 
 def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
@@ -286,7 +297,8 @@ def _is_torn(first: str, second: str, known: Sequence[Words]) -> bool:
     followed = preceded = False
     for words in known:
         firsts, seconds = words.places.get(first, ()), words.places.get(second, ())
-        if any(abs(i - j) <= 3 for i in firsts for j in seconds):
+        near = {i + n for i in firsts for n in range(-3, 4)}
+        if not near.isdisjoint(seconds):
             return False
         followed = followed or any(words.capital[i] and _is_capital(words, i + 1) for i in firsts)
         preceded = preceded or any(j > 0 and words.capital[j - 1] for j in seconds)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from panda.language.claims import scan
 from panda.language.conversation import things_to_show
 from panda.language.items import Item, comparable, factor, find_pronouns, is_weak
-from panda.language.text_front import plain_signs, plain_text
+from panda.language.text_front import MESSAGE_CHARS, plain_signs, plain_text
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, split_terms, stem
 
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d+")
@@ -37,7 +37,7 @@ def _says(name: str, words: Sequence[str]) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    return [word.removesuffix("'s") for word in _WORD.findall(plain_signs(text).lower())]
+    return [word.removesuffix("'s") for word in _WORD.findall(plain_signs(text[:MESSAGE_CHARS]).lower())]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def find_bounds(text: str) -> list[Bound]:
     >>> find_bounds("we paid 30 euros for it, for more than 2 people")
     []
     """
-    plain, found = plain_text(text), []
+    plain, found = plain_text(text[:MESSAGE_CHARS]), []
     for one in scan(plain):
         amount = one.amount
         if amount is None or amount.value is None:
@@ -284,7 +284,7 @@ def _is_named(row: Row, rows: Sequence[Row], terms: Collection[str]) -> bool:
 def _clauses(text: str) -> list[list[str]]:
     """The parts of a message that stand for themselves, as words."""
     found: list[list[str]] = []
-    for part in _PARTS.split(plain_text(text)):
+    for part in _PARTS.split(plain_text(text[:MESSAGE_CHARS])):
         words: list[str] = []
         for word in _split(part):
             if (word,) in _phrases("splits"):
@@ -302,7 +302,7 @@ def _is_denied(words: Sequence[str]) -> bool:
 
 def _affirmed(text: str) -> set[str]:
     """The terms of a line that it does not deny."""
-    parts = [_split(part) for part in _PARTS.split(plain_text(text))]
+    parts = [_split(part) for part in _PARTS.split(plain_text(text[:MESSAGE_CHARS]))]
     return {term for words in parts if not _is_denied(words) for term in terms_of(" ".join(words))}
 
 

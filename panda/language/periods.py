@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import cache, partial
 
 from panda.language.numbers import NUMBER_WORDS, number_from_words
-from panda.language.text_front import plain_signs
+from panda.language.text_front import MESSAGE_CHARS, plain_signs
 from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, read_words
 
 _Days = tuple[date, date]
@@ -51,6 +51,7 @@ _FUTURE = _words("future")
 _PRESENT = _FUTURE | _words("present")
 _NAMES_TOO = _words("names_too")
 _HALF_A_YEAR = 183
+_MOST_TOKENS = 40  # of one time
 _PASTS = read_words("irregular_pasts.txt")
 _BORDERS = frozenset((",", ";", ".", "?", "!", ":"))
 
@@ -123,7 +124,7 @@ def find_periods(message: str, now: datetime) -> list[Period]:
     >>> [find_periods(m, now) for m in ("May I plant garlic?", "What is on 3 March?")]
     [[], []]
     """
-    return _Grammar(plain_signs(message), now.date()).run()
+    return _Grammar(plain_signs(message[:MESSAGE_CHARS]), now.date()).run()
 
 
 class _Grammar:
@@ -134,11 +135,13 @@ class _Grammar:
         self._tokens = [_token(match) for match in _TOKEN.finditer(text)]
         self._quoted = [match.span() for match in _QUOTED.finditer(text)]
         self._tenses = self._find_tenses()
+        self._reach = 0
 
     def run(self) -> list[Period]:
         found: list[Period] = []
         at = 0
         while at < len(self._tokens):
+            self._reach = at + _MOST_TOKENS
             read = self._span(at)
             if read is None:
                 at += 1
@@ -196,6 +199,8 @@ class _Grammar:
 
     def _point(self, at: int) -> _At | None:
         """One time, with what it lies in: "Tuesday last week"."""
+        if at > self._reach:
+            return None
         read = self._from_today(at) or self._ago(at) or self._coming(at) or self._last(at)
         read = read or self._before_last(at) or self._week_of(at) or self._bare(at)
         if read is None:

@@ -7,8 +7,7 @@ from panda.language.words import read_groups
 
 _ABBREVIATIONS = {name: frozenset(words.split()) for name, words in read_groups("abbreviations.txt").items()}
 """Groups of words that a dot follows within a sentence."""
-_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”]*")
-_SPAN_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？]++[」』”]*+")
 _LOOK_CHARS = 60
 _MEASURE = re.compile(r"\d[ \u00a0\u202f]?[^\W\d_]\Z")
 """A number with a unit of one letter, which ends a sentence where an initial does not."""
@@ -37,15 +36,7 @@ def split_sentences(text: str) -> list[str]:
     []
     """
     line = " ".join(text.split())
-    sentences: list[str] = []
-    start = 0
-    for end in _END.finditer(line):
-        if ends_sentence(line[start : end.start()], end.group(), line[end.end() :].lstrip()):
-            sentences.append(line[start : end.end()].strip())
-            start = end.end()
-    if line[start:].strip():
-        sentences.append(line[start:].strip())
-    return sentences
+    return [line[start:end] for start, end in sentence_spans(line)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -64,7 +55,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     """
     spans: list[tuple[int, int]] = []
     start = 0
-    for end in _SPAN_END.finditer(text):
+    for end in _END.finditer(text):
         before = text[max(start, end.start() - _LOOK_CHARS) : end.start()]
         after = text[end.end() : end.end() + _LOOK_CHARS].lstrip()
         if ends_sentence(before, end.group(), after):
@@ -151,7 +142,7 @@ def is_question(line: str) -> bool:
     if text.startswith("|"):
         cells = [cell.strip() for cell in text.strip("|").split("|") if cell.strip()]
         return bool(cells) and cells[-1].endswith("?")
-    if text.rstrip(_CLOSING + "?!").count("?") and re.search(r"\?\S* (?:=|→|->|–)", text):
+    if text.rstrip(_CLOSING + "?!").count("?") and re.search(r"\?[^\s?]* (?:=|→|->|–)", text):
         return False  # what stands behind the first question says what it means, or answers it
     bare = text.rstrip(_CLOSING)
     if bare.endswith(("?", "?!", "?!!")):

@@ -6,6 +6,8 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
+MESSAGE_CHARS = 4_000
+"""As much of a message is read by the rules on what it means; a query has at most 500 tokens."""
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉"
 _SIGNS = str.maketrans(

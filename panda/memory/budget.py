@@ -121,6 +121,16 @@ def _rank(node: Node) -> tuple[int, int]:
     return len(_FIRST) + 1, -int(node.id.removeprefix("turn:"))
 
 
+def long_lines(node: Node) -> list[str]:
+    """A warning for each line of a node that is too long to quote, with its file and line."""
+    return [
+        f"{node.id}: a line of {len(item.text):,} characters is too long to quote"
+        f" ({node.provenance}{f':{item.line}' if item.line else ''})"
+        for item in node.items
+        if len(item.text) > LONGEST_LINE_CHARS
+    ]
+
+
 def is_usable(item: Item) -> bool:
     """Whether a line may be quoted."""
     return item.origin is None and not unquotable_for(item)

@@ -45,7 +45,8 @@ class Item:
     """What it stands under within its node: the headings, and the line that introduces its list."""
     form: Form = "sentence"  # what it is in its document
     number: int | None = None  # its number in a numbered list
-    line: int | None = None  # line of the text of its node where it begins, from 1; None if that has no lines
+    line: int | None = None
+    """Line where it begins, of a note's file or else of the text of its node, from 1; None without lines."""
     carried: str = ""  # what its text has in front, "Ingredients: ", and its document has not there
     origin: str | None = None
     """The node that says it, where this line only repeats that: then this line is no evidence."""

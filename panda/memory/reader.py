@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
@@ -64,7 +65,9 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
     if is_section:
         name, _, anchor = name.rpartition("#")
         path = _path(knowledge, name)
-    document = split_front_matter(read_text(path), where=str(path))
+    text = read_text(path)
+    document = split_front_matter(text, where=str(path))
+    above = text.count("\n") - document.body.count("\n")
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     at = _date(document.values, path) or day_of(title)
     sections = split_knowledge(document.body)
@@ -83,7 +86,10 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         title=title if heading == title else f"{title}: {heading}",
         provenance=escape_path(path.relative_to(knowledge.parent).as_posix()),
         at=at,
-        items=knowledge_items(passages, title, _confidence(document.values, path), at, now),
+        items=tuple(
+            replace(item, line=above + (item.line or 0))
+            for item in knowledge_items(passages, title, _confidence(document.values, path), at, now)
+        ),
         links=_linked_notes(knowledge, path, "\n".join(passage.text for passage in passages)),
         changed_at=changed_at,
     )

@@ -138,10 +138,10 @@ def _unquotable_lines(path: Path, note: Node) -> Iterator[Problem]:
     above = text.count("\n") - body.count("\n")
     reasons = [(item.line or 0, unquotable_for(item)) for item in note.items]
     links = [one for one in split_passages(body) if one.form != "item" and is_only_wikilinks(one.text)]
-    reasons += [(one.line, "it holds nothing but links") for one in links]
+    reasons += [(above + one.line, "it holds nothing but links") for one in links]
     for line, reason in sorted(reasons):
         if reason:
-            yield Problem(str(path), f"cannot be quoted: {reason}", above + line, verdict=Verdict.SOUND)
+            yield Problem(str(path), f"cannot be quoted: {reason}", line, verdict=Verdict.SOUND)
 
 
 def _within(path: Path, places: Sequence[Path]) -> bool:

@@ -20,12 +20,12 @@ from panda.documents.times import Clock, render_time
 from panda.errors import GateError, HaltError, MemoryNodeError, ReplyError
 from panda.language.reading import Reading
 from panda.memory.budget import (
-    LONGEST_LINE_CHARS,
     LoadedDocument,
     fit_nodes,
     group_documents,
     is_usable,
     load_nodes,
+    long_lines,
 )
 from panda.memory.gathered import (
     CONSTRAINTS,
@@ -428,14 +428,11 @@ class ContextGatherer:
         meant = turn.meant
         documents = fit_nodes(nodes, count=self.count, fit=lambda text: share_of_words(meant, text))
         for document in documents:
-            for warning in document.node.warnings:
+            for warning in (*document.node.warnings, *long_lines(document.node)):
                 turn.warn(warning)
             name = document.node.id
             if document.is_cut:
                 turn.warn(f"{name} cut from {document.tokens} to {document.kept_tokens} tokens")
-            for item in document.node.items:
-                if len(item.text) > LONGEST_LINE_CHARS:
-                    turn.warn(f"{name}: a line of {len(item.text):,} characters is too long to quote")
         return documents
 
     def _draft(

@@ -10,6 +10,7 @@ from panda.compression.sections import fit_section
 from panda.documents.carry import CachedStep
 from panda.documents.times import parse_time
 from panda.errors import FileFormatError, StoreError
+from panda.memory.budget import LONGEST_LINE_CHARS
 from panda.memory.log import MemoryLog
 from panda.memory.past import known_then
 from panda.phases.contract import Advance
@@ -273,7 +274,15 @@ class _Loop:
 
         context = replace(self._context, step=step["step"], intend=intend)
         with self._turn.as_one_execution():
-            return run_tool(step["tool"], step["arguments"], context)
+            result = run_tool(step["tool"], step["arguments"], context)
+        for fault in result.data.get("faults", ()) if isinstance(result.data, dict) else ():
+            self._turn.warn(fault)
+        for claim in result.claims:
+            if len(claim.text) > LONGEST_LINE_CHARS:
+                told = f"a line of {len(claim.text):,} characters is too long to quote ({claim.source})"
+                self._turn.warn(f"{step['tool']}: {told}")
+        quotable = tuple(one for one in result.claims if len(one.text) <= LONGEST_LINE_CHARS)
+        return replace(result, claims=quotable)
 
     def _taken_up(self, step: Step) -> Step | None:
         """The same step as a killed run has left it, if that settles it."""

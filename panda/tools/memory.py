@@ -10,6 +10,7 @@ from panda.documents.text import one_line, unescape_path
 from panda.documents.times import render_time
 from panda.errors import MemoryNodeError, UsageError
 from panda.language.sentences import is_question
+from panda.memory.budget import LONGEST_LINE_CHARS, long_lines
 from panda.memory.confidence import EXPIRED_BELOW
 from panda.memory.memory import Value, stage_value
 from panda.memory.node import Item, Node
@@ -218,6 +219,7 @@ def load_found(
             if node_id not in quoted:
                 faults.append(f"{exc.where}: {exc.message}" if exc.where else exc.message)
             continue
+        faults += long_lines(node)
         if any(map(_stands, node.items)):
             nodes[node_id] = node
         quoted.update(origins := [one for one in node.origins if wanted(one)])
@@ -226,8 +228,9 @@ def load_found(
 
 
 def _stands(item: Item) -> bool:
-    """Whether a line states something, and does not only repeat another node."""
-    return item.origin is None and not is_question(item.text)
+    """Whether a line can be quoted and states something, and does not only repeat another node."""
+    is_short = len(item.text) <= LONGEST_LINE_CHARS
+    return is_short and item.origin is None and not is_question(item.text)
 
 
 def best_items(node: Node, query: str, *, limit: int, expired: bool = False) -> list[Item]:
