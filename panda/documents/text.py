@@ -7,7 +7,8 @@ ID_PATTERN = r"^[a-z0-9_-]{1,64}\Z"
 PATH_FIX = "correct it, or move the file away: what comes out of a file leads nowhere else"
 """What to do about a text in a file that would become a path to somewhere else."""
 _CITATION = re.compile(
-    r"(?:(?<=[.!?,;:)\"”'])|[ \t]+)\[\d{1,3}(?:\s*,\s*\d{1,3})*\](?:[ \t]*\[\d{1,3}\])*(?=[\s.,;:!?)]|$)"
+    r"(?:(?<=[.!?,;:)\"”'])|(?<![ \t])[ \t]++)"
+    r"\[\d{1,3}(?:\s*,\s*\d{1,3})*\](?:[ \t]*\[\d{1,3}\])*(?=[\s.,;:!?)]|$)"
 )
 _SOURCES_HEADING = re.compile(
     r"^\s*(?:#{1,6}\s*)?[*_]*(?:sources?|source references|references)[*_]*:?[*_]*\s*$", re.I

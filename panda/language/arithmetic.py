@@ -150,7 +150,6 @@ def _results(
     sentence: str,
     sources: Sequence[str],
 ) -> Iterator[tuple[str, Fraction, bool]]:
-    """Every result that the text tells of: how it is reached, its value, and whether it may be rounded."""
     others = [_in_unit(found, amount.unit) for found in operands if not _is_same(found, claimed)]
     for found in others:
         if found not in operands and found.amount and found.amount.unit == amount.unit:
@@ -219,7 +218,6 @@ def _results(
 
 
 def _nearest(pairs: Iterable[tuple[Found, Found]], claimed: Found) -> list[tuple[Found, Found]]:
-    """Pairs of operands, those first that stand nearest to their result."""
 
     def span(pair: tuple[Found, Found]) -> int:
         starts = [found.start for found in (*pair, claimed)]
@@ -261,7 +259,6 @@ def _beyond(
 
 
 def _in_unit(found: Found, unit: str) -> Found:
-    """A quantity told in another unit, if that measures the same."""
     if not found.amount or not found.amount.unit or found.amount.unit == unit:
         return found
     (size, measured_in), (other, wanted_in) = size_of(found.amount.unit), size_of(unit)
@@ -271,7 +268,6 @@ def _in_unit(found: Found, unit: str) -> Found:
 
 
 def _spans(stated: Sequence[Found], unit: str, sources: Sequence[str]) -> Iterator[tuple[str, Fraction]]:
-    """How long it is between two days or times that the text states, in a unit."""
     dated = [found for found in stated if found.claim.kind == "date"][:_MOST_OPERANDS]
     years = {day[:4] for source in sources for day in find_days(source) if day[0].isdigit()} or {"2001"}
     size, base = size_of(unit)
@@ -355,7 +351,6 @@ class _Expression:
         return self.steps if multiplied else None
 
     def _gives(self, found: Found) -> bool:
-        """Whether a number is the result, in a unit or currency of the operands."""
         amount = found.amount
         if amount is None or amount.value is None or found in self.operands:
             return False
@@ -369,7 +364,6 @@ class _Expression:
         return fits and _equals(amount, self.result, rounds="/" in self.signs)
 
     def _is_factor(self, found: Found, sentence: str, sources: Sequence[str], asked: Sequence[str]) -> bool:
-        """Whether a number that no source holds says how many times another is taken."""
         amount, at = found.amount, self.operands.index(found)
         beside = self.signs[max(0, at - 1) : at + 1]
         if amount and amount.unit == "%" and amount.value == 100:
@@ -391,7 +385,6 @@ class _Expression:
         return self._is_asked(found, sources, asked)
 
     def _is_asked(self, found: Found, sources: Sequence[str], asked: Sequence[str]) -> bool:
-        """Whether a number is that of the query, or of times for each of which something is counted."""
         assert found.amount is not None
         if any(one.amount and one.amount.value == found.amount.value for text in asked for one in scan(text)):
             return True
@@ -403,7 +396,6 @@ class _Expression:
 
 
 def _expressions(claims: Sequence[Found], text: str) -> Iterator[_Expression]:
-    """What a text computes with signs."""
     operands: list[Found] = []
     signs: list[str] = []
     divided = False
@@ -447,14 +439,12 @@ def _value(found: Found) -> Fraction:
 
 
 def _measure(amount: Amount | None) -> tuple[str | None, str, str] | None:
-    """What a number must have in common with another one to be added to it."""
     if amount is None:
         return None
     return (amount.currency, amount.unit, "" if amount.currency or amount.unit else amount.head)
 
 
 def _is_count(amount: Amount, of: Amount) -> bool:
-    """Whether a number says how many times another is taken."""
     whole = amount.value is not None and amount.value.denominator == 1 and amount.value > 0
     return (
         whole
@@ -470,7 +460,6 @@ def _is_same(found: Found, other: Found) -> bool:
 
 
 def _equals(amount: Amount, result: Fraction, *, rounds: bool) -> bool:
-    """Whether a stated number is a result, or what rounding to the digits that it shows makes of it."""
     assert amount.value is not None
     value = abs(amount.value)
     if value == abs(result):
@@ -503,7 +492,6 @@ def rounding_step(value: Fraction) -> Fraction:
 
 
 def _sentence(text: str, claimed: Found) -> str:
-    """The sentence in which a number stands."""
     return next(
         (text[start:end] for start, end in sentence_spans(text) if start <= claimed.start < end), text
     )
@@ -533,7 +521,6 @@ def _inside(same: Sequence[Found], sentence: str, text: str) -> list[Found]:
 
 
 def _is_whole(group: Sequence[Found], amount: Amount, sources: Sequence[str]) -> bool:
-    """Whether numbers that a list holds are all numbers of their unit in that list."""
     stated = {_value(found) for found in group}
     for source in sources:
         lines = [match.start() for match in _LIST_LINE.finditer(source)]
@@ -546,7 +533,6 @@ def _is_whole(group: Sequence[Found], amount: Amount, sources: Sequence[str]) ->
 
 
 def _listed(source: str, amount: Amount) -> list[Found]:
-    """The numbers of one measure in the list lines of a source."""
     return [
         found
         for found in scan(source)
@@ -598,7 +584,6 @@ def _is_of_them(claimed: Found, amount: Amount, text: str, sources: Sequence[str
 
 
 def _sizes_of(sources: Sequence[str]) -> set[int]:
-    """How many things are cited: nodes, or the lines, sentences or parts of the only one."""
     if len(sources) != 1:
         return {len(sources)}
     lines = [line for line in sources[0].split("\n") if re.search(r"\w", line)]
@@ -609,7 +594,6 @@ def _sizes_of(sources: Sequence[str]) -> set[int]:
 
 
 def _counted(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> str | None:
-    """How often the sources have what a number counts, each on a line or in a part of its own."""
     number = amount.value
     if _PARTITIVE.match(text, claimed.end):
         sentence = _sentence(text, claimed)
@@ -662,7 +646,6 @@ def _members(text: str) -> list[str]:
 
 
 def _all_listed(members: Sequence[str], sources: Sequence[str]) -> bool:
-    """Whether each member is in a source, and no list that has them goes on."""
     known = [_stems(source) for source in sources]
     for member in members:
         if not _telling(member) or not any(_telling(member) <= stems for stems in known):

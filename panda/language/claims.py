@@ -124,7 +124,7 @@ _START = re.compile(
     rf"""
     (?P<url>(?<!(?i:[a-z0-9+.-]))(?i:[a-z][a-z0-9+.-]*://[^\s<>"`|]+))
   | (?P<mail>(?<![\w.+-])[\w.+-]+@(?:[\w-]+\.)+[\w-]{{2,}})
-  | (?P<site>(?<![\w.@-])(?:[\w-]+\.)+[^\W\d_][\w-]*(?::\d+)?(?:/[^\s<>"`|]{{0,500}}+)?)
+  | (?P<site>(?<![\w.@-])(?:[\w-]+\.)+[^\W\d_][\w-]*(?::\d+)?(?:/[^\s<>"`|]{{0,300}}+)?)
   | {DATES} | {TOLD_DATES}
   | (?P<phone>(?<![\w.,$€£-]){_PHONE})
   | (?P<number>(?:(?<![\w)\]%])(?P<sign>[-–](?=[\d$€£.])|(?i:minus[ ]))|[+](?=[\d.]))?
@@ -174,6 +174,7 @@ _RATE_WORD = re.compile(
 )
 _IRREGULAR = frozenset("people children men women feet mice teeth geese oxen".split())  # noqa: SIM905
 _QUOTE = re.compile(r'(?<!\d)"|(?<=\d)"(?=\w)')
+_DIGIT = re.compile(r"\d")
 _RUN_WORDS = 4
 _LOOK_CHARS = 90
 _LONGEST_NUMBER_CHARS = 40
@@ -235,7 +236,6 @@ def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
 
 
 def _goes_on(text: str, first: Found, second: Found) -> bool:
-    """Whether a duration goes on in a smaller unit."""
     one, other = first.amount, second.amount
     if not one or not other or text[first.end : second.start] not in (" ", " and ", ", "):
         return False
@@ -284,7 +284,8 @@ class _Scanner:
                 end, count = max(end, found.end), count + 1
                 if count == _MOST_CLAIMS:
                     break
-            if not end and match.lastgroup in ("site", "phone"):  # no host: what it is made of counts
+            is_no_host = not end and match.lastgroup in ("site", "phone")
+            if is_no_host and _DIGIT.search(match[0]):  # what it is made of counts
                 for found in self._read_inside(match):
                     yield found
                     end = max(end, found.end)
@@ -693,7 +694,6 @@ class _Scanner:
         return (bisect(self._quotes, at - 1) - bisect(self._quotes, line - 1)) % 2 == 0
 
     def _run(self, end: int) -> tuple[list[str], bool]:
-        """The words that follow a number without a pause, small, and whether a hyphen joins the first."""
         text, joined = self._text, False
         words: list[str] = []
         first = _BEFORE_RUN.match(text, end)
@@ -738,7 +738,6 @@ class _Scanner:
         return "" if is_ordinary(found[1]) else fold_name(found[1])
 
     def _labels(self, start: int) -> frozenset[str]:
-        """All words of the name directly before a number, folded."""
         kept: set[str] = set()
         for word in reversed(self._text[max(0, start - _LOOK_CHARS) : start].split()):
             if not word[0].isupper() or not word[-1].isalnum():
@@ -747,7 +746,6 @@ class _Scanner:
         return frozenset(kept)
 
     def _title(self, start: int) -> tuple[frozenset[str], frozenset[str]]:
-        """Stems and units of what stands before a number as its title."""
         before = self._text[max(0, start - _LOOK_CHARS) : start].rstrip()
         if before.endswith((":", "=", "|", "(")):
             before = before[:-1]
@@ -761,7 +759,6 @@ class _Scanner:
         return frozenset(stem(w) for w in words if w not in FUNCTION_WORDS), frozenset(u for u in units if u)
 
     def _line_rates(self, start: int, end: int) -> frozenset[str]:
-        """What the clause around a number counts for."""
         if not self._has_rates:
             return frozenset()
         before = re.split(r"[\n.;!?]", self._text[max(0, start - _LOOK_CHARS) : start])[-1]
@@ -778,7 +775,6 @@ def _is_side(amount: Amount) -> bool:
 
 
 def _head(run: list[str], joined: bool, value: Fraction | None) -> tuple[str, bool]:
-    """What a number counts, and whether that is sure."""
     if not run:
         return "", False
     if joined:

@@ -151,18 +151,12 @@ def contradicted(
 
 
 def _quoted(text: str, sources: Sequence[str], quotable: Sequence[str]) -> list[tuple[int, int]]:
-    """Where a text repeats a sentence of its sources, or a line of them, from its beginning to its end."""
     said = {part.strip() for source in sources for part in _cut(source, _SENTENCE)}
     spans = [(start, start + len(part)) for start, part in _located(text, _SENTENCE) if part.strip() in said]
     for line in quotable:
         at = text.find(line) if line else -1
         spans += [(at, at + len(line))] if at >= 0 else []
     return spans
-
-
-@lru_cache(maxsize=256)
-def _sentences_of(source: str) -> frozenset[str]:
-    return frozenset(part.strip() for part in _cut(source, _SENTENCE))
 
 
 def _as_held(found: Found, known: Mapping[Fraction | None, Found]) -> Found:
@@ -194,12 +188,10 @@ def _measure(found: Found) -> str:
 
 
 def _kinds_of(found: Found) -> set[str]:
-    """The kinds of value that a claim gives; an instant is a day and a time."""
     return {_measure(found)} | ({"time"} if re.search(r"T\d\d:", found.claim.value) else set())
 
 
 def _is_value(claimed: Found, other: Found) -> bool:
-    """Whether two claims give the same value."""
     one, two = claimed.amount, other.amount
     if one and two and one.value is not None and two.value is not None:
         size, size_two = size_of(one.unit)[0], size_of(two.unit)[0]
@@ -211,7 +203,6 @@ def _is_value(claimed: Found, other: Found) -> bool:
 
 @lru_cache(maxsize=1024)
 def _located(text: str, cut: re.Pattern[str]) -> tuple[tuple[int, str], ...]:
-    """The parts of a text and where they begin; no claim and no parenthesis is cut."""
     inside = bytearray(len(text) + 1)
     taken = [(found.start, found.end) for found in scan(text)]
     taken += [match.span() for match in re.finditer(r"\([^()\n]*\)", text)] if "," in cut.pattern else []
@@ -237,7 +228,6 @@ def _cut(text: str, cut: re.Pattern[str]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _levels(sources: tuple[str, ...]) -> tuple[tuple[_Part, ...], ...]:
-    """The parts of the sources, nodes first, then finer and finer."""
     levels = [tuple(_part(source, "") for source in sources)]
     for cut in _CUTS:
         parts: list[_Part] = []
@@ -298,7 +288,6 @@ def _subjects(text: str) -> set[str]:
 
 
 def _of_others(text: str, held: Sequence[Found], sources: tuple[str, ...]) -> Iterator[Found]:
-    """Values that the sources have of other things than those they stand with."""
     levels = _levels(sources)
     for start, sentence in _located(text, _SENTENCE):
         values = [found for found in held if start <= found.start < start + len(sentence)]
@@ -340,7 +329,6 @@ def _of_others(text: str, held: Sequence[Found], sources: tuple[str, ...]) -> It
 
 
 def _directly_before(text: str, found: Found, start: int) -> tuple[set[str], set[str]] | None:
-    """The name that a value in parentheses stands behind."""
     opens = text.rfind("(", start, found.start)
     if opens < 0 or ")" in text[opens : found.start]:
         return None
@@ -360,7 +348,6 @@ def _directly_before(text: str, found: Found, start: int) -> tuple[set[str], set
 def _is_of_another(
     found: Found, subjects: set[str], words: set[str], led: set[str], parts: Sequence[_Part]
 ) -> bool:
-    """Whether, among parts that all have a value of this kind, those that are spoken of have another."""
     measure = _measure(found)
     having = [part for part in parts if any(_measure(one) == measure for one in part.values)]
     holding = [part for part in having if any(_is_value(found, one) for one in part.values)]
@@ -387,7 +374,6 @@ def _is_of_another(
 
 
 def _is_crossed(found: Found, other: Found, parts: Sequence[_Part]) -> bool:
-    """Whether two values that stand together belong to different parts that have values of both kinds."""
     measure, second = _measure(found), _measure(other)
     holding = [part for part in parts if any(_is_value(found, one) for one in part.values)]
     meant = [part for part in parts if any(_is_value(other, one) for one in part.values)]
@@ -400,7 +386,6 @@ def _is_crossed(found: Found, other: Found, parts: Sequence[_Part]) -> bool:
 
 
 def _wrong_orders(text: str, sources: tuple[str, ...]) -> Iterator[Found]:
-    """Comparisons of two things by name whose values, the first of each, are the other way round."""
     for start, sentence in _located(text, _SENTENCE):
         found = _COMPARES.search(sentence)
         if not found or _ANY_NEGATION.search(sentence) or len(_COMPARES.findall(sentence)) > 1:
@@ -430,7 +415,6 @@ def _wrong_orders(text: str, sources: tuple[str, ...]) -> Iterator[Found]:
 
 
 def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
-    """Days behind the name of a weekday that they are not."""
     for first, second in pairwise(scan(text)):
         if not first.claim.value.endswith("day") or text[first.end : second.start] not in (
             " ",
@@ -454,7 +438,6 @@ def _gives(day: str) -> frozenset[str]:
 
 
 def _first(part: _Part, measure: str) -> tuple[float, str] | None:
-    """The first value of a kind in a part, and what it is counted for."""
     for found in part.values:
         value = _value(found)
         if _measure(found) == measure and value is not None and found.amount:
@@ -527,7 +510,6 @@ def _ways(text: str) -> tuple[tuple[Found, Found], ...]:
 
 
 def _is_compared_wrongly(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
-    """Whether a value stands as "below" a smaller one or "above" a greater one."""
     after = next((one for one in held if one.start >= found.end), None)
     if after is None or not found.amount or not after.amount or _measure(found) != _measure(after):
         return False
@@ -548,7 +530,6 @@ def _value(found: Found) -> float | None:
 
 
 def _is_no_extreme(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
-    """Whether a value is told as the least or greatest where another part of the sources goes beyond it."""
     start, sentence = _sentence_of(text, found)
     superlatives = list(_LARGEST.finditer(sentence))
     values = [

@@ -98,7 +98,6 @@ def without_exclusions(text: str) -> str:
 
 
 def _against(thing: _Object) -> Action:
-    """What becomes of something that is not wanted."""
     return "drop" if thing.definite else "demote"
 
 
@@ -143,7 +142,6 @@ class _Reader:
     # clauses
 
     def _clauses(self) -> list[int]:
-        """Where each clause begins that may decide something: none behind a question or a condition."""
         found: list[int] = []
         for begin, end in self._sentences():
             starts = [begin]
@@ -165,7 +163,6 @@ class _Reader:
         return found
 
     def _joins(self, at: int) -> bool:
-        """Whether a clause may begin behind a sign or word."""
         is_dash = self._low(at) == "-" and self._text[: self._tokens[at].start].endswith(" ")
         return self._low(at) in _CLAUSE | _CONNECTS or is_dash
 
@@ -179,7 +176,6 @@ class _Reader:
         return [(begin, end) for begin, end in found if begin < end]
 
     def _asks(self, at: int) -> bool:
-        """Whether a clause begins as questions do."""
         at = self._skip(at, "leads")
         if self._low(at) in ("do", "will", "have") and self._low(at + 1) in ("not", "nothing"):
             return False
@@ -196,7 +192,6 @@ class _Reader:
         return "please" in words or "pls" in words or any(self._list_phrase(n) for n in range(at, end))
 
     def _skip(self, at: int, name: str) -> int:
-        """The place behind words of a list."""
         while self._low(at) in word_list(name):
             at += 1
         return at
@@ -208,14 +203,12 @@ class _Reader:
         return " ".join(token.low for token in self._tokens[at : at + size])
 
     def _longest(self, name: str, at: int) -> int:
-        """How many words of a group of a list stand here; 0 for none."""
         for size in range(_MOST_WORDS, 0, -1):
             if at + size <= len(self._tokens) and self._words(at, size) in word_list(name):
                 return size
         return 0
 
     def _after_openers(self, at: int) -> tuple[int, bool]:
-        """Where the verb of a clause stands, and whether it is denied."""
         negated = False
         while at < len(self._tokens):
             size = self._longest("not", at)
@@ -231,7 +224,6 @@ class _Reader:
     # decisions
 
     def _decide(self, begin: int) -> tuple[Action, _Object] | None:
-        """What a clause decides, and on what."""
         at, negated = self._after_openers(begin)
         opened = {self._low(n) for n in range(begin, at)}
         if negated and {"i", "never"} <= opened and "would" not in opened:
@@ -268,14 +260,12 @@ class _Reader:
         return replace(thing, definite=False) if thing else None
 
     def _quality(self, at: int) -> _Object | None:
-        """All of a kind, in words of their own or behind "anything with"."""
         if self._low(at) in word_list("any"):
             end = self._skip(at + 1, "prepositions")
             return self._thing(end, kind=True) if end > at + 1 else None
         return self._thing(at, kind=True)
 
     def _verb(self, name: str, at: int) -> _Object | None:
-        """What a verb of a list is said about, its particle before or behind, if nothing else follows."""
         size = self._longest(f"{name}_with", at) or int(self._low(at) in word_list(name))
         if size and (rest := self._longest("rest", at + size)):
             return _Object(_OTHERS, at + size + rest) if self._ends(at + size + rest) else None
@@ -360,7 +350,6 @@ class _Reader:
         return _Object(refs, end, definite) if refs else None
 
     def _kind(self, at: int, *, only: bool = False) -> _Object | None:
-        """All items of which these words are said; a plural behind them may say what they are."""
         end = at
         while end < min(len(self._tokens), at + _MOST_WORDS):
             token = self._tokens[end]
@@ -403,7 +392,6 @@ class _Reader:
     # ends
 
     def _ends(self, at: int) -> bool:
-        """Whether a clause is over here, but for words that add nothing."""
         while at < len(self._tokens):
             word = self._low(at)
             if word in _SENTENCE or self._joins(at):

@@ -85,7 +85,6 @@ def parts_about_one_thing(query: str) -> tuple[str, str] | None:
 
 
 def _split_clauses(before: str) -> tuple[str, int]:
-    """The clauses before the last one, "" unless they name a thing; and where the last one starts."""
     start = max((match.start() for match in _CLAUSE.finditer(before)), default=0)
     named = _INTRODUCED.search(before[:start]) or _NAME.search(before[:start])
     return (before[:start].rstrip(" ,;:") if named else ""), start
@@ -238,7 +237,6 @@ def known(item: Item) -> Known:
 
 
 def _kind(part: str) -> tuple[str, ...]:
-    """What a part says that something is: its words up to a preposition."""
     found: list[str] = []
     for token in tokens_of(part.strip()):
         if token.low in word_list("prepositions"):
@@ -379,7 +377,6 @@ class _Finder:
         )
 
     def _stops(self, at: int, *, plural: bool = False) -> bool:
-        """Whether a noun phrase may end before this word."""
         word = self._low(at)
         if not word[0].isalnum() or word in FUNCTION_WORDS or word in word_list("verbs"):
             return True
@@ -602,13 +599,11 @@ class _Finder:
         return self._mention(start, end, [ref] if ref else [], "described", open_=True)
 
     def _scale(self, at: int) -> tuple[str | None, int]:
-        """The word of _SCALES that is compared here, and how many words that takes."""
         if self._low(at) in ("most", "least", "more", "less"):
             return (self._low(at + 1) if self._low(at + 1) in _scales() else None), 2
         return _base(self._low(at)), 1
 
     def _extreme(self, scale: str, place: int, *, less: bool) -> str | None:
-        """The item at one end of a scale; None if two share the place, or too little is known."""
         for way, kinds in _scales()[scale]:
             for kind in kinds:
                 values = [(amount(item, kind), item.ref) for item in self._ranks]
@@ -644,7 +639,6 @@ class _Finder:
         return sign or (self._stops(at) and word not in ("for", "to", "on", "in"))
 
     def _fitting(self, said: Sequence[Token]) -> list[str]:
-        """The items of which all these words are said; none if that is every item."""
         terms = [term for token in said for term in token.terms]
         amounts = amounts_of(" ".join(token.text for token in said))
         fit = [
@@ -769,7 +763,6 @@ class _Finder:
         return holds(one.name, term) or (pointed and holds(one.told, term)) or term in one.strange
 
     def _means(self, one: Known, first: int, run: Sequence[Token], end: int, *, pointed: bool) -> bool:
-        """Whether words that stand in what was said of an item mean it, or stand there by chance."""
         terms = [term for token in run for term in token.terms or _terms(token.text)]
         content = [token for token in run if token.terms]
         digits = all(token.text.isdigit() for token in content)
@@ -808,7 +801,6 @@ class _Finder:
         return not self._tokens[end].text[0].isupper() and not any(word in word_list(one) for one in lists)
 
     def _is_predicate(self, first: int, end: int, run: Sequence[Token]) -> bool:
-        """Whether the word behind a noun is likely its verb."""
         word = self._low(end)
         is_verb = word.endswith(("s", "ed")) and not word.endswith(("ss", "us", "is"))
         return self._opened_by_verb(first) or (is_verb and not is_plural(run[-1].low))
@@ -931,7 +923,6 @@ def amount(item: Item, kind: str) -> float | str | None:
 
 
 def _first(text: str, is_meant: Callable[[Amount], bool]) -> float | None:
-    """The first number of a text that is meant, in terms of the unit that others are told in."""
     for one in scan(text):
         if one.amount is not None and one.amount.value is not None and is_meant(one.amount):
             return float(one.amount.value) * factor(one.amount.unit)
@@ -960,6 +951,7 @@ def fitting_bound(words: str, items: Sequence[Item]) -> list[str] | None:
     >>> fitting_bound("over 500 euros", phones)
     ['b']
     """
+    words = words[:MESSAGE_CHARS]
     for side in ("over", "under"):
         for lead in sorted(word_list(side), key=len, reverse=True):
             match = re.search(rf"\b{lead} (?=\D{{0,3}}\d)", words, re.IGNORECASE)
@@ -989,7 +981,6 @@ def comparable(item: Item, currency: str | None, unit: str, head: str) -> float 
 
 @cache
 def _scales() -> dict[str, list[tuple[str, tuple[str, ...]]]]:
-    """What ranks items: for each adjective the end of the scale and the kinds of amounts that it goes by."""
     found = {}
     for name, words in read_groups("scales.txt").items():
         ways = [way.split() for way in words.split("|")]

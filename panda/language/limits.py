@@ -122,7 +122,6 @@ def find_limits(message: str) -> list[Limit]:
 
 
 def _seeks(sentence: str, *, goes_on: bool) -> bool:
-    """Whether a sentence looks for a thing; what follows on one that does may say more of it."""
     relative = _RELATIVE.search(sentence)
     head = sentence[: relative.start() if relative else None].split(",")[0]
     if _LOOKS.match(sentence):
@@ -139,7 +138,6 @@ def _seeks(sentence: str, *, goes_on: bool) -> bool:
 
 
 def _is_told(text: str) -> bool:
-    """Whether a verb in the past says what was."""
     words = re.findall(r"[a-z']+", text.lower())
     return any(
         word in ("was", "were", "did", "had", "been") or (is_past_form(word) and not _is_attribute(words, at))
@@ -153,7 +151,6 @@ def _is_attribute(words: list[str], at: int) -> bool:
 
 
 def _clauses(sentence: str) -> list[tuple[int, int]]:
-    """Where the limits of a sentence that looks for a thing stand."""
     found: list[tuple[int, int]] = []
     many = _MANY.match(sentence)
     at = 0
@@ -181,14 +178,12 @@ def _clauses(sentence: str) -> list[tuple[int, int]]:
 
 
 def _next(sentence: str, at: int) -> re.Match[str] | None:
-    """The next limit, or the beginning of one."""
     kinds = (_WHOLE, _COMPARED, _EXCLUDED, _HAVING, _RELATIVE)
     matches = [match for kind in kinds if (match := kind.search(sentence, at))]
     return min(matches, key=lambda match: match.start(), default=None)
 
 
 def _end(sentence: str, at: int) -> int:
-    """Where a clause ends that has begun before an index."""
     joined = re.compile(r"\s(?:and|but|or)\s").finditer(sentence, at)
     starts = [
         j.start() for j in joined if any(k.match(sentence, j.end()) for k in (_COMPARED, _EXCLUDED, _HAVING))
@@ -211,7 +206,6 @@ def _fragments(sentence: str, found: list[tuple[int, int]]) -> Iterable[tuple[in
 
 
 def _limit(span: str) -> Limit:
-    """A clause with its key and value, if it holds a single price or date."""
     claims = [one.claim for one in scan(plain_text(span)) if one.claims]
     priced = [one for one in claims if one.kind == "price"] or [one for one in claims if one.kind == "date"]
     if len(priced) != 1:

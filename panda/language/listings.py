@@ -8,6 +8,7 @@ from functools import partial
 
 from panda.language.names import find_names
 from panda.language.sentences import split_sentences
+from panda.language.text_front import MESSAGE_CHARS
 from panda.language.words import alternatives, split_terms
 
 _one_of = partial(alternatives, "listing_words.txt")
@@ -55,6 +56,7 @@ _OFFERS = re.compile(
 )
 _CLAUSES = re.compile(r"(?<=[.!?;])\s+|\n+|,\s+(?:and|but|while|whereas)\s+|,\s+(?=(?-i:the)\s)")
 _LABEL_CHARS = 100
+_MOST_CHARS = 10_000  # of a reply; what it lists behind them is not offered
 _MOST_WORDS = 8
 _MOST_OFFERED_WORDS = 5
 _LEAST_OFFERED = 3
@@ -86,6 +88,7 @@ def listed_items(text: str, statements: Sequence[str] = ()) -> list[ListedItem]:
     >>> listed_items("It costs $697.")
     []
     """
+    text = text[:_MOST_CHARS]
     lines = _CITATION.sub("", text).split("\n")
     statements = _without_heads([one for one in statements if not one.rstrip().endswith(":")])
     told = statements if all(_names_thing(one) for one in statements) else []
@@ -106,7 +109,6 @@ def listed_items(text: str, statements: Sequence[str] = ()) -> list[ListedItem]:
 
 
 def _with_details(items: Sequence[ListedItem], text: str) -> list[ListedItem]:
-    """The items that are but names, with what else the text says of each of them alone."""
     terms = [set(split_terms(item.label)) for item in items]
     said: list[list[str]] = [[] for _ in items]
     if all(item.text != item.label for item in items):
@@ -131,7 +133,6 @@ def _without_heads(statements: Sequence[str]) -> Sequence[str]:
 
 
 def _names_thing(statement: str) -> bool:
-    """Whether a statement begins with a name or a heading of its own, or is one."""
     label = label_of(statement)
     is_short = len(label.split()) <= _MOST_WORDS
     rest = statement.partition(label)[2].lstrip("*_`")
@@ -154,7 +155,7 @@ def label_of(text: str) -> str:
     >>> label_of("“Piranesi” by Susanna Clarke (2020)")
     'Piranesi'
     """
-    plain = _one_line(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", text))
+    plain = _one_line(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", text[:MESSAGE_CHARS]))
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", plain)
     if title := _TITLE.match(plain):
         return title["title"][:_LABEL_CHARS]
@@ -164,7 +165,6 @@ def label_of(text: str) -> str:
 
 
 def _marked(lines: Sequence[str]) -> list[tuple[bool, list[str]]]:
-    """Each list, whether it is numbered, and its items, longest first; deeper levels belong to it."""
     lists: list[tuple[bool, list[str]]] = []
     indent: int | None = None
     for line in lines:
@@ -185,7 +185,6 @@ def _marked(lines: Sequence[str]) -> list[tuple[bool, list[str]]]:
 
 
 def _headed(lines: Sequence[str]) -> list[str]:
-    """What the headings of the deepest level name, each with the text below it."""
     levels = {at: len(match["level"]) for at, line in enumerate(lines) if (match := _HEADING.match(line))}
     deepest = max(levels.values(), default=0)
     found = []
@@ -217,7 +216,6 @@ def _tables(lines: Sequence[str]) -> list[list[list[str]]]:
 
 
 def _rows_and_columns(table: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The rows of a table, and its columns where the rows are traits of what heads the columns."""
     heads = table[0]
     traits = [row[0] for row in table[1:]]
     rows = [_told(row[0], heads[1:], row[1:]) for row in table[1:]]
@@ -230,7 +228,6 @@ def _rows_and_columns(table: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _told(name: str, traits: Sequence[str], values: Sequence[str]) -> str:
-    """A row or a column of a table in words."""
     said = [_one_line(" ".join(pair)) for pair in zip(traits, values, strict=False)]
     return ": ".join(filter(None, (name, "; ".join(said))))
 
@@ -270,7 +267,6 @@ def _offers(lines: Sequence[str]) -> list[str]:
 
 
 def _named_one_by_one(text: str) -> list[str]:
-    """Sentences of which each says something of another name."""
     told = [
         (match[0] if (match := _SUBJECT.match(one)) else "", one) for one in split_sentences(_one_line(text))
     ]
@@ -285,7 +281,6 @@ def _named_one_by_one(text: str) -> list[str]:
 
 
 def _describes(head: str) -> bool:
-    """Whether what stands before a colon speaks of one thing by its name."""
     return bool(_ONE_THING.fullmatch(head)) and (len(head.split()) > 1 or any(c.isdigit() for c in head))
 
 

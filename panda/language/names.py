@@ -28,6 +28,7 @@ _WORD = re.compile(
 )
 _IS_CASELESS = re.compile(f"[{_CASELESS}]")
 _START = re.compile(r"(?:\A|[\n|:;!?…•·>#]|(?<=\s)[–—*+-](?=\s)|\A[–—*+-](?=\s))[\s\"'(\[«„“*_#>+|-]*\Z")
+_BEFORE_STARTS = "\"'([«„“*_#>+|-:;!?…•·"
 _AFTER_STOP = re.compile(r"(?P<word>[^\s(\[\"']*)(?P<stop>\.|[。！？])[\"')\]»”]*[\s\"'(\[«„“]+\Z")
 _ENUMERATOR = re.compile(r"(?:\A|[\n|])[\s>#*_-]*(?:\d{1,3}|[A-Za-z])[.)]\s+[\"'(*_]*\Z")
 _ARTICLE = re.compile(r"(?:\A|\W)(?:The|An?|Our|My|Your)\Z")
@@ -226,8 +227,8 @@ def _is_name(word: str, at_start: bool, caseless_text: bool, english: bool, shou
 
 
 def _is_start(text: str, start: int) -> bool:
-    """Whether a sentence, list item, table cell, title or quotation begins here."""
-    if start > 1 and text[start - 1] == " " and text[start - 2].isalnum():
+    last, is_word = text[start - 1 : start], text[max(0, start - 2) : max(0, start - 1)].isalnum()
+    if (last == " " and is_word) or not (last.isspace() or last in _BEFORE_STARTS):
         return False
     before = text[max(0, start - _LOOK_CHARS) : start]
     if start <= _LOOK_CHARS and not before.strip():
@@ -258,7 +259,6 @@ def _is_english(text: str) -> bool:
 
 
 def _is_shouted(text: str) -> bool:
-    """Whether a text is in capitals throughout."""
     words = re.findall(r"[^\W\d_]{2,}", text)
     return len(words) > 2 and sum(map(str.isupper, words)) * 3 > len(words) * 2
 

@@ -20,17 +20,16 @@ from panda.language.words import FUNCTION_WORDS, is_ordinary, read_groups, split
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*|\d+")
 _PARTS = re.compile(r"[;.:!?(]\s|,(?!\d)|[)–—\n]")
 _BEFORE, _BEHIND = 6, 5  # how many words before and behind an amount say what it limits
+_LOOK_CHARS = 200
 
 
 @cache
 def _phrases(name: str) -> tuple[tuple[str, ...], ...]:
-    """A list of narrowing_words.txt, each entry as its words."""
     held = read_groups("narrowing_words.txt")[name]
     return tuple(tuple(one.split("_")) for one in held.split())
 
 
 def _says(name: str, words: Sequence[str]) -> bool:
-    """Whether words hold an entry of a list, one word after the other."""
     return any(
         tuple(words[at : at + len(phrase)]) == phrase for phrase in _phrases(name) for at in range(len(words))
     )
@@ -90,8 +89,8 @@ def find_bounds(text: str) -> list[Bound]:
         amount = one.amount
         if amount is None or amount.value is None:
             continue
-        before = _split(_PARTS.split(plain[: one.start])[-1])[-_BEFORE:]
-        behind = _split(_PARTS.split(plain[one.end :])[0])[:_BEHIND]
+        before = _split(_PARTS.split(plain[max(0, one.start - _LOOK_CHARS) : one.start])[-1])[-_BEFORE:]
+        behind = _split(_PARTS.split(plain[one.end : one.end + _LOOK_CHARS])[0])[:_BEHIND]
         near = [*before[-3:], *behind]
         is_money = _says("money", before) or _says("bounded", before)
         is_least = _says("at_least", near)
@@ -255,7 +254,6 @@ def ruled_out(query: str, rows: Sequence[Row], about: str, told: Sequence[str]) 
 def _ruled_out_by(
     words: Sequence[str], rows: Sequence[Row], said: Sequence[set[str]], asked: Collection[str]
 ) -> set[int]:
-    """The items that one part of a message rules out."""
     terms = terms_of(" ".join(words))
     denied = _is_denied(words)
     if not denied and (_says("gone", words) or terms & set(asked)):
@@ -272,7 +270,6 @@ def _ruled_out_by(
 
 
 def _is_named(row: Row, rows: Sequence[Row], terms: Collection[str]) -> bool:
-    """Whether terms name an item: its whole name, or a word of it that is a name and no other item's."""
     own = terms_of(row.name)
     others = {term for one in rows if one is not row for term in terms_of(one.name)}
     alone = {
@@ -282,7 +279,6 @@ def _is_named(row: Row, rows: Sequence[Row], terms: Collection[str]) -> bool:
 
 
 def _clauses(text: str) -> list[list[str]]:
-    """The parts of a message that stand for themselves, as words."""
     found: list[list[str]] = []
     for part in _PARTS.split(plain_text(text[:MESSAGE_CHARS])):
         words: list[str] = []
@@ -301,7 +297,6 @@ def _is_denied(words: Sequence[str]) -> bool:
 
 
 def _affirmed(text: str) -> set[str]:
-    """The terms of a line that it does not deny."""
     parts = [_split(part) for part in _PARTS.split(plain_text(text[:MESSAGE_CHARS]))]
     return {term for words in parts if not _is_denied(words) for term in terms_of(" ".join(words))}
 

@@ -157,7 +157,6 @@ class _Grammar:
     # what a message names
 
     def _span(self, at: int) -> _At | None:
-        """A range, an open end or a point."""
         word = self._word(at)
         if word in ("since", "after") and (read := self._point(at + 1)):
             when, end = read
@@ -385,7 +384,6 @@ class _Grammar:
         return self._date(at) or self._feast(at) or self._weekday(at) or self._day_alone(at) or self._long(at)
 
     def _date(self, at: int) -> _At | None:
-        """A day with its month, in words or digits."""
         digits = re.compile(
             r"(?P<y>\d{4})-(?P<m>\d\d)(?:-(?P<d>\d\d))?(?![\w-]|\.\d)"
             r"|(?P<a>\d{1,2})(?P<s>[./-])(?P<b>\d{1,2})(?:(?P=s)(?P<c>\d{4}|\d\d)|(?P<dot>\.))?(?![\w/:%€$£]|[.,-]\d)"
@@ -491,7 +489,6 @@ class _Grammar:
         )
 
     def _long(self, at: int) -> _At | None:
-        """A month, a season, a quarter or a year."""
         word = self._word(at)
         month = self._month(at)
         if month:
@@ -539,7 +536,6 @@ class _Grammar:
         return days if sure or (self._today - days[1]).days < _HALF_A_YEAR else None
 
     def _is_time(self, when: _When, at: int, end: int, before: str) -> bool:
-        """Whether what stands beside a word makes it a time."""
         if when.beside == "year":
             return before in ("in", "of", "during", "since", "from", "throughout", "to", "back")
         if when.beside == "day":
@@ -574,7 +570,6 @@ class _Grammar:
         return any(word in names for names in (_DAYS, _SHORT_DAYS, _MONTHS, _SHORT_MONTHS, _SEASONS))
 
     def _find_tenses(self) -> dict[int, str]:
-        """Which tokens tell the tense: past, present or future."""
         found: dict[int, str] = {}
         did = -9
         for at, token in enumerate(self._tokens):
@@ -616,7 +611,6 @@ class _Grammar:
         return self._tokens[at].text if 0 <= at < len(self._tokens) else ""
 
     def _glued(self, at: int) -> bool:
-        """Whether no blank stands before a token."""
         return 0 < at < len(self._tokens) and self._tokens[at - 1].end == self._tokens[at].start
 
     def _token_at(self, char: int) -> int:
@@ -661,7 +655,6 @@ def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") 
 
 
 def _digital(match: re.Match[str]) -> _When | None:
-    """A date in digits; the day comes first unless that can't be."""
     if match["y"]:
         try:
             first = date(int(match["y"]), int(match["m"]), int(match["d"] or 1))
@@ -685,7 +678,6 @@ def _digital(match: re.Match[str]) -> _When | None:
 
 
 def _unit_of(day: date, unit: str) -> _Days:
-    """The calendar unit in which a day lies."""
     if unit in ("week", "weekend", "fortnight"):
         monday = day - timedelta(day.weekday())
         return monday + timedelta(5 if unit == "weekend" else 0), monday + timedelta(6)

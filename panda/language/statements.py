@@ -32,7 +32,8 @@ _TURNED = re.compile(
     re.IGNORECASE,
 )
 _JOINT = re.compile(
-    r"[,;]?\s+(?:and|but|so)\s+(?=(?:my|our|i|we|he|she|it|they|there|the)\b)|[,;]?\s+because\s+(?!of\b)|"
+    r"(?:[,;]|(?<!\s))\s++(?:and|but|so)\s+(?=(?:my|our|i|we|he|she|it|they|there|the)\b)|"
+    r"(?:[,;]|(?<!\s))\s++because\s+(?!of\b)|"
     r";\s+|,\s+(?=(?:my|our|i|we|which|what|where|who|how|when|can|could|do|does|is|are|should|any)\b)",
     re.IGNORECASE,
 )
@@ -170,9 +171,8 @@ def is_talk(sentence: str) -> bool:
 
 
 def _keyed(sentence: str) -> Iterator[Statement]:
-    """What a sentence gives keys for; each of its parts gives one at most."""
     start = 0
-    plain = plain_signs(sentence)
+    plain, turned = plain_signs(sentence), says_otherwise(sentence)
     for end in [*(match.span() for match in _JOINT.finditer(plain)), (len(plain), len(plain))]:
         first, last = start, end[0]
         start = end[1]
@@ -181,7 +181,7 @@ def _keyed(sentence: str) -> Iterator[Statement]:
         for lead in (_REMEMBER, _LEAD, _AFRESH, _LOOSE):
             match = lead.match(plain, first, last)
             first = match.end() if match else first
-        one = _statement(sentence, plain, first, last, turned=says_otherwise(sentence))
+        one = _statement(sentence, plain, first, last, turned=turned)
         if one is not None:
             yield one
 

@@ -53,8 +53,8 @@ def seconds(value: float | None) -> str:
     """
     A length of time.
 
-    >>> [seconds(value) for value in (None, 0.0, 0.0123, 4.334, 83.2)]
-    ['', '0 s', '12 ms', '4.33 s', '1 min 23 s']
+    >>> [seconds(value) for value in (None, 0.0, 0.0123, 4.334, 119.7)]
+    ['', '0 s', '12 ms', '4.33 s', '2 min 0 s']
     """
     if value is None:
         return ""
@@ -62,7 +62,8 @@ def seconds(value: float | None) -> str:
         return f"{value * 1000:.0f} ms"
     if value < _MINUTE:
         return f"{value:.2f} s".replace(".00 ", " ")
-    return f"{int(value // _MINUTE)} min {value % _MINUTE:.0f} s"
+    minutes, rest = divmod(round(value), _MINUTE)
+    return f"{minutes} min {rest} s"
 
 
 def number(value: float | None) -> str:

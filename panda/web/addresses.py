@@ -106,6 +106,8 @@ def _parse_place(place: str, *, where: str) -> tuple[str, int | None]:
 
 def _without_dots(path: str) -> str:
     kept: list[str] = []
+    if path.endswith(("/.", "/..")):  # what they lead to is a directory
+        path += "/"
     for part in path.split("/"):
         if part == ".." and kept and kept != [""]:
             kept.pop()
