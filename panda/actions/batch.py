@@ -56,12 +56,7 @@ def begin_batch(
     *,
     live: bool = False,
 ) -> RunFolder:
-    """
-    The directory of a new batch, none of whose items has been run; each has the number of its turn.
-
-    Args:
-        live: Whether an item sees what is there by then, and not what was there at the start.
-    """
+    """The directory of a new batch, none of whose items has been run; each has the number of its turn."""
     ran_on = fingerprint_now(settings, environ)
     users = [query.user or settings.user for query in queries]
     following = {

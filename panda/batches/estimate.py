@@ -25,9 +25,6 @@ def estimate(items: int, records: Iterable[Mapping[str, Any]]) -> Estimate:
     """
     What a batch of so many items will take: what the last turns of a log took on average, times their number.
 
-    Args:
-        records: Lines of the log of executions, in order.
-
     >>> line = {"success": True, "user_id": "ann", "turn_id": "turn_000001", "tokens": {"total": 50}}
     >>> estimate(10, [line | {"latency_ms": 200}, line | {"latency_ms": 100}])
     Estimate(items=10, turns=1, tokens=1000, seconds=3.0)

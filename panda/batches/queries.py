@@ -59,9 +59,6 @@ def read_queries(lines: Iterable[str], *, name: str) -> list[Query]:
     """
     The queries of JSON lines, all checked; blank lines are skipped.
 
-    Args:
-        name: Of the file, for errors.
-
     Raises:
         FileFormatError: A line is no JSON, or has a key that is unknown, missing or of the wrong type.
         UsageError: Two lines have one id, a query cannot start a turn, or there is no line.

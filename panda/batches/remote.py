@@ -98,7 +98,6 @@ def unpack(packed: bytes, directory: Path) -> None:
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    """All files below a directory, those of linked turns too."""
     for place, _, names in os.walk(directory, followlinks=True):
         yield from (Path(place) / name for name in names)
 

@@ -39,12 +39,7 @@ def write_page(
     left: Sequence[PlannedTurn],
     queries: Mapping[str, str],
 ) -> None:
-    """
-    Write a batch as an HTML page, what failed first.
-
-    Args:
-        queries: Item to its query.
-    """
+    """Write a batch as an HTML page, what failed first."""
     turns = {line.turn for line in lines}  # others have been tried again
     answers = {line.key: line.outcome.answer for line in run.lines() if line.outcome and line.turn in turns}
     page = render_page(

@@ -22,13 +22,7 @@ def freeze(
     clock: Clock,
     wait_seconds: float,
 ) -> None:
-    """
-    Keep what a store holds now: saved turns as links, all else that turns read as copies.
-
-    Args:
-        target: Directory that is made in one step; a store.
-        sessions: Users to the names of their sessions that items go on with.
-    """
+    """Keep what a store holds now: saved turns as links, all else that turns read as copies."""
     with store_errors(target, "create"), held_temporary(target, directory=True) as directory:
         start = Layout(directory)
         make_directory(start.users)

@@ -88,13 +88,7 @@ def _run_in_place(apps: _Apps, task: Task) -> Made:
 
 
 class WorkingCopy:
-    """
-    A store of a worker's own, set back to the start of the batch before every session.
-
-    Args:
-        start: The store as it was when the batch began.
-        layout: Where the copy is made.
-    """
+    """A store of a worker's own, set back to the start of the batch before every session."""
 
     def __init__(self, settings: Settings, layers: Layers, start: Path, layout: Layout) -> None:
         self._settings = settings
@@ -134,7 +128,6 @@ class WorkingCopy:
         forget_store(self._layout.root)
 
     def _make_ready(self, task: Task) -> None:
-        """Have it as it was at the start, with the earlier turns of the task's session."""
         wanted = (task.user, task.session, [number for number, _ in task.earlier])
         if self._held == wanted:
             return
@@ -170,7 +163,6 @@ class WorkingCopy:
 
 
 def _run(app: App, task: Task, *, dry_run: bool) -> Made:
-    """A turn taken to its end; what stops it is said."""
     started = time.monotonic()
     error: PandaError | None = None
     try:

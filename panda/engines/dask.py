@@ -130,7 +130,6 @@ def _same(opener: Opener) -> Opener:
 
 
 def _work(name: str, opener: Opener, task: Any) -> tuple[Any, str | None]:
-    """What a worker does with one task."""
     with _one_at_a_time:
         if name not in _ready:
             opened = opener()

@@ -22,8 +22,6 @@ _TERMINATED = 143
 
 @dataclass
 class _Worker:
-    """A process and the task that it has."""
-
     process: BaseProcess  # the process
     pipe: Connection  # where its task goes, and where what came of it comes from
     task: Any = None  # what it is at; None if it is idle

@@ -90,12 +90,6 @@ class Fleet:
     Worker i of a pool prefers server i, counted round, so that workers as many as servers never meet at one.
     Another process, which may be one of several on different machines, takes the servers in turn and begins
     where its id says: if all began with the first one, it would have all first requests and the others none.
-
-    Args:
-        name: The model's key in models.yaml.
-        servers: At least one.
-        sleep: Waits for so many seconds.
-        clock: Gives monotonic seconds; the same for the servers.
     """
 
     def __init__(
@@ -185,7 +179,6 @@ class Fleet:
                 yield number
 
     def _try(self, number: int, exchange: Callable[[ModelServer], _Reply]) -> _Reply:
-        """What the exchange gives with a server; what became of it is noted."""
         breaker = self._breakers[number]
         try:
             reply = exchange(self.servers[number])
@@ -214,10 +207,6 @@ class Fleet:
         return self._error(reasons, kinds.pop() if len(kinds) == 1 else "away")
 
     def _error(self, reasons: Mapping[str, str], kind: FailureKind) -> ModelAwayError:
-        """
-        Args:
-            reasons: What is wrong, by URL of a server.
-        """
         one, several, fix = _TOLD[kind]
         if len(self.servers) == 1:
             ((url, reason),) = reasons.items()

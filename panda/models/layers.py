@@ -17,14 +17,7 @@ EYES = "EYES"
 
 
 class Layers:
-    """
-    The models of one process.
-
-    Args:
-        models_file: What models.yaml says.
-        cache_dir: For what can be computed again: requantised models, prompt prefixes, dialects of servers.
-        environ: Where API keys are looked up by the name given in models.yaml.
-    """
+    """The models of one process."""
 
     def __init__(self, models_file: ModelsFile, *, cache_dir: Path, environ: Mapping[str, str]) -> None:
         from panda.models.llama.loaded import LoadedGgufs

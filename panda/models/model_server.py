@@ -98,9 +98,6 @@ class ModelServer:
         """
         The answer to one request, sent once.
 
-        Args:
-            passing: Statuses that count as a failed attempt.
-
         Raises:
             AttemptError: No connection holds, the attempt took too long, or the status is one that passes.
             ModelTimeoutError: The time of the call is over.
@@ -170,7 +167,6 @@ class ModelServer:
                 self._client = None
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> httpx.Response:
-        """One attempt, of at most so many seconds."""
         seconds = max(0.001, seconds)
         end = time.monotonic() + seconds
         timeout = httpx.Timeout(seconds, connect=min(_CONNECT_SECONDS, seconds))
@@ -192,7 +188,6 @@ class ModelServer:
         return httpx.Response(response.status_code, headers=asked, content=bytes(data))
 
     def _connected(self) -> httpx.Client:
-        """The client with the kept connections."""
         with self._lock:
             if self._client is None:
                 is_local = urlsplit(self.url).hostname in _LOOPBACK  # no proxy to this machine

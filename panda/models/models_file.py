@@ -242,7 +242,6 @@ def _server_place(url: object) -> object:
 
 
 def _thinking(entry: "_Entry", n_ctx: int) -> int:
-    """How much of the window is for reasoning."""
     tokens, writes = entry.values.get("thinking_tokens", 0), entry.values.get("writes", False)
     if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens < n_ctx:
         fix = f"give model tokens, less than n_ctx ({n_ctx})"
@@ -254,7 +253,6 @@ def _thinking(entry: "_Entry", n_ctx: int) -> int:
 
 
 def _dialect(entry: "_Entry") -> dict[str, Any]:
-    """What of a server's dialect is given."""
     given = {key: entry.values[key] for key in _DIALECT_KEYS if key in entry.values}
     for key in ("timeout_seconds", "attempt_seconds"):
         seconds = given.get(key, 1)

@@ -50,8 +50,6 @@ _REFUSING = frozenset({400, 415, 422, 500, 501})
 
 @dataclass(frozen=True)
 class _Call:
-    """One completion that is asked for, of whichever server."""
-
     messages: Sequence[Message]  # as the recipe has them
     params: GenerateParams
     room_tokens: int  # most model tokens to write, thoughts included; less where the window holds less
@@ -59,15 +57,7 @@ class _Call:
 
 
 class OpenAiModel:
-    """
-    A model behind one or more OpenAI-compatible URLs. It writes; it cannot score options.
-
-    Args:
-        api_key: Sent as bearer token; None sends none.
-        cache_dir: Where the dialect that was found out is remembered; None forgets it with the process.
-        sleep: Waits for so many seconds.
-        clock: Gives monotonic seconds.
-    """
+    """A model behind one or more OpenAI-compatible URLs. It writes; it cannot score options."""
 
     def __init__(
         self,
@@ -188,11 +178,9 @@ class OpenAiModel:
         self.score(prefix, (), params)
 
     def _ask(self, call: _Call) -> Completion:
-        """One completion by one of the servers."""
         return self._fleet.ask(lambda server: self._write(server, call), call.limit)
 
     def _write(self, server: ModelServer, call: _Call) -> Completion:
-        """One completion by a server, in its dialect."""
         dialect = self._dialects[server.url] if call.params.schema is not None else None
         written: Completion | httpx.Response | None = None
         if call.params.schema is None or dialect is not None:
@@ -226,7 +214,6 @@ class OpenAiModel:
         return next((written for written in tried if isinstance(written, Completion)), tried[0])
 
     def _write_in(self, server: ModelServer, call: _Call, dialect: str | None) -> Completion | httpx.Response:
-        """One completion by a server in a dialect; or its refusal."""
         started = time.monotonic()
         messages = with_schema(call.messages, call.params.schema or {}, dialect)
         prompt = self._count_prompt(messages)
@@ -239,7 +226,6 @@ class OpenAiModel:
         return replace(self._parse(server, answer, call.params), seconds=time.monotonic() - started)
 
     def _count_prompt(self, messages: Sequence[Message]) -> int:
-        """About how many model tokens messages are."""
         return sum(self.count_model_tokens(m.content) + _MESSAGE_TOKENS for m in messages)
 
     def _body(
@@ -365,7 +351,6 @@ def _known_dialect(spec: ModelSpec, url: str, cache_dir: Path | None) -> str | N
 
 
 def _note(spec: ModelSpec, url: str, cache_dir: Path) -> Path:
-    """Where the dialect of a server is remembered: the same whether it is alone or one of several."""
     return cache_dir / "dialects" / f"{_digest(spec, [url])[:32]}.json"
 
 
@@ -385,7 +370,6 @@ def _is_cut_by_thinking(completion: Completion, params: GenerateParams) -> bool:
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
-    """What a message says: its text, or its pictures as data URIs before it."""
     if not message.pictures:
         return message.content
     uris = [f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}" for one in message.pictures]

@@ -67,14 +67,7 @@ def by_text(replies: Mapping[str, Reply]) -> Callable[[Asked], Reply | None]:
 
 
 class ScriptedModel:
-    """
-    A model that replies as told. One token is one word.
-
-    Args:
-        answer: Gives the reply to a call; None is a call that nobody expected.
-        n_ctx: Window in words.
-        scores: False refuses to score.
-    """
+    """A model that replies as told. One token is one word."""
 
     def __init__(
         self,

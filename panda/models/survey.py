@@ -66,9 +66,6 @@ def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> 
     """
     Use every model for one small request, and free it before the next one.
 
-    Args:
-        open_layers: Gives the models, none loaded.
-
     Yields:
         One state a model, in the order of models.yaml, as soon as it is known.
     """
@@ -81,7 +78,6 @@ def check_models(models_file: ModelsFile, open_layers: Callable[[], Layers]) -> 
 
 
 def _try_one(layers: Layers, state: ModelState) -> ModelState:
-    """What comes of using a model that runs in this process."""
     try:
         return replace(state, trial=_try_out(layers, state.spec))
     except PandaError as exc:
@@ -127,7 +123,6 @@ def _look(models_file: ModelsFile, layers: Layers, spec: ModelSpec) -> ModelStat
 
 
 def _try_out(layers: Layers, spec: ModelSpec, url: str | None = None) -> Trial:
-    """What one small request to a model shows, or to one of its servers alone."""
     from panda.models.openai import OpenAiModel  # httpx takes half a second to import
 
     started = monotonic()

@@ -79,10 +79,6 @@ def _linked(
     used: set[str],
     refused: Collection[str],
 ) -> Markup:
-    """
-    A text whose marks are links: to the sources of the statements that its block holds, else (in rows of a
-    table, below a fence) to those of the next statement of the answer that has such a mark.
-    """
     parts: list[str] = []
     at = 0
     for mark in MARK.finditer(text):
@@ -101,7 +97,6 @@ def _linked(
 
 
 def _marked(text: str, refused: Collection[str]) -> Markup:
-    """A text in which what was refused is marked."""
     names = "|".join(map(re.escape, sorted(filter(None, refused), key=len, reverse=True)))
     parts = re.split(rf"(?<!\w)({names})(?!\w)", text) if names else [text]
     mark = Markup('<mark class="wrong">{}</mark>')

@@ -66,7 +66,6 @@ class ViewApplication:
 
 
 def _html(request: Request, html: str, status: int = 200) -> Response:
-    """A page, or nothing if whoever asks has it already."""
     body = html.encode("utf-8", errors="replace")
     tag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
     headers = {**_HEADERS, "cache-control": "private, no-cache", "etag": tag}

@@ -45,12 +45,7 @@ class Attempt:
 
 
 def read_attempts(reader: TurnReader, final: Mapping[int, Section]) -> tuple[Attempt, ...]:
-    """
-    The attempts of a turn, oldest first, each compared with what replaced it.
-
-    Args:
-        final: The sections that the turn has now.
-    """
+    """The attempts of a turn, oldest first, each compared with what replaced it."""
     numbers = sorted(_numbers(reader.folder.paths.directory / "attempts"))[:_MOST_ATTEMPTS]
     names = [f"attempts/{number}/{CONTEXT_MD}" for number in numbers]
     states = [reader.context(name)[1] for name in names]

@@ -130,7 +130,6 @@ def _prompt(role: str, part: Mapping[str, Any], texts: Mapping[str, str], most: 
 
 
 def _choices(options: Sequence[Mapping[str, Any]]) -> tuple[Choice, ...]:
-    """The options, the likeliest first."""
     likeliest = sorted(options, key=lambda one: -one["logprob"])
     return tuple(
         Choice(

@@ -247,13 +247,11 @@ def _page(shelf: Shelf, outcome: Outcome, side: Side) -> str | None:
 
 
 def _directory(side: Side, key: TurnKey) -> Path | None:
-    """Where a turn lies; None if that is not known, or is no path."""
     found = side.directories.get(key)
     return None if found is None or "\0" in str(found) else found
 
 
 def _sections(directory: Path | None) -> Mapping[int, str]:
-    """The sections of a turn's context.md; none if it is gone or damaged."""
     if directory is None:
         return {}
     path = directory / CONTEXT_MD

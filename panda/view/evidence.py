@@ -113,14 +113,7 @@ def _listed(line: str) -> Listed:
 def find_statements(
     section: Section | None, answer: str, listed: Sequence[Listed]
 ) -> list[tuple[str, list[str]]]:
-    """
-    What an answer states, each with the nodes that it cites.
-
-    Args:
-        section: §5; of turns that another program held it has no items.
-        answer: The answer without its list of sources.
-        listed: That list.
-    """
+    """What an answer states, each with the nodes that it cites."""
     items = section.meta.get("items") if section else None
     if isinstance(items, list):
         return [(str(one.get("text", "")), texts_of(one.get("node_ids"))) for one in _mappings(items)]
@@ -245,7 +238,6 @@ def _source(
 def _lines_around(
     lines: Sequence[str], hits: Sequence[int], text: str, is_exact: bool, *, is_marked: bool
 ) -> Iterator[Line]:
-    """The quoted lines with those around them, and between these how many are left out."""
     wanted = {near for hit in hits or [0] for near in range(hit - _AROUND, hit + _AROUND + 1)}
     shown = sorted(wanted & set(range(len(lines))))
     last = -1
@@ -302,7 +294,6 @@ def find_lines(text: str, lines: Sequence[str]) -> tuple[list[int], bool]:
 
 
 def _weights(text: str) -> dict[str, int]:
-    """The words of a text, numbers and names weighing more."""
     return {word.lower(): 1 if word.isalpha() and word.islower() else 3 for word in split_words(text)}
 
 

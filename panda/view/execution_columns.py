@@ -34,8 +34,6 @@ MOST_TURNS = 20_000
 
 
 class _Record(msgspec.Struct):
-    """What of a line counts; it may be of any type."""
-
     timestamp: Any = None
     recipe: Any = None
     key: Any = None
@@ -60,8 +58,6 @@ _DECODE = msgspec.json.Decoder(_Record).decode
 
 
 class _Names:
-    """Texts as numbers."""
-
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -117,12 +113,7 @@ class LogState:
 
 
 class ExecutionLog:
-    """
-    Reads the log of a store again and again; what was read stays in memory, some 90 bytes a line.
-
-    Args:
-        since: Only lines from this time on, as text; "" for all.
-    """
+    """Reads the log of a store again and again; what was read stays in memory, some 90 bytes a line."""
 
     def __init__(self, layout: Layout, *, since: str = "") -> None:
         self._layout, self._since = layout, since
@@ -237,7 +228,6 @@ class ExecutionLog:
         values["confidence"].append(_number(record.confidence))
 
     def _columns(self, user: str) -> Columns:
-        """The executions of a user; made again once the log has more lines, or for another user."""
         stamp = (user, self._inode, self._lines)
         if self._made is None or self._made[0] != stamp:
             self._made = stamp, self._make_columns(user)
@@ -267,7 +257,6 @@ class ExecutionLog:
         return found, max(0, len(newest) - MOST_TURNS)
 
     def _verdict(self, user: str, turn: str) -> bool | None:
-        """Whether a turn ended approved; None: it has not ended, or is not there."""
         known = self._verdicts.get((user, turn))
         if known is not None:
             return known

@@ -58,10 +58,6 @@ def read_executions(layout: Layout, user: str, turn: int, begun: datetime, ended
     """
     The lines of the log that are a turn's. Lines stand in the order of their times: only those of the time
     in which the turn ran are read.
-
-    Args:
-        begun: When the turn was claimed.
-        ended: When it was last written.
     """
     path = layout.executions_log
     if not path.is_file():
@@ -85,7 +81,6 @@ def read_executions(layout: Layout, user: str, turn: int, begun: datetime, ended
 
 
 def _seek(file: BinaryIO, wanted: bytes) -> None:
-    """Go to the beginning of a line with nothing of that time, or later, before it."""
     low, high = 0, file.seek(0, 2)
     while high - low > _NEAR_BYTES:
         middle = (low + high) // 2

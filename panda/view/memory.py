@@ -308,7 +308,6 @@ def _plot(said: Sequence[Assertion], current: Remembered | None, now: datetime) 
 def _curve(
     one: Assertion, start: datetime, end: datetime, first: datetime, last: datetime
 ) -> tuple[tuple[float, float], ...]:
-    """Points of one stretch, in percent of the plot from its upper left corner."""
     whole = (last - first).total_seconds()
     points = []
     for step in range(_STEPS + 1):

@@ -65,7 +65,6 @@ class MemoryReader:
                 raise StoreError("not a regular file", where=str(path))
 
     def _load_texts(self) -> Iterator[tuple[str, str]]:
-        """Read the memory files; one that is damaged counts as if there were none, and is named."""
         try:
             self._state.refresh()
         except (PandaError, OSError):
@@ -96,7 +95,6 @@ class MemoryReader:
 
 
 def _sound(path: Path) -> Iterator[Assertion | str]:
-    """The assertions of a log, and what is wrong with its other lines."""
     if not path.is_file():
         return
     try:

@@ -36,10 +36,6 @@ def write_site(directory: Path, shelf: Shelf, watch: Callable[[], None] = lambda
     """
     Write all pages of a shelf.
 
-    Args:
-        directory: An empty one, as check_target says.
-        watch: Called after each page.
-
     Returns:
         The paths of the written files below it, in the order in which they were written.
     """

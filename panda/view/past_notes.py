@@ -16,15 +16,7 @@ from panda.storage.seals import digest_parts, part_of, text_digest
 
 
 class PastNotes:
-    """
-    The notes of a user as a turn read them.
-
-    Args:
-        knowledge: The directory of the notes.
-        snapshot: Has digests of then; None for a turn of before.
-        gathered: Has the lines that the turn read; None if it kept none.
-        at: When the turn began.
-    """
+    """The notes of a user as a turn read them."""
 
     def __init__(
         self, knowledge: Path, snapshot: Snapshot | None, gathered: GatheredContext | None, at: datetime

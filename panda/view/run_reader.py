@@ -80,12 +80,7 @@ class RunState:
 
 
 class RunReader:
-    """
-    Reads a run again and again.
-
-    Args:
-        directory: Where it is kept.
-    """
+    """Reads a run again and again."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -133,7 +128,6 @@ class RunReader:
         return self._queries
 
     def _read_plan(self) -> RunPlan | str:
-        """run.json, or what is wrong with it; read again once it has changed."""
         path = self.directory / RUN_JSON
         try:
             status = path.stat()

@@ -274,7 +274,6 @@ def _turn(
 
 
 def _page(shelf: Shelf, user: str, turn: int, root: str | None) -> str | None:
-    """The page of a turn, if it is in the store that is looked at."""
     if not _is_here(shelf.layout, root):
         return None
     with suppress(NotFoundError, UsageError):

@@ -100,13 +100,7 @@ class SessionPage:
 
 
 class SessionReader:
-    """
-    Knows which sessions a user has.
-
-    Args:
-        layout: The store.
-        user: Whose sessions.
-    """
+    """Knows which sessions a user has."""
 
     def __init__(self, layout: Layout, user: str) -> None:
         self._layout, self._user = layout, user
@@ -204,7 +198,6 @@ def _places(rows: int) -> int:
 
 
 def _load(shelf: Shelf, user: str, name: str) -> tuple[Session | None, str | None, bool]:
-    """A session, what is wrong with its file, and whether it was made of its newest turns instead."""
     problem = None
     try:
         found = load_session(shelf.layout, user, name)

@@ -125,13 +125,7 @@ class Shelf:
 
 
 class Query:
-    """
-    What an address asks for: its parameters and what stands behind the question mark.
-
-    Args:
-        parameters: Parts of the address in braces, by name.
-        fields: Fields of the query string; of one given twice the last.
-    """
+    """What an address asks for: its parameters and what stands behind the question mark."""
 
     def __init__(self, parameters: Mapping[str, str], fields: Mapping[str, str]) -> None:
         self.parameters = parameters

@@ -88,12 +88,7 @@ def _digest(name: str) -> str:
 
 
 class Site:
-    """
-    All pages over one store.
-
-    Args:
-        links: How pages lead to each other.
-    """
+    """All pages over one store."""
 
     def __init__(self, shelf: Shelf, links: Served | Written) -> None:
         self.shelf = shelf

@@ -114,7 +114,6 @@ def _offered(columns: Columns, name: str) -> tuple[str, ...]:
 
 
 def _mask(columns: Columns, query: Query) -> Mask:
-    """Which executions are asked for."""
     mask: Mask = np.ones(columns.count, np.bool_)
     for name in ("recipe", "layer"):
         if wanted := query.fields.get(name):
@@ -131,7 +130,6 @@ def _mask(columns: Columns, query: Query) -> Mask:
 
 
 def _day_plots(days: Sequence[tuple[str, ExecutionStats]]) -> list[Plot]:
-    """Executions, latency, tokens and validity of each day from the first to the last."""
     known = dict(days)
     names = _every_day([name for name, _ in days])
     sums = [known.get(name) for name in names]
@@ -205,7 +203,6 @@ def _every_day(names: Sequence[str]) -> list[str]:
 
 
 def _rows(names: Sequence[str], *values: Sequence[float | None]) -> tuple[tuple[str, ...], ...]:
-    """Lines of a table, newest first, of the days that have any value."""
     rows = [
         (name, *(number_text(one) for one in some))
         for name, *some in zip(names, *values, strict=True)

@@ -62,13 +62,7 @@ def read_steps(reader: TurnReader) -> Iterator[StepRow]:
 
 
 class StepNodes:
-    """
-    The nodes that a turn could cite: the results of its own tools, and what was known when it began.
-
-    Args:
-        reader: Reads the files of the turn.
-        past: All other nodes.
-    """
+    """The nodes that a turn could cite: the results of its own tools, and what was known when it began."""
 
     def __init__(self, reader: TurnReader, past: PastNodes) -> None:
         self._reader = reader
@@ -90,7 +84,6 @@ class StepNodes:
 
 
 def _items(step: dict[str, Any]) -> tuple[Item, ...]:
-    """The claims of a step, then the lines of its text that no claim says."""
     claims = [(one["text"], one["confidence"]) for one in step["claims"]]
     known = {text for text, _ in claims}
     lines = [(line, None) for line in step["text"].splitlines() if line.strip() and line not in known]

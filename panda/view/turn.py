@@ -291,7 +291,6 @@ def _executions(shelf: Shelf, user: str, number: int, metadata: Metadata | None)
 
 
 def _has_run(shelf: Shelf, run: str | None) -> bool:
-    """Whether there is a page of a run; the name comes from a file, and may be anything."""
     return run is not None and is_run_name(run) and (shelf.layout.runs / run).is_dir()
 
 
@@ -313,7 +312,6 @@ def _image(folder: TurnFolder, metadata: Metadata | None) -> str | None:
 
 
 def _notes(staged: Mapping[str, Any] | None) -> tuple[Note, ...]:
-    """What a staged_memory.json holds, what the user told first."""
     if staged is None:
         return ()
     told = [
@@ -329,7 +327,6 @@ def _notes(staged: Mapping[str, Any] | None) -> tuple[Note, ...]:
 def _timeline(
     metrics: Metrics | None, metadata: Metadata | None
 ) -> tuple[tuple[PhaseBar, ...], Totals | None]:
-    """The phases in order with their bars, one behind the other, and their totals."""
     rows = metrics.phases if metrics else ()
     route = metadata.route if metadata else ()
     whole = sum(row.seconds or 0.0 for row in rows) or 1.0
@@ -356,7 +353,6 @@ def _timeline(
 
 
 def _candidates(plan: RetrievalPlan | None) -> list[CandidateRow]:
-    """The candidates, chosen ones and high scores first."""
     if plan is None:
         return []
     most = max((row.score or 0.0 for row in plan.candidates), default=0.0) or 1.0

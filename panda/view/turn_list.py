@@ -183,7 +183,6 @@ def _candidates(
 
 
 def _left_out(view: IndexView, wanted: Filter) -> Integers:
-    """Saved turns that a filter by session and time does not take."""
     all_ = view.statistics
     is_turn = all_.sessions != 0
     takes = np.ones(len(all_.rows), np.bool_)
@@ -198,7 +197,6 @@ def _left_out(view: IndexView, wanted: Filter) -> Integers:
 
 
 def _search(shelf: Shelf, user: str, words: str, wanted: Filter) -> tuple[list[int], bool]:
-    """Saved turns that share words with a query, best first, and whether some may be missing."""
     bounds = Bounds(session=wanted.session, since=wanted.since, turns_only=True)
     hits, report = search_index(
         shelf.index(user), user, words, now=shelf.clock(), limit=PAGE_ROWS * 4, bounds=bounds

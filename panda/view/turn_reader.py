@@ -33,12 +33,7 @@ class Lines:
 
 
 class TurnReader:
-    """
-    Reads files of a turn.
-
-    Args:
-        folder: The turn.
-    """
+    """Reads files of a turn."""
 
     def __init__(self, folder: TurnFolder) -> None:
         self.folder = folder
@@ -142,7 +137,6 @@ class TurnReader:
 
 
 def _line(name: str, number: int, line: bytes) -> dict[str, Any] | str:
-    """The value of a line, or what is wrong with it."""
     try:
         value = parse_json(line.decode("utf-8"), where=name, line=number)
     except UnicodeDecodeError:

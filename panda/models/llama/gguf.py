@@ -251,7 +251,6 @@ class GgufFile:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Size and time of change."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns]
 

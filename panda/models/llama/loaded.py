@@ -109,7 +109,6 @@ class LoadedGgufs:
 
 
 def _origin(spec: ModelSpec, file: GgufFile) -> dict[str, str | None]:
-    """What `panda models list` says of where a model comes from."""
     return {
         "backend": "llama_cpp",
         "location": spec.location,
