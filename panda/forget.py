@@ -147,8 +147,6 @@ class Place:
 
 
 class _Eraser:
-    """Takes texts out of the content of files."""
-
     def __init__(self, wanted: Wanted, at: str) -> None:
         texts = [*wanted.said, *wanted.quoted]
         self.pattern, self.said = find_forms(texts, wanted.quoted), find_forms(wanted.said)
@@ -165,7 +163,6 @@ class _Eraser:
         self.count, self.names, self.fault = 0, 0, None
 
     def may_hold(self, data: bytes) -> bool:
-        """Whether content may hold one of the texts."""
         low = data.lower()
         return any(core in low for core in self._cores) and bool(self.pattern.search(_decode(data)))
 
@@ -217,7 +214,6 @@ class _Eraser:
         return is_number and any(self.said.fullmatch(text) for text in (str(value), f"{value:g}"))
 
     def holds(self, value: Any) -> bool:
-        """Whether a JSON value holds one of the texts."""
         if isinstance(value, dict | list):
             return any(map(self.holds, value.values() if isinstance(value, dict) else value))
         return self.pattern.search(value) is not None if isinstance(value, str) else self._is_told(value)
@@ -337,8 +333,6 @@ def _put_back(way: Sequence[str], value: Any, made: Any) -> None:
 
 @dataclass
 class _Plan:
-    """What forgetting changes."""
-
     wanted: Wanted
     eraser: _Eraser
     turns: dict[Path, Owner] = field(default_factory=dict)  # directories of turns that hold it, or did
@@ -369,7 +363,6 @@ class Forgetting:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether an earlier one was killed and is still to be ended."""
         return self._journal.is_file()
 
     @property
@@ -381,10 +374,7 @@ class Forgetting:
 
     @contextmanager
     def locked(self, users: Sequence[str]) -> Iterator[None]:
-        """
-        While the block runs no turn of these users runs or begins, and nothing is remembered. Raises
-        LockHeldError: a turn runs for too long.
-        """
+        """While the block runs no turn of these users runs or begins (LockHeldError), and no run goes on."""
         holder, layout = f"panda forget (process {os.getpid()})", self._layout
 
         def sessions() -> set[tuple[str, str]]:
@@ -404,7 +394,6 @@ class Forgetting:
             yield
 
     def of_text(self, text: str) -> Wanted:
-        """This text, wherever it stands, of all users."""
         return Wanted((text,), users=tuple(users_of(self._layout)))
 
     def of_facts(self, user: str, facts: Sequence[Assertion], derived: Iterable[Assertion]) -> Wanted:
@@ -474,10 +463,7 @@ class Forgetting:
                 yield path
 
     def _files(self, users: Sequence[str]) -> Iterator[tuple[Path, Owner | None, Path | None]]:
-        """
-        The files of some users or of none, notes included, each with its turn and the directory of that; of
-        what belongs to a user and to no turn, the user with 0. Sessions are made anew of turns.
-        """
+        """The files of some users or of none, each with its turn (0 for none) and the directory of that."""
         layout, seen = self._layout, set[str]()
         for top in (layout.users, layout.runs, layout.interventions, layout.executions_log.parent):
             for place, below, found in os.walk(top, followlinks=True):
@@ -571,7 +557,7 @@ class Forgetting:
         if directory is not None:
             return eraser.clean(path, data, scrub=True)
         if owner and path == self._layout.memory_log(owner[0]):
-            return _joined(made for _, made in self._log(plan, owner[0]))
+            return self._log_after(plan, owner[0])
         if owner and path.parent == self._layout.user(owner[0]) and path.name in _MEMORY:
             return self._memory_texts(plan, owner[0]).get(path, data)
         if path.is_relative_to(self._layout.recipe_versions):
@@ -596,13 +582,15 @@ class Forgetting:
         return b"\n".join(made)
 
     def _log(self, plan: _Plan, user: str) -> Iterator[tuple[str, str]]:
-        """The lines of a user's log, before and after."""
         for line in _read(self._layout.memory_log(user)).split("\n"):
             made = raw = _load_line(line)
             if "value" in raw:
                 is_own = plan.wanted.own is None or (user, raw.get("source_turn")) in plan.owners
                 made = plan.eraser.assertion(raw, is_own=is_own)
             yield line, line if made == raw else json.dumps(made, ensure_ascii=False)
+
+    def _log_after(self, plan: _Plan, user: str) -> bytes:
+        return "\n".join(after for _, after in self._log(plan, user)).encode("utf-8", "surrogateescape")
 
     def _add_names(self, plan: _Plan) -> None:
         """The names that are digests of it: of assertions, interventions, visits and versions of recipes."""
@@ -632,10 +620,7 @@ class Forgetting:
                     ids[str(manifest.get("visit_id"))] = visit_id(TurnPaths(directory), name)
 
     def run(self, wanted: Wanted) -> list[Place]:
-        """
-        Forget, under `locked`; returns the places where it was, and those that stay. A reader beside it sees
-        either the former or the new content of each file. After an error the same command goes on.
-        """
+        """Forget, under `locked`; returns the places where it was, and those that stay."""
         sweep_below(self._layout.root)
         plan = self._plan(wanted)
         old = re.compile("|".join(map(re.escape, plan.ids)).encode() or rb"(?!)")
@@ -686,7 +671,6 @@ class Forgetting:
                     yield path
 
     def _noted(self, key: str) -> dict[Path, Owner]:
-        """Directories of turns that an earlier one noted, as far as they are of this store."""
         found = {}
         for name in _load(self._journal).get(key) or ():
             path = self._layout.root / str(name)
@@ -751,7 +735,6 @@ class Forgetting:
             self._write(plan, run / names.RUN_JSON, render_json(value).encode())
 
     def _memory_texts(self, plan: _Plan, user: str) -> dict[Path, bytes]:
-        """The memory files, as they show what the log will say."""
         state = Projection(self._layout, user)
         state.refresh()
         pairs = [(_load_line(a)["id"], b) for a, b in self._log(plan, user) if a != b]
@@ -775,7 +758,7 @@ class Forgetting:
                 self._write(plan, path, made)
         if log.is_file():
             with held_log(log):
-                if (made := _joined(after for _, after in self._log(plan, user))) != _read_there(log):
+                if (made := self._log_after(plan, user)) != _read_there(log):
                     self._write(plan, log, made)
             state = Projection(self._layout, user)
             state.refresh()
@@ -818,7 +801,8 @@ def _unjudged(line: bytes, at: str) -> bytes:
     stays = ("turn", "user", "directory", "item", "exit_code", "seconds", "is_saved")
     made: dict[str, Any] = {key: value[key] for key in stays if key in value}
     made |= {"result": "not judged", "findings": [f"forgotten at {at}"], "outcome": None}
-    return line if value.get("findings") == made["findings"] else json.dumps(made).encode()
+    is_done = str((value.get("findings") or [""])[0]).startswith("forgotten at ")
+    return line if is_done else json.dumps(made).encode()
 
 
 def _values(one: Assertion) -> list[str]:
@@ -883,10 +867,6 @@ def _read(path: Path) -> str:
     return _decode(_read_there(path))
 
 
-def _joined(lines: Iterable[str]) -> bytes:
-    return "\n".join(lines).encode("utf-8", "surrogateescape")
-
-
 def _is_in_force(path: Path) -> bool:
     """Whether a kept version of a recipe is that which comes with panda, so that nobody told what it says."""
     book = RecipeBook([names.asset("recipes")], [names.asset("prompts")])
@@ -908,7 +888,6 @@ def _empty_turn(directory: Path, owner: Owner, eraser: _Eraser) -> None:
     about = (made["session_id"], made["mode"], parse_time(made["created_at"]))
     front = FrontMatter(CONTEXT_SCHEMA, owner[1], owner[0], *about)
     write_atomic(directory / CONTEXT_MD, render_context(ContextDocument(front)))
-    _prune(directory)
 
 
 def _prune(directory: Path) -> None:

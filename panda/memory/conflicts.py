@@ -58,10 +58,10 @@ def _conflict_id(log: MemoryLog, one: Assertion, other: Assertion) -> str:
     for record in log.conflicts:
         if {record.fact_a, record.fact_b} == pair and record.status != "resolved":
             return record.conflict_id
-    return conflict_id(*pair)
+    return _made_id(*pair)
 
 
-def conflict_id(*facts: str) -> str:
+def _made_id(*facts: str) -> str:
     """The id of a conflict of two facts, the same whichever comes first."""
     digest = hashlib.sha256("\n".join(sorted(facts)).encode()).hexdigest()
     return f"conflict-{digest[:_ID_DIGITS]}"
@@ -127,7 +127,7 @@ def _pairs(
     for one in facts:
         if one.fact.id not in named and one.fact.value.key != settled.key:
             other = next(o for o in facts if o.fact.value.key != one.fact.value.key)
-            pairs.append((conflict_id(one.fact.id, other.fact.id), other.fact.id, one.fact.id))
+            pairs.append((_made_id(one.fact.id, other.fact.id), other.fact.id, one.fact.id))
     return pairs
 
 
