@@ -14,7 +14,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
 help:
-	@echo 'make turn           answer a follow-up question from the demo store, on a copy in demo/'
+	@echo 'make turn           go on with the demo store with a follow-up question, on a copy in demo/'
 	@echo 'make turn Q="..."   answer another question'
 	@echo 'make test           lint, types and tests: what CI runs'
 	@echo 'make life           ask ordinary questions; which answers are right, against floors; FILES="A.json" asks others'
@@ -42,7 +42,7 @@ $(STAMP): pyproject.toml constraints.txt
 turn: $(STAMP)
 	@rm -rf demo && mkdir demo
 	@$(BIN)/panda init --demo --quiet --root $(DEMO)
-	@$(BIN)/panda turn --root $(DEMO) --user demo -- "$$Q"
+	@$(BIN)/panda turn --root $(DEMO) --user demo --continue -- "$$Q"
 
 test: $(STAMP)
 	$(BIN)/python -m ruff check .

@@ -135,7 +135,7 @@ def _at_once(checkout: Path, directory: Path) -> list[float]:
     stores = [shutil.copytree(directory / "warm", directory / name) for name in ("left", "right")]
     started = time.perf_counter()
     running = [
-        subprocess.Popen(_words(checkout, "turn", QUESTION, "--root", str(store), "--user", "demo"),
+        subprocess.Popen(_words(checkout, "turn", QUESTION, "--root", str(store), "--user", "demo", "--session", "default"),
                          env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for store in stores
     ]  # fmt: skip
@@ -161,7 +161,19 @@ def _run(checkout: Path, environ: Mapping[str, str], *words: str) -> None:
 
 
 def _turn(checkout: Path, environ: Mapping[str, str], store: Path, question: str) -> Turn:
-    words = _words(checkout, "turn", question, "--root", str(store), "--user", "demo", "--json", "--quiet")
+    words = _words(
+        checkout,
+        "turn",
+        question,
+        "--root",
+        str(store),
+        "--user",
+        "demo",
+        "--session",
+        "default",
+        "--json",
+        "--quiet",
+    )
     started = time.perf_counter()
     process = subprocess.Popen(words, env=dict(environ), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None

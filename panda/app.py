@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 
 from panda.compression.budgets import count_tokens
@@ -37,7 +37,7 @@ from panda.recipes.executor import RecipeExecutor
 from panda.recipes.versions import VersionStore, version_in_force
 from panda.retrieval.candidates import Retriever
 from panda.retrieval.meaning import TEXTS_AFTER, TEXTS_BEFORE, Meaning, say_missing
-from panda.session.file import check_open, fold_turns, load_session, open_session
+from panda.session.file import check_open, fold_turns, free_session_id, load_session, open_session
 from panda.settings import Settings, process_environment
 from panda.storage.files import append_json_line, held_lock
 from panda.storage.formats import Session, Snapshot
@@ -86,9 +86,11 @@ class App:
         picture: Picture | None = None,
         image: Mapping[str, object] | None = None,
         made_for: Reserved | None = None,
+        locks: ExitStack | None = None,
+        on_wait: Callable[[str], None] = lambda holder: None,
     ) -> Turn:
         """
-        Claim a number for a query.
+        Claim a number for a query, in the session of the settings or else in one of its own.
 
         Args:
             recordings: Answers to use instead of asking a model.
@@ -96,6 +98,7 @@ class App:
             picture: The image that goes with the query.
             image: What was said of it before, as image.json holds it; None asks the layer EYES.
             made_for: The item of a batch that the turn is for, with its number.
+            locks: Gets the lock of the session, to be held while the turn runs; None: the caller holds it.
 
         Raises:
             QueryError: The query is empty or too long; no number is claimed.
@@ -104,19 +107,28 @@ class App:
         """
         check_query(query)
         self._check_calls(mode, with_image=picture is not None and image is None)
-        settings = self.settings
-        check_open(self.layout, settings.user, settings.session)
-        session = self._finish_head()
+        settings, session_id, session = self.settings, self.settings.session, None
+        if session_id is not None:
+            if locks is not None:
+                locks.enter_context(self.hold_session(session_id, on_wait))
+            check_open(self.layout, settings.user, session_id)
+            session = self._finish_head(session_id)
         self.moment.release()
         memory = take_in_edits(self.layout, settings.user, settings.clock, settings.wait_seconds)
+        snapshot = self._snapshot(session, memory)
+        if session_id is None:
+            made_for = made_for or Reserved(self.store.reserve(1))
+            session_id = free_session_id(self.layout, self.index, settings.user, made_for.turn)
+            if locks is not None:  # before the turn can be seen: --resume-all takes up what nobody holds
+                locks.enter_context(self.hold_session(session_id, on_wait))
         folder = self.store.claim(
-            settings.session,
+            session_id,
             mode,
             query,
             seed=settings.seed,
             dry_run=dry_run,
             picture=picture,
-            snapshot=self._snapshot(session, memory),
+            snapshot=snapshot,
             made_for=made_for,
         )
         if image is not None:
@@ -139,19 +151,19 @@ class App:
             knowledge=digest_parts(digests),
         )
 
-    def _finish_head(self) -> Session | None:
+    def _finish_head(self, session_id: str) -> Session | None:
         """The session; its head is brought to its end if it was killed between commit and last write."""
-        settings = self.settings
-        session = load_session(self.layout, settings.user, settings.session)
+        user = self.settings.user
+        session = load_session(self.layout, user, session_id)
         if session is not None and self.store.has(session.head_turn):
             folder = self.store.open(session.head_turn)
             if folder.read_metadata().next is not None:
                 self.run_turn(Turn(folder, self.layout, session=session))
         if session is not None:
             return session
-        self.index.freshen(settings.user)  # knows the session's turns without opening every one of the user's
-        numbers = self.index.read(settings.user, lambda view: view.session_turns(settings.session))
-        return fold_turns(self.layout, settings.user, settings.session, numbers)
+        self.index.freshen(user)  # knows the session's turns without opening every one of the user's
+        numbers = self.index.read(user, lambda view: view.session_turns(session_id))
+        return fold_turns(self.layout, user, session_id, numbers)
 
     def resume_turn(self, number: int) -> Turn:
         """

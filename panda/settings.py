@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 from panda.compression.budgets import Limits
 from panda.documents.times import parse_time
 from panda.errors import SettingError, UsageError
-from panda.storage.layout import asset, check_id, search_path
+from panda.storage.layout import DEFAULT_USER, asset, check_id, search_path
 
 PROJECT_FILE = "panda.toml"
 
@@ -144,10 +144,10 @@ class Settings:
 
     root: Annotated[Path, _path]
     """The store: the directory `panda-system-docs`."""
-    user: Annotated[str, _identifier("user")] = "default"
+    user: Annotated[str, _identifier("user")] = DEFAULT_USER
     """Whose turns and memory."""
-    session: Annotated[str, _identifier("session")] = "default"
-    """The session that a new turn joins."""
+    session: Annotated[str | None, _identifier("session")] = None
+    """The session that a new turn joins; None gives it one of its own."""
     now: Annotated[datetime | None, _now] = None
     """A fixed present for every time that is read or written; None is the real clock."""
     seed: Annotated[int | None, _seed] = None
@@ -227,6 +227,15 @@ class Settings:
     def origin(self, name: str) -> str:
         """Where a field's value came from: "--root", "PANDA_ROOT", the path of a file, or "default"."""
         return self.origins.get(name, "default")
+
+    def place(self, name: str) -> str:
+        """The same for an error: with the line where a file sets it."""
+        origin = self.origin(name)
+        if not origin.endswith(".toml"):
+            return origin
+        lines = _read(Path(origin)).decode().splitlines()
+        found = (f":{n}" for n, line in enumerate(lines, 1) if line.lstrip(" \t\"'").startswith(name))
+        return f"{origin}{next(found, '')} ({name})"
 
 
 CHECKS: Mapping[str, Callable[[Given], object]] = {

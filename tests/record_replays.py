@@ -108,7 +108,9 @@ def record(replays: Path = REPLAYS) -> list[str]:
         ended = []
         for question in QUESTIONS:
             before = len(read_contacts(contacts))
-            code = panda(contacts, "turn", question, "--root", str(root), "--user", "demo")
+            code = panda(
+                contacts, "turn", question, "--root", str(root), "--user", "demo", "--session", "default"
+            )
             ended.append({"exit_code": code, "asks_for": sorted(set(read_contacts(contacts)[before:]))})
         return replace_replays(root / "users" / "demo", replays, ended)
 

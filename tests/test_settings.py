@@ -32,10 +32,10 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_defaults(tmp_path: Path) -> None:
-    """Without any setting the store is ./panda-system-docs, user and session are `default`."""
+    """Without any setting the store is ./panda-system-docs, the user `default`, and no session."""
     settings = load(tmp_path)
     assert settings.root == tmp_path / "project" / "panda-system-docs"
-    assert (settings.user, settings.session, settings.wait_seconds) == ("default", "default", 600)
+    assert (settings.user, settings.session, settings.wait_seconds) == ("default", None, 600)
     assert settings.cache_dir == tmp_path / "home" / ".cache" / "panda"
     assert settings.origin("root") == "default"
 

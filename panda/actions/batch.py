@@ -32,6 +32,7 @@ from panda.replays.runs import (
     fingerprint_now,
     read_outcome,
 )
+from panda.session.file import free_session_id
 from panda.settings import Settings
 from panda.storage.files import append_json_lines, read_text
 from panda.storage.index import Index
@@ -63,19 +64,22 @@ def begin_batch(
         user: TurnStore(layout, user, settings.clock).reserve(users.count(user))
         for user in dict.fromkeys(users)
     }
-    turns = []
+    turns, index = [], Index(layout)
+    for user in following:
+        index.freshen(user)
     for query, user in zip(queries, users, strict=True):
-        turns.append(_planned(query, user, following[user]))
+        turns.append(_planned(layout, index, query, user, following[user]))
         following[user] += 1
+    index.close()
     options = {"live": live, "seed": settings.seed}
     run = RunFolder.create(layout, settings.clock, "batch", turns, fingerprint=ran_on, options=options)
     append_json_lines(run.directory / QUERIES_JSONL, [encode(query) for query in queries])
     return run
 
 
-def _planned(query: Query, user: str, number: int) -> PlannedTurn:
-    """An item with the number of its turn; without a session it has one of its own, named after that."""
-    session = query.session or f"batch-{number}"
+def _planned(layout: Layout, index: Index, query: Query, user: str, number: int) -> PlannedTurn:
+    """An item with the number of its turn; without a session it has one of its own."""
+    session = query.session or free_session_id(layout, index, user, number)
     return PlannedTurn(number, user, item=query.id, session=session, digest=query.digest)
 
 
@@ -83,13 +87,8 @@ def resume_batch(
     settings: Settings, environ: Mapping[str, str], run: RunFolder, queries: Sequence[Query] | None
 ) -> list[Query]:
     """
-    The queries of a batch that is gone on with.
-
-    Args:
-        queries: Those that were named anew; None takes those kept with the run.
-
-    Raises:
-        UsageError: It is no batch; or recipes, models or queries are not those that it was begun with.
+    The queries of a batch that is gone on with: those named anew, or else those kept with it. Raises
+    UsageError: these, the recipes or the models are not those that it was begun with.
     """
     plan = run.plan()
     if plan.mode != "batch":
@@ -118,17 +117,10 @@ def resume_batch(
 
 class Batch:
     """
-    A batch while it runs.
-
-    Only this process writes to the store, unless the batch is live. Each item is adopted before its line is
-    added to the run: what was killed between the two is found by the number of its turn.
-
-    Args:
-        run: Where it is kept; the caller holds it.
-        queries: All of them.
-        tell: Told what failed, a line each.
-        is_remote: Whether workers may not see the store, so that earlier turns travel to them.
-        on_line: Gets what came of each item as it ends, as plain JSON values; None if nobody reads along.
+    A batch while it runs; the caller holds its run. Only this process writes to the store, unless the batch
+    is live. Each item is adopted before its line is added to the run: what was killed between the two is
+    found by the number of its turn. To remote workers earlier turns travel; *on_line* gets what came of each
+    item as it ends.
     """
 
     def __init__(
@@ -220,13 +212,7 @@ class Batch:
     def execute(
         self, engine: Engine, progress: Progress, *, most: int | None = None, max_failures: int | None = None
     ) -> None:
-        """
-        Run the items that are left; those of one session in order, sessions side by side.
-
-        Args:
-            most: At most so many; None for all.
-            max_failures: Begin no further item after so many have failed; None for no limit.
-        """
+        """Run at most so many of the items that are left; none is begun after so many failures."""
         left = self.left[:most]
         chains: dict[tuple[str, str], list[PlannedTurn]] = {}
         for one in left:
@@ -359,7 +345,8 @@ class Batch:
                 store = TurnStore(self._layout, one.user, self._settings.clock)
                 if store.has(one.turn) and store.open(one.turn).read_metadata().saved_at is None:
                     self._discard(one)
-                turns.append(_planned(self._queries[str(one.item)], one.user, store.reserve(1)))
+                query, number = self._queries[str(one.item)], store.reserve(1)
+                turns.append(_planned(self._layout, self._index, query, one.user, number))
                 del self._lines[one.item]
             else:
                 turns.append(one)

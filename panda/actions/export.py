@@ -32,12 +32,7 @@ def export_turns(
 ) -> Export:
     """
     Saved turns as text, in the order of their numbers, so that each conversation stands in its own order.
-
-    Args:
-        numbered: Whether lines for an import have the turns' numbers.
-
-    Raises:
-        UsageError: Two stores have the same turn of a user.
+    Raises UsageError: Two stores have the same turn of a user.
     """
     named = Counter((place.user, place.number) for place in places)
     if twice := [f"turn {number} of {user}" for (user, number), count in named.items() if count > 1]:

@@ -1,7 +1,7 @@
 """Turns that other programs or stores held, brought into a store, its index and its sessions."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from panda.documents.progress import Progress
 from panda.history.export_file import ExportFile
@@ -10,6 +10,7 @@ from panda.session.file import write_imported
 from panda.settings import Settings
 from panda.storage.import_file import ImportedTurn, ImportReport, import_turns
 from panda.storage.index import index_imported
+from panda.storage.index_sources import users_of
 from panda.storage.layout import Layout
 
 MOST_SESSIONS = 200
@@ -25,6 +26,7 @@ class Imported:
     )
     created: int  # how many turns are new
     plan: IntakePlan | None  # what an export of another program held; None for JSON lines
+    new_users: Sequence[str] = ()  # who was not there before
 
 
 def import_file(
@@ -38,16 +40,12 @@ def import_file(
 ) -> Imported:
     """
     The turns of a file in the store, its index and its sessions; what a kill leaves undone of the latter two,
-    their next reader does. The sessions of an export, which are thousands, are made when they go on.
-
-    Args:
-        dry_run: Whether nothing is written.
-
-    Raises:
-        ImportFileError: The file does not read; nothing was changed.
-        LockHeldError: Another process imports or claims numbers for too long.
+    their next reader does. The sessions of an export, which are thousands, are made when they go on. Raises
+    ImportFileError: the file does not read; nothing was changed.
     """
+    known = users_of(layout)
     done = _written(file, layout, settings, progress, tell, dry_run=dry_run)
+    done = replace(done, new_users=sorted({turn.user for turn in done.report.turns}.difference(known)))
     if dry_run:
         return done
     index_imported(layout, done.report)

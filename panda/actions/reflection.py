@@ -81,16 +81,8 @@ def settle(
     is_settled: Callable[[Proposal], bool],
 ) -> list[Proposal]:
     """
-    The proposals after a batch. Pure.
-
-    Args:
-        known: What was proposed before.
-        found: What this batch proposes.
-        batch: Its turns. It counts for a proposal only if it has a turn that no batch before had.
-        is_settled: Whether memory has a word of its own on a proposal: holds it, or was told to forget it.
-
-    Returns:
-        All of them, known ones first.
+    The proposals after a batch, known ones first. A batch counts for a proposal only if it has a turn that no
+    batch before had; what memory holds or was told to forget is settled.
     """
     after = []
     for one in known:
@@ -127,14 +119,7 @@ class Reflected:
 
 
 def reflect(app: App, memory: Memory, tell: Callable[[str], None], *, dry_run: bool) -> Reflected:
-    """
-    Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written.
-
-    Raises:
-        LockHeldError: Another process kept the memory.
-        FileFormatError: A turn, the log or the proposals are damaged.
-        HaltError: A model call failed.
-    """
+    """Read the user's last approved turns and settle what they propose; with *dry_run* nothing is written."""
     turns = _last_turns(app)
     batch = tuple(turn.number for turn in turns)
     now, path = app.settings.clock(), app.layout.proposed_facts(memory.user)
@@ -176,12 +161,12 @@ def _proposal(one: Candidate, batch: tuple[int, ...], app: App) -> Proposal:
 def _choose(
     app: App, offered: list[Candidate], turns: list[SaidTurn], tell: Callable[[str], None]
 ) -> list[Candidate]:
-    executor, journal = app.executor, NoTurn(app.settings.user, app.settings.session)
+    executor, journal = app.executor, NoTurn(app.settings.user, None)
 
     def execute(step: str, request: Request) -> Mapping[str, Any]:
         return executor.execute(executor.book.recipe_for(step, "chat").key, request, journal).values
 
-    variables = {"mode": "chat", "session_id": app.settings.session}
+    variables = {"mode": "chat", "session_id": ""}
 
     def ask(step: str, **given: Any) -> Mapping[str, Any]:
         documents = [InputDocument(name, text) for name, text in given["extra"].items()]

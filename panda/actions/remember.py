@@ -69,12 +69,7 @@ def find_subject(key: str, given: Given, user: str, where: str = "KEY") -> Subje
 def make_statement(
     key: str, value: FactValue, given: Given, user: str, *, where: str | None = None
 ) -> Statement:
-    """
-    What the user says, as memory takes it; *where* is the line of a file, None names the option.
-
-    Raises:
-        UsageError: As for find_subject; a preference of somebody else, or an end that is no date.
-    """
+    """What the user says, as memory takes it; *where* is the line of a file, None names the option."""
     kind = given.kind_of(key, user)
     if kind not in ("preference", "fact"):
         raise UsageError(f"{kind!r} is no kind", where=where or "--kind", fix="preference or fact")
@@ -90,14 +85,7 @@ def make_statement(
 
 def read_value(words: Sequence[str], type_: str | None) -> FactValue:
     """
-    The value that words on the command line stand for.
-
-    Args:
-        words: One, several for a list, none for null.
-        type_: Its type; None is a string, or a list of strings if there are several words.
-
-    Raises:
-        UsageError: No such type, or the words are none of that type.
+    The value that words stand for: one, several for a list, none for null. Without a type it is a string.
 
     >>> read_value(["900"], "number").to_json(), read_value(["a", "b"], None).to_json()
     ({'type': 'number', 'v': 900}, {'type': 'list', 'v': ['a', 'b']})
@@ -134,16 +122,8 @@ def _plain(word: str, kind: str) -> object:
 
 def read_statements(text: str, given: Given, user: str) -> list[Statement]:
     """
-    Statements of JSON lines.
-
-    Args:
-        text: An object a line: key and value, and what the options of `panda memory set` are called. The
-            value is a JSON value or a typed one, `{"type": "ref", "v": "…"}`.
-        given: The options, for lines that do not say otherwise.
-
-    Raises:
-        UsageError: A line that says something impossible; names it.
-        FileFormatError: A line that is no JSON.
+    Statements of JSON lines: key, value (or a typed one, `{"type": "ref", "v": "…"}`), and what the options
+    of `panda memory set` are called, which count for lines that do not say otherwise.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [

@@ -29,14 +29,7 @@ def begin_run(
     live: bool = False,
     selection: Sequence[str] = (),
 ) -> RunFolder:
-    """
-    The directory of a new run over saved turns, none of which has been run yet.
-
-    Args:
-        store: Where the run is kept.
-        live: Whether simulate asks the model for what no recording answers.
-        selection: The words that named the turns, to be noted.
-    """
+    """The directory of a new run over saved turns, none of which has been run yet; *selection* is noted."""
     for one in places:
         guard_links(settings.on_store(one.layout.root))
     turns = [
@@ -49,12 +42,7 @@ def begin_run(
 
 
 def resume_run(settings: Settings, environ: Mapping[str, str], run: RunFolder) -> RunFolder:
-    """
-    A run of saved turns that was interrupted, if it can be gone on with.
-
-    Raises:
-        UsageError: It has ended, is a batch, or recipes or models have changed since it began.
-    """
+    """A run of saved turns that was interrupted; UsageError where it can't be gone on with."""
     plan = run.plan()
     if plan.mode == "batch":
         raise UsageError(f"run {run.id} is a batch", where="--resume", fix=f"panda batch --resume {run.id}")
@@ -73,12 +61,7 @@ def run_turns(
     *,
     workers: int,
 ) -> list[TurnLine]:
-    """
-    Run the turns of a run that have not been run yet.
-
-    Returns:
-        The lines of all its turns, by user and number.
-    """
+    """Run the turns of a run that have not been run yet; gives the lines of all, by user and number."""
     with run.hold():
         plan = run.plan()
         done = {line.key for line in run.lines()}

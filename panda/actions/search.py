@@ -65,12 +65,7 @@ def search(
     why: bool = False,
 ) -> tuple[dict[str, Any], list[Hit]]:
     """
-    What the index of the user finds, best first, as plain JSON values and as it was found.
-
-    Args:
-        session: Only turns of this session.
-        since: Only from this time on; UsageError if it is none.
-        why: Whether the values say why each was found.
+    What the index of the user finds, best first, as plain JSON values and as it was found; *why* says why.
     """
     bounds = Bounds(session=session, since=read_instant(since, "--since"))
     user, now = settings.user, settings.clock()

@@ -23,12 +23,7 @@ def read_facts_file(path: Path) -> Scoped:
 
 
 class FactSource:
-    """
-    Facts that many requests share.
-
-    Args:
-        paths: The files that it reads; what they hold is kept until one of them changes.
-    """
+    """Facts that many requests share, kept until one of the files that they are read from changes."""
 
     def __init__(self, read: Callable[[], Scoped], *paths: Path) -> None:
         self._read = read

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -52,9 +53,10 @@ class Outcome:
 
 
 def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
-    """A new turn of the session of the settings, taken to its end; *more* as App.start_turn takes it."""
-    with app.hold_session(app.settings.session, partial(tell_waiting, tell)):
-        return run_turn(app, app.start_turn(query, mode, **more), tell)
+    """A new turn taken to its end; *more* as App.start_turn takes it."""
+    with ExitStack() as locks:
+        turn = app.start_turn(query, mode, locks=locks, on_wait=partial(tell_waiting, tell), **more)
+        return run_turn(app, turn, tell)
 
 
 def resume(app: App, number: int, tell: Tell) -> Outcome:
@@ -65,8 +67,9 @@ def resume(app: App, number: int, tell: Tell) -> Outcome:
 
 def gather_query(app: App, query: str, mode: str, tell: Tell, until: Until = "commit") -> Outcome:
     """A new turn, taken as far as its context; the data is that of gather_turn."""
-    with app.hold_session(app.settings.session, partial(tell_waiting, tell)):
-        return gather_turn(app, app.start_turn(query, mode), until, tell)
+    with ExitStack() as locks:
+        turn = app.start_turn(query, mode, locks=locks, on_wait=partial(tell_waiting, tell))
+        return gather_turn(app, turn, until, tell)
 
 
 def gather_again(app: App, number: int, tell: Tell, until: Until = "commit") -> Outcome:
@@ -93,7 +96,7 @@ def _watched(
 ) -> tuple[_T | None, PandaError | None]:
     """What some work on a turn gives, or what halted it; its phases, image and warnings are told."""
     found, error = None, None
-    tell(f"turn {turn.turn} in {turn.folder.paths.directory}")
+    tell(f"turn {turn.turn}, session {turn.session_id}, in {turn.folder.paths.directory}")
     try:
         found = work(lambda phase: tell(f"phase {phase.number}: {phase.name} ({phase.layer})"))
     except (HaltError, FileFormatError) as exc:
@@ -119,6 +122,7 @@ def turn_data(folder: TurnFolder) -> dict[str, Any]:
     return {
         "turn": metadata.turn,
         "turn_dir": str(folder.paths.directory),
+        "session": metadata.session_id,
         "status": metadata.status,
         "answered": metadata.answered,
         "response": folder.read_text(RESPONSE_MD).rstrip("\n") if metadata.status == "approved" else None,
@@ -149,13 +153,7 @@ class Look:
 
 
 def check_gatherable(app: App, number: int) -> None:
-    """
-    Raises unless phase 2 of a turn is still to come.
-
-    Raises:
-        NotFoundError: There is no such turn.
-        UsageError: Its §2 is committed, or it has ended.
-    """
+    """Raises UsageError unless phase 2 of a turn is still to come."""
     folder = app.store.open(number)
     metadata = folder.read_metadata()
     if metadata.next is None or metadata.next.phase > _GATHERING:
@@ -178,6 +176,7 @@ def gather_turn(app: App, turn: Turn, until: Until, tell: Tell) -> Outcome:
     data = {
         "turn": turn.turn,
         "turn_dir": str(turn.folder.paths.directory),
+        "session": turn.session_id,
         "status": metadata.status,
         "plan": look.plan if look else None,
         "documents": gathered.get("documents"),
@@ -198,15 +197,9 @@ def gather_turn(app: App, turn: Turn, until: Until, tell: Tell) -> Outcome:
 
 def gather(app: App, turn: Turn, until: Until, watch: Callable[[Phase], None]) -> Look:
     """
-    Take a turn through phase 2, or up to it for a look.
-
-    Args:
-        until: commit writes §2 and leaves the turn with status gathered; plan and draft leave it before
-            phase 2, with status interrupted and its retrieval plan written. A turn that ends on the way is
-            saved.
-
-    Raises:
-        HaltError: The turn cannot go on; an intervention is written.
+    Take a turn through phase 2, or up to it for a look. commit writes §2 and leaves the turn with status
+    gathered; plan and draft leave it before phase 2, interrupted, with its retrieval plan written. One that
+    ends on the way is saved.
     """
     app.pipeline.run(turn, watch, before=_GATHERING if until != "commit" else _GATHERING + 1)
     if turn.folder.read_metadata().next is None:
@@ -252,16 +245,9 @@ _FILES: Mapping[str, tuple[str, ...]] = {
 def plan_turn(app: App, query: str, mode: str, *, with_image: bool = False) -> list[dict[str, object]]:
     """
     The calls of a turn in order, as far as they are known before it runs; nothing is claimed, written or
-    loaded but tokenizers.
-
-    Returns:
-        For each recipe: phase, recipe, layer, model, what it reads; budget tokens of what never changes
-        (static) against its budget, the ceilings of input and output, their sum, and the window of the model
-        in model tokens; the files that the phase writes.
-
-    Raises:
-        QueryError: The query cannot start a turn.
-        RecipeError: A recipe of the mode is broken.
+    loaded but tokenizers. For each: budget tokens of what never changes (static) against its budget, the
+    ceilings of input and output, their sum, the window of the model in model tokens, the files that the phase
+    writes.
     """
     check_query(query)
     plan = []
@@ -278,7 +264,7 @@ def _call(app: App, step: str, recipe: Recipe, model: Model, query: str, mode: s
     texts = [app.book.load_prompt(name, where=str(recipe.path)) for name in recipe.prompt_files]
     prompt = recipe.system_prompt if recipe.system_prompt is not None else "\n\n".join(texts)
     given = dict.fromkeys(STEPS[step].variables, "") | {"tools": describe_tools(recipe.tools_available)}
-    variables = {"mode": mode, "session_id": app.settings.session, **given}
+    variables = {"mode": mode, "session_id": app.settings.session or "", **given}
     messages = build_messages(recipe, prompt, Request(query, variables=variables), [])
     static = count_tokens(messages[0].content)
     budget = recipe.token_budget

@@ -43,16 +43,9 @@ class DiscardedTurn:
 
 def discard_turn(layout: Layout, settings: Settings, number: int, tell: Tell) -> DiscardedTurn:
     """
-    Take a turn that has not ended out of the store.
-
-    Its open interventions are resolved, then its directory goes by one rename: killed before that, the turn
-    is there as it was; killed after it, the next command that writes sweeps what is left.
-
-    Raises:
-        NotFoundError: There is no such turn.
-        UsageError: It has ended, belongs to its session already, or has told the memory something.
-        LockHeldError: It runs, or another turn of its session does for too long.
-        FileFormatError: Its metadata.json is damaged.
+    Take a turn that has not ended, and that nothing knows yet, out of the store. Its open interventions are
+    resolved, then its directory goes by one rename: killed before that, the turn is there as it was; killed
+    after it, the next command that writes sweeps what is left.
     """
     user = settings.user
     store = TurnStore(layout, user, settings.clock)
@@ -146,14 +139,8 @@ class ResumedTurn:
 
 def resume_all(app: App, session: str | None, tell: Tell) -> list[ResumedTurn]:
     """
-    Take up every turn of the user that has not ended, in order of their numbers; what stops one does not
-    stop the others.
-
-    Args:
-        session: Only turns of this session; None for all.
-
-    Returns:
-        One for each turn that had not ended.
+    Take up every turn of the user, or of a session, that has not ended, in order of their numbers; what stops
+    one does not stop the others.
     """
     return [_resumed(app, *one, tell) for one in list(_unfinished(app.store, session))]
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -55,7 +55,9 @@ class Answer:
     answered: bool | None = None  # whether anything was found to answer with
 
 
-def read_queries(lines: Iterable[str], *, name: str) -> list[Query]:
+def read_queries(
+    lines: Iterable[str], *, name: str, check_user: Callable[[str, str], None] = lambda user, where: None
+) -> list[Query]:
     """
     The queries of JSON lines, all checked; blank lines are skipped.
 
@@ -77,6 +79,8 @@ def read_queries(lines: Iterable[str], *, name: str) -> list[Query]:
         for what, own in (("user", query.user), ("session", query.session)):
             if own is not None:
                 check_id(own, what=what, where=where)
+        if query.user is not None:
+            check_user(query.user, where)
         try:
             check_query(query.query)
         except PandaError as exc:

@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 from panda.cli.command import (
     SEED_DEFAULT,
     Invocation,
+    NewUser,
     Result,
     Table,
     argument,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 _NAMED = 20
 
 
-@excludes("resume", "live", fix="leave it out: a run has its own")
+@excludes("resume", "live", "new_user", fix="leave it out: a run has its own")
 @excludes("dry_run", "resume", "out", "junit", "html", "retry_failed")
 @requires("address", "engine", "dask")
 @excludes("address", "live", "jobs", fix="leave it out: the cluster has its own workers and its own copies")
@@ -86,6 +88,7 @@ def batch(
     seed: Annotated[
         int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
     ] = None,
+    new_user: NewUser = False,
 ) -> Result:
     """
     Run many queries, each exactly once; exit 3 if any fails, 75 if all fail for want of a model server.
@@ -124,6 +127,8 @@ def _opened_run(
     layout, settings = invocation.store_for_writing(), invocation.settings
     if resume is None:
         queries = given or []
+        for query in queries:
+            invocation.make_user(layout, query.user or settings.user)
         return begin_batch(settings, invocation.environ, layout, queries, live=live), queries
     run = open_run(layout, resume, of_batch=True)
     return run, resume_batch(settings, invocation.environ, run, given)
@@ -145,7 +150,7 @@ def _executed(
 
     tell, settings = invocation.reporter.step, invocation.settings
     with run.hold(), _lines_to(out, invocation) as on_line:
-        store, are_remote = invocation.store(new_user=True), workers[1] is not None
+        store, are_remote = invocation.store(any_user=True), workers[1] is not None
         found = Batch(settings, store, run, queries, tell=tell, is_remote=are_remote, on_line=on_line)
         fill_imported(invocation, found.users)
         try:
@@ -186,10 +191,11 @@ def _check_files(queries: str | None, *written: object) -> None:
 def _read(queries: str, invocation: Invocation) -> "list[Query]":
     from panda.batches.queries import read_queries
 
+    check_user = partial(invocation.check_user, invocation.store())
     if queries == "-":
-        return read_queries(read_lines(invocation.stdin), name="stdin")
+        return read_queries(read_lines(invocation.stdin), name="stdin", check_user=check_user)
     text = read_text(queries, pipe=True).removeprefix("\ufeff")  # as some editors begin a file
-    return read_queries(text.split("\n"), name=queries)
+    return read_queries(text.split("\n"), name=queries, check_user=check_user)
 
 
 @contextmanager
@@ -217,7 +223,7 @@ def _estimated(invocation: Invocation, items: int, jobs: int | None) -> Result:
     from panda.batches.estimate import estimate
     from panda.storage.jsonl import LineTail, sound_lines
 
-    log = invocation.store(new_user=True).executions_log
+    log = invocation.store(any_user=True).executions_log
     found = estimate(items, (line.record for line in sound_lines(LineTail(log).read()[1])))
     seconds = None if found.seconds is None else found.seconds / (jobs or 1)
     rows = [(found.items, found.tokens, seconds, found.turns)]

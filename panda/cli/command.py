@@ -20,8 +20,8 @@ from panda.cli.text import allows_color, render_rows
 from panda.documents.text import visible
 from panda.errors import PandaError, UsageError
 from panda.settings import CHECKS, Settings, load_settings
-from panda.storage.files import check_target, replace_report
-from panda.storage.layout import Layout
+from panda.storage.files import check_target, make_directory, replace_report
+from panda.storage.layout import DEFAULT_USER, Layout
 from panda.storage.store import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
 from panda.trust import guard_links, require_trust
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from panda.storage.turns import TurnStore
 
 _ERASE_LINE = "\r\x1b[2K"
-_NAMED = ("--user", "PANDA_USER")
-"""Where a user is named for one command; a file names one before the first turn."""
 
 
 @dataclass(frozen=True)
@@ -183,20 +181,18 @@ class Invocation:
     layers: "Layers | None" = None
     """Models that a server keeps from one run to the next; None for a command by itself."""
     as_json: bool = False  # whether stdout gets one JSON object
-    new_user: bool = False  # whether the user may be one of whom nothing is saved yet
+    new_user: bool | None = None
+    """Whether a user who is named and not there is made; None: the command makes none."""
 
-    def store(self, *, new_user: bool = False) -> Layout:
+    def store(self, *, any_user: bool = False) -> Layout:
         """
-        The store for reading; with *new_user* the user may be one of whom nothing is saved yet.
-
-        Raises:
-            NotFoundError: There is no store, or not the user that --user or PANDA_USER names.
-            UntrustedError: The project moved the store.
+        The store for reading. Raises NotFoundError: there is none, or not the user that is named, unless
+        *any_user* says that this does not matter. UntrustedError: the project moved it.
         """
         require_trust(self.settings, "root")
         layout = open_store(self.settings.root)
-        if not new_user:
-            self.check_user(layout)
+        if not any_user:
+            self.check_user(layout, self.settings.user, self.settings.place("user"))
         return layout
 
     def turns(self) -> "TurnStore":
@@ -211,16 +207,28 @@ class Invocation:
 
         return RecipeBook(self.settings.recipe_dirs, self.settings.prompt_dirs)
 
-    def check_user(self, layout: Layout) -> None:
-        """Raises NotFoundError where --user or PANDA_USER names a user of whom the store has nothing."""
-        origin = self.settings.origin("user")
-        if origin in _NAMED and not self.new_user:
-            check_user(layout, self.settings.user, where=origin)
+    def check_user(self, layout: Layout, user: str, where: str) -> None:
+        """Raises NotFoundError for a user who is not there and not to be made."""
+        if not self.new_user:
+            how = "" if self.new_user is None else f"add --new-user to make {user}"
+            check_user(layout, user, where=where, how=how)
 
-    def store_for_writing(self) -> Layout:
-        """The store for writing (ReadOnlyStoreError if it is the checkout's demo), without leftovers."""
+    def make_user(self, layout: Layout, user: str) -> None:
+        """A place for a user who is named and new, which is told."""
+        if self.new_user and user != DEFAULT_USER and not layout.user(user).is_dir():
+            make_directory(layout.user(user))
+            self.reporter.step(f"user {user} is new")
+
+    def store_for_writing(self, *, any_user: bool = False) -> Layout:
+        """
+        The same for writing, without leftovers (ReadOnlyStoreError if it is the checkout's demo); who is new
+        is made.
+        """
         require_trust(self.settings, "root")
         layout = open_store_for_writing(self.settings.root)
+        if not any_user:
+            self.check_user(layout, self.settings.user, self.settings.place("user"))
+            self.make_user(layout, self.settings.user)
         begin_writing(layout.root, self.settings.project_dir)
         sweep_cache(self.settings.cache_dir)
         return layout
@@ -362,10 +370,15 @@ Raw = Annotated[bool, flag("Give the bytes as they are, control characters too."
 """The option of commands whose answer is a Document."""
 
 SESSION_DEFAULT, SEED_DEFAULT = (
-    "[env: PANDA_SESSION; default: default]",
+    "[env: PANDA_SESSION; default: one of its own]",
     "[env: PANDA_SEED; default: one for each turn, recipe and attempt]",
 )
 """How the help of an option that is a setting too ends."""
+
+NewUser = Annotated[bool, flag("Make a user who is named and not there yet.", "--new-user")]
+"""The option of commands that can make the user who is named."""
+Continue = Annotated[bool, flag("Go on with the user's newest session.", "--continue", "-c")]
+"""The option of commands that begin a turn."""
 
 _ROOT = option("The store.  [env: PANDA_ROOT; default: ./panda-system-docs]", "DIR", show_default=False)
 _USER = option(
@@ -429,12 +442,9 @@ class Surroundings:
 
 def build_command(words: str, function: Callable[..., Result]) -> TyperCommand:
     """
-    A Typer command that returns a function's Result.
-
-    Args:
-        function: Has a parameter *invocation* first, then its own arguments and options as Typer
-            annotations. One that is called like a setting (`session`, `seed`) also sets that setting when
-            it is given.
+    A Typer command that returns a function's Result. The function has a parameter *invocation* first, then
+    its own as Typer annotations; one that is called like a setting (`session`, `seed`) also sets that when it
+    is given.
     """
 
     def run(ctx: typer.Context, **arguments: Any) -> Result:
@@ -496,4 +506,5 @@ def _invocation(
         stdin=sys.stdin.buffer,
         stdout=surroundings.stdout,
         as_json=options["json"],
+        new_user=arguments.get("new_user"),
     )

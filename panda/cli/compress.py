@@ -111,7 +111,7 @@ def _compressed(
         was_kept = (made := cache.find(key)) is not None
         if made is None:
             executor = RecipeExecutor(book, layers, clock=settings.clock, log=log, count=count_tokens)
-            journal = NoTurn(settings.user, settings.session, settings.seed or 0)
+            journal = NoTurn(settings.user, None, settings.seed or 0)
             reader = NervesReader(model) if info.scores else None
             try:
                 made = compress_text(
@@ -145,7 +145,7 @@ def _compressed(
 def _log_of(invocation: Invocation) -> _Log:
     """Where lines of the log go: nowhere if there is no store, or one that may not be changed."""
     try:
-        layout = invocation.store_for_writing()
+        layout = invocation.store_for_writing(any_user=True)
     except (NotFoundError, ReadOnlyStoreError):
         return lambda line: None
     if not is_writable(layout):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 from panda.cli.command import (
     Document,
     Invocation,
+    NewUser,
     Result,
     Table,
     argument,
@@ -21,6 +22,7 @@ from panda.cli.command import (
 from panda.cli.completion import complete_sessions, complete_turns
 from panda.documents.times import read_instant, time_text
 from panda.errors import CheckError, UsageError
+from panda.storage.layout import Layout
 from panda.storage.temporaries import work_directory
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ def import_file(
         ),
     ] = None,
     dry_run: Annotated[bool, flag("Only tell what would come in.", "--dry-run")] = False,
+    new_user: NewUser = False,
 ) -> Result:
     """
     Save turns that another program or store held: an export of ChatGPT or Claude, the log of llm, JSON lines.
@@ -132,20 +135,20 @@ def import_file(
     and queries without a reply, is told.
 
     A line of JSON lines is {"user", "turn"?, "session", "at", "query", "response", "summary"?, "topics"?}; a
-    wrong line, or a number that another turn has, changes nothing.
+    wrong line, or a number that another turn has, changes nothing. The users of the lines are made; what
+    another program held is --user's, who must be there.
 
     Example: panda import --from chatgpt export.zip --dry-run
     """
     from panda.actions.intake import import_file as take_in
     from panda.cli.index import fill_imported  # each command waits for what it needs alone
-    from panda.history.export_file import ExportFile
 
     settings, reporter = invocation.settings, invocation.reporter
-    layout = invocation.store(new_user=True) if dry_run else invocation.store_for_writing()
+    layout = (invocation.store if dry_run else invocation.store_for_writing)(any_user=True)
     reporter.detail(f"reading {'stdin' if file == '-' else file}")
     name = "<stdin>" if file == "-" else file
     with _at_hand(file, invocation.stdin) as place:
-        given = ExportFile(place, name, _source_of(place, name, from_))
+        given = _given(invocation, layout, place, name, from_)
         done = take_in(given, layout, settings, reporter.progress, reporter.step, dry_run=dry_run)
     if not dry_run:
         fill_imported(invocation, sorted({turn.user for turn in done.report.turns if turn.created}))
@@ -166,6 +169,16 @@ def _at_hand(file: str, stdin: BinaryIO) -> Iterator[Path]:
         yield kept
 
 
+def _given(invocation: Invocation, layout: Layout, path: Path, name: str, word: str | None) -> "ExportFile":
+    """What is taken in; if it names no users, the one of the settings must be there."""
+    from panda.history.export_file import ExportFile
+
+    given, settings = ExportFile(path, name, _source_of(path, name, word)), invocation.settings
+    if given.source != "jsonl":
+        invocation.check_user(layout, settings.user, settings.place("user"))
+    return given
+
+
 def _source_of(path: Path, name: str, word: str | None) -> "Source":
     from panda.history.export_file import SOURCES, find_source
 
@@ -182,7 +195,9 @@ def _imported(invocation: Invocation, done: "Imported", given: "ExportFile", *, 
     report, plan = done.report, done.plan
     counts = {"created": done.created, "unchanged": report.unchanged}
     data: dict[str, object] = {"from": given.source, "dry_run": dry_run, **counts}
-    data["turns"] = [asdict(one) for one in report.turns]
+    data |= {"new_users": done.new_users, "turns": [asdict(one) for one in report.turns]}
+    for user in done.new_users:
+        invocation.reporter.step(f"user {user} is new")
     rows: list[tuple[str, object]] = [("new turns", done.created), ("turns there already", report.unchanged)]
     if plan is not None:
         data |= _plan_data(plan)

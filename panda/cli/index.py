@@ -58,13 +58,14 @@ def _why_text(hit: Hit) -> str:
 
 def _meaning(invocation: Invocation, index: Index) -> AbstractContextManager[Meaning | None]:
     """As opened_meaning."""
-    settings, tell = invocation.settings, invocation.reporter.step
-    return opened_meaning(settings, invocation.store(), index, tell, invocation.environ, invocation.layers)
+    settings, layout = invocation.settings, invocation.store(any_user=True)
+    tell = invocation.reporter.step
+    return opened_meaning(settings, layout, index, tell, invocation.environ, invocation.layers)
 
 
 def fill_imported(invocation: Invocation, users: Sequence[str]) -> None:
     """Fill in the first vectors of users who have new turns, and tell how many are missing."""
-    index = Index(invocation.store())
+    index = Index(invocation.store(any_user=True))
     with _meaning(invocation, index) as meaning:
         missing = [meaning.fill(user, most=IMPORT_TEXTS) for user in users] if meaning is not None else []
     index.close()

@@ -51,7 +51,7 @@ def show(
 
     Example: panda intervention show 20260105t143000z-demo-12
     """
-    found = load_intervention(invocation.store(new_user=True), id_)
+    found = load_intervention(invocation.store(any_user=True), id_)
     if found.go_on:
         invocation.reporter.step(f"to go on: {found.go_on}")
     return Result({**found.value, "go_on": found.go_on}, "\n".join(_lines(found)))
@@ -68,7 +68,7 @@ def resolve(
     Example: panda intervention resolve 20260105t143000z-demo-12 --note "mended preferences.md"
     """
     settings = invocation.settings
-    layout = invocation.store_for_writing()
+    layout = invocation.store_for_writing(any_user=True)
     found = resolve_intervention(layout, settings.clock, id_, note, wait_seconds=settings.wait_seconds)
     invocation.reporter.step(f"resolved: {found.id}")
     if found.go_on:
@@ -77,7 +77,7 @@ def resolve(
 
 
 def _of_user(invocation: Invocation, user: str, *, resolved: bool) -> Iterator[Intervention]:
-    for one in list_interventions(invocation.store(new_user=True)):
+    for one in list_interventions(invocation.store(any_user=True)):
         if isinstance(one, DamagedIntervention):
             invocation.reporter.warn(f"{one.error.where or one.path}: {one.error.message}")
         elif one.user in (None, user) and (resolved or one.is_open):

@@ -43,7 +43,7 @@ def log(
 
     Example: panda log --turn 813 --user demo
     """
-    layout, wanted = invocation.store(new_user=True), _wanted(invocation, recipe, turn)
+    layout, wanted = invocation.store(any_user=True), _wanted(invocation, recipe, turn)
     path = layout.executions_log
     if follow:
         return Result(None, Stream(_followed(invocation, path, wanted, lines)))
@@ -51,13 +51,13 @@ def log(
     if earlier:
         invocation.reporter.step(f"{earlier} earlier lines are left out: -n 0 shows all")
     if not found:
-        _tell_empty(invocation, layout)
+        _tell_empty(invocation)
     return Result({"lines": list(found)}, Table(_COLUMNS, [_row(record) for record in found]))
 
 
-def _tell_empty(invocation: Invocation, layout: Layout) -> None:
+def _tell_empty(invocation: Invocation) -> None:
     """Say that the log has nothing of the user, who must be there."""
-    invocation.check_user(layout)
+    invocation.store()
     invocation.reporter.step(f"no executions of user {invocation.settings.user} in the log")
 
 
@@ -140,12 +140,12 @@ def stats(
     """
     if by not in _KINDS:
         raise UsageError(f"there is no {by!r} to add up by", where="--by", fix=f"use {', '.join(_KINDS)}")
-    layout, group = invocation.store(new_user=True), by if by in BY else "recipe"
+    layout, group = invocation.store(any_user=True), by if by in BY else "recipe"
     start = time_text(read_instant(since or None, "--since")) or ""
     compressions = list(_compressions(invocation, layout, start))
     found = _groups(invocation, layout, start, group)
     if not found and not compressions:
-        _tell_empty(invocation, layout)
+        _tell_empty(invocation)
     total, by_type = _compression_data(compressions)
     groups = {name: vars(one) for name, one in found.items()}
     data = {"by": group, "groups": groups, "compression": {"total": total, "by_content_type": by_type}}

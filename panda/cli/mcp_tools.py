@@ -21,14 +21,16 @@ from panda.memory.synthesis import REQUEST_SCHEMA, parse_request, synthesize
 from panda.retrieval.ranking import POOL
 from panda.serving.guard import json_bytes
 from panda.serving.mcp_server import Report, ServedText, ServedTool
+from panda.session.file import newest_session
 from panda.settings import Settings
 from panda.storage.files import read_text
 from panda.storage.index import Index
 from panda.storage.layout import CONFLICTS_JSONL, CONTEXT_MD, FACTS_MD, MEMORY_JSONL, PREFERENCES_MD, check_id
-from panda.storage.turns import TurnRow, list_rows, read_turn_file
+from panda.storage.turns import TurnRow, TurnStore, list_rows, read_turn_file
 
 _POLL_SECONDS = 0.1
-_SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -."}
+_SESSION = {"type": "string", "description": "Session id: 1 to 64 of a-z, 0-9, _ and -; a new one if absent."}
+_CONTINUE = {"type": "boolean", "description": "Whether to go on with the newest session."}
 _MOST = {"type": "integer", "minimum": 1, "maximum": POOL, "description": "Most turns; 10 if absent."}
 _SYNTHESIZE = (
     "What is known now within a scope (local, team, company or public): for each entity and relation the "
@@ -65,6 +67,7 @@ _SEARCH_SCHEMA = _schema(
 )
 _TURN_SCHEMA = _schema(
     session=_SESSION,
+    **{"continue": _CONTINUE},
     mode={"type": "string", "enum": ["chat", "code"], "description": "chat if absent."},
     seed={"type": "integer", "minimum": 0, "maximum": 2**32 - 1, "description": "Of the models."},
 )
@@ -110,13 +113,21 @@ class ActionTools:
 
         def run(arguments: Mapping[str, Any], report: Report) -> Outcome:
             _check(arguments, _TURN_SCHEMA)
+            if "session" in arguments and arguments.get("continue"):
+                raise UsageError(
+                    "session and continue name two sessions", where="continue", fix="leave one out"
+                )
             own, settings = self.invocation, self._settings(arguments)
             if not self.model_lock.acquire(blocking=False):
                 report("waiting for another turn of this server")
                 while not self.model_lock.acquire(timeout=_POLL_SECONDS):
                     pass  # in steps: a call that waits can be cancelled
             try:
-                app = build(settings, own.store_for_writing(), own.environ, own.layers)
+                layout = own.store_for_writing()
+                if arguments.get("continue"):
+                    store = TurnStore(layout, settings.user, settings.clock)
+                    settings = replace(settings, session=newest_session(store, where="continue"))
+                app = build(settings, layout, own.environ, own.layers)
                 query = read_query(
                     "-", io.BytesIO(arguments["query"].encode("utf-8", errors="surrogatepass"))
                 )

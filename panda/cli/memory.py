@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from panda.actions.remember import Given, find_subject, make_statement, read_statements, read_value
-from panda.cli.command import Invocation, Result, Table, argument, excludes, flag, option
+from panda.cli.command import Invocation, NewUser, Result, Table, argument, excludes, flag, option
 from panda.cli.completion import complete_memory_keys
 from panda.cli.text import clipped, read_argument
 from panda.documents.memory_file import render_value
@@ -193,6 +193,7 @@ def set_value(
     valid_until: Annotated[
         str | None, option("The last instant at which it holds.", "TIME", show_default="for good")
     ] = None,
+    new_user: NewUser = False,
 ) -> Result:
     """
     Remember a value. An earlier value that you gave is retracted first.
@@ -278,6 +279,7 @@ def merge(
             exists=False,
         ),
     ],
+    new_user: NewUser = False,
 ) -> Result:
     """
     Add another machine's facts, with the clock readings that they have there.

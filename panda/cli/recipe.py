@@ -253,7 +253,7 @@ def _wanted_version(invocation: Invocation, book: RecipeBook, name: str, start: 
     """The version whose hash begins so, once that in force is kept; the one in force if none is named."""
     if start is None:
         return version_in_force(book, name)
-    invocation.store_for_writing()
+    invocation.store_for_writing(any_user=True)
     store = _versions(invocation)
     wanted = store.find(name, start)
     with suppress(RecipeError):  # a broken one is no version to come back to

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
 from panda.actions.synthesis import FactSource, file_source, memory_source
-from panda.cli.command import Invocation, Result, Stream, Table, excludes, flag, option, requires
+from panda.cli.command import Invocation, NewUser, Result, Stream, Table, excludes, flag, option, requires
 from panda.documents.memory_file import render_value
 from panda.memory.fact import SCOPES, Fact
 from panda.memory.synthesis import CONTRADICTED, Entry, Envelope, parse_request, synthesize
@@ -137,6 +137,7 @@ def mcp(
     facts: Annotated[
         Path | None, option(FACTS_HELP, "FILE.json", show_default="the memory of the user")
     ] = None,
+    new_user: NewUser = False,
 ) -> Result:
     """
     Serve tools and resources over the Model Context Protocol: synthesize_scope, search_turns, gather_context,
@@ -144,7 +145,6 @@ def mcp(
 
     Example: panda mcp --user demo
     """
-    invocation = replace(invocation, new_user=True)  # a client may ask the first turn of a user
     source = open_source(invocation, facts)
     source.load()  # a broken file is told now, not to the first client
     if http:

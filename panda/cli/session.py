@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from panda.cli.command import Invocation, Result, Table, argument, flag
+from panda.cli.command import Invocation, Result, Table, argument, flag, option
 from panda.cli.completion import complete_sessions
 from panda.cli.text import clipped
 from panda.documents.carry import FIELDS
@@ -14,6 +14,9 @@ from panda.errors import CheckError, NotFoundError, PandaError
 from panda.session.file import (
     close_session,
     closed_at,
+    fold_turns,
+    load_session,
+    newest_session,
     open_session,
     reopen_session,
     saved_turns,
@@ -24,26 +27,29 @@ from panda.session.render import field_rows
 from panda.storage.files import held_lock
 from panda.storage.formats import Session
 from panda.storage.layout import Layout, check_id
-from panda.storage.turns import TurnStore
 
 _ABOUT_CHARS = 60
 _COLUMNS = ("session", "turns", "head", "last active", "status", "about")
 _Session = Annotated[str, argument("Session id.", "SESSION", complete=complete_sessions)]
 
 
-def list_all(invocation: Invocation) -> Result:
+def list_all(
+    invocation: Invocation,
+    limit: Annotated[int, option("The newest so many; 0 for all.", "N", min=0)] = 20,
+) -> Result:
     """
-    List the sessions of a user, the one that was active last at the end.
+    List the sessions of a user by their newest turns: the last one is what -c goes on with.
 
-    Example: panda session list --user demo
+    Example: panda session list --limit 5 --user demo
     """
     layout, user = invocation.store(), invocation.settings.user
     known, numbers = set(session_ids(layout, user)), saved_turns(layout, user)
-    found = [row for name in known if (row := _row(invocation, layout, name)) is not None]
-    for name in numbers.keys() - known:
-        if (row := _unfolded_row(invocation, layout, name, numbers[name])) is not None:
-            found.append(row)
-    found.sort(key=lambda row: (str(row["last_active_at"]), str(row["session_id"])))
+    names = sorted(known | numbers.keys(), key=lambda name: (numbers.get(name, [0])[-1], name))
+    if more := limit and len(names) > limit:
+        invocation.reporter.step(f"the newest {limit} of {len(names)}: --limit 0 shows all")
+        names = names[-limit:]
+    rows = [_row(invocation, layout, name, numbers.get(name, [])) for name in names]
+    found = [row for row in rows if row is not None]
     if not found:
         invocation.reporter.step(f"user {user} has no sessions in {layout.root}")
     cells = [
@@ -57,16 +63,22 @@ def list_all(invocation: Invocation) -> Result:
         )
         for row in found
     ]
-    return Result({"user": user, "sessions": found}, Table(_COLUMNS, cells))
+    return Result({"user": user, "sessions": found, "more": bool(more)}, Table(_COLUMNS, cells))
 
 
-def show(invocation: Invocation, session: _Session) -> Result:
+def show(
+    invocation: Invocation,
+    session: Annotated[
+        str | None, argument("Session id; none: the newest.", "SESSION", complete=complete_sessions)
+    ] = None,
+) -> Result:
     """
     Show what the next turn of a session will know, field by field, with where it came from.
 
-    Example: panda session show default --user demo
+    Example: panda session show pets --user demo
     """
     layout = invocation.store()
+    session = session or newest_session(invocation.turns(), where="SESSION")
     found = _open(invocation, layout, session)
     data: dict[str, Any] = encode(found)
     data["closed_at"] = closed_at(layout, found.user_id, session)
@@ -116,7 +128,7 @@ def verify(
     """
     Make sessions again from the files of their turns and compare; ends with 3 if anything differs.
 
-    Example: panda session verify default --user demo
+    Example: panda session verify pets --user demo
     """
     layout, user = invocation.store(), invocation.settings.user
     if session is not None and not layout.session(user, session).exists():
@@ -151,35 +163,13 @@ def _open(invocation: Invocation, layout: Layout, session: str) -> Session:
     return found
 
 
-def _unfolded_row(
-    invocation: Invocation, layout: Layout, name: str, numbers: Sequence[int]
+def _row(
+    invocation: Invocation, layout: Layout, name: str, turns: Sequence[int]
 ) -> Mapping[str, object] | None:
-    """
-    A session whose file is still to be made, of which its turns tell: many come in with an import. A damaged
-    turn is a warning.
-    """
-    store = TurnStore(layout, invocation.settings.user, invocation.settings.clock)
-    try:
-        first, last = (store.open(number).read_metadata() for number in (numbers[0], numbers[-1]))
-    except PandaError as exc:
-        invocation.reporter.warn(f"session {name}: {exc.message}")
-        return None
-    return {
-        "session_id": name,
-        "turns": len(numbers),
-        "head_turn": last.turn,
-        "created_at": render_time(first.created_at),
-        "last_active_at": render_time(last.created_at),
-        "closed_at": closed_at(layout, store.user, name),
-        "about": first.query,
-    }
-
-
-def _row(invocation: Invocation, layout: Layout, name: str) -> Mapping[str, object] | None:
-    """A session at a glance; a damaged one is a warning."""
+    """A session at a glance, made of its turns where it has no file yet; a damaged one is a warning."""
     user = invocation.settings.user
     try:
-        found = open_session(layout, user, name)
+        found = load_session(layout, user, name) or fold_turns(layout, user, name, turns)
     except PandaError as exc:
         invocation.reporter.warn(f"session {name}: {exc.message}")
         return None

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from panda.cli.command import Invocation, Result, argument, flag
+from panda.cli.command import Invocation, NewUser, Result, argument, flag
 from panda.cli.completion import complete_turns
 from panda.cli.text import problem_text
 from panda.documents.problems import FORGOTTEN, Problem, Verdict, verdict_of
@@ -20,7 +20,9 @@ from panda.trust import fix_of, guard_links, is_trusted, require_trust, untruste
 
 
 def init(
-    invocation: Invocation, demo: Annotated[bool, flag("Add the user demo and its turns.", "--demo")] = False
+    invocation: Invocation,
+    demo: Annotated[bool, flag("Add the user demo and its turns.", "--demo")] = False,
+    new_user: NewUser = False,
 ) -> Result:
     """
     Create a store.
@@ -38,6 +40,7 @@ def init(
     begin_writing(settings.root)
     if demo:
         copy_demo(asset("panda-system-docs"), settings.root, settings.clock())
+    invocation.make_user(Layout(settings.root), settings.user)
     user = "demo" if demo else settings.user
     invocation.reporter.step(f"{'created' if created else 'already there'}: {settings.root}")
     invocation.reporter.step(f"notes: Markdown files in {Layout(settings.root).user(user) / 'knowledge'}")

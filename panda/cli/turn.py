@@ -1,15 +1,19 @@
 """`panda turn`, `gather`, `list` and `show`."""
 
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from panda.cli.command import (
     SEED_DEFAULT,
     SESSION_DEFAULT,
+    Continue,
     Document,
     Invocation,
     Markdown,
+    NewUser,
     Raw,
     Result,
     Table,
@@ -32,6 +36,7 @@ from panda.storage.formats import ASKED_BACK
 from panda.storage.layout import CONTEXT_MD, Layout
 from panda.storage.turns import (
     TurnRow,
+    TurnStore,
     list_rows,
     load_picture,
     read_section,
@@ -44,14 +49,16 @@ if TYPE_CHECKING:
 
 _MODES = ("chat", "code")
 _RESUMED = "leave it out: a turn that goes on has its own"
+_OWN = "leave it out: a turn that is there has its own"
 _PLAN_COLUMNS = ("node", "chosen", "by", "score", "index")
 _QUERY_CHARS = 60
 
 
-@excludes("resume", "query", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
-@excludes("resume_all", "query", "mode", "seed", "image", "dry_run", fix=_RESUMED)
+@excludes("resume", "query", "continue_", "session", "mode", "seed", "image", "dry_run", fix=_RESUMED)
+@excludes("resume_all", "query", "continue_", "mode", "seed", "image", "dry_run", fix=_RESUMED)
 @excludes("resume_all", "resume")
 @excludes("discard", "query", "resume", "resume_all", "session", "mode", "seed", "image", "dry_run")
+@excludes("continue_", "session", "discard")
 def turn(
     invocation: Invocation,
     query: Annotated[str | None, argument("The query; - reads it from standard input.", "QUERY|-")] = None,
@@ -61,6 +68,8 @@ def turn(
             f"Session of the turn.  {SESSION_DEFAULT}", "ID", complete=complete_sessions, show_default=False
         ),
     ] = None,
+    continue_: Continue = False,
+    new_user: NewUser = False,
     mode: Annotated[str, option("chat, or code to work on the project.", "MODE")] = "chat",
     seed: Annotated[
         int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
@@ -97,27 +106,27 @@ def turn(
     ] = False,
 ) -> Result:
     """
-    Answer a query from the store.
+    Answer a query from the store. Without --session or -c it begins a session of its own.
 
-    Example: panda turn "How much does the Lenovo LOQ 15 cost?" --user demo
+    Example: panda turn -c "How much does the Lenovo LOQ 15 cost?" --user demo
 
     --resume-all ends with 3 if any turn did not end well, and with 75 if a model server was away each time.
     """
     from panda.actions.turn import ask
-    from panda.app import build
 
     _check_usage(query, resume or discard or resume_all, mode)
     if query is None:
         return _take_up(invocation, resume, session, discard)
     picture = load_picture(image) if image is not None else None
     only_plan = dry_run and mode == "chat"
-    store = invocation.store(new_user=True) if only_plan else invocation.store_for_writing()
-    app = build(invocation.settings, store, invocation.environ, invocation.layers)
+    store = invocation.store() if only_plan else invocation.store_for_writing()
+    app = _app(invocation, store, goes_on=continue_)
     tell = invocation.reporter.step
     text = read_query(query, invocation.stdin)
     if only_plan:
         return _show_plan(app, text, mode, with_image=picture is not None)
-    return turn_result(ask(app, text, mode, tell, dry_run=dry_run, picture=picture), tell)
+    done = ask(app, text, mode, tell, dry_run=dry_run, picture=picture)
+    return _tell_how_to_answer(invocation, app, turn_result(done, tell))
 
 
 def read_query(argument: str, stdin: BinaryIO) -> str:
@@ -129,13 +138,44 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
 def _take_up(invocation: Invocation, resume: int | None, session: str | None, discard: int | None) -> Result:
     """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
     from panda.actions.turn import resume as resume_turn
-    from panda.app import build
 
     store, tell = invocation.store_for_writing(), invocation.reporter.step
     if discard is not None:
         return _discard(invocation, store, discard)
-    app = build(invocation.settings, store, invocation.environ, invocation.layers)
-    return turn_result(resume_turn(app, resume, tell), tell) if resume else _resume_all(app, session, tell)
+    app = _app(invocation, store)
+    if resume is None:
+        return _resume_all(app, session, tell)
+    asked = turn_result(resume_turn(app, resume, tell), tell)
+    return _tell_how_to_answer(invocation, app, asked, is_new=False)
+
+
+def _app(invocation: Invocation, store: Layout, *, goes_on: bool = False) -> "App":
+    """The program on the store; with *goes_on* its session is the user's newest."""
+    from panda.app import build
+    from panda.session.file import newest_session
+
+    settings = invocation.settings
+    if goes_on:
+        newest = newest_session(TurnStore(store, settings.user, settings.clock), where="--continue")
+        settings = replace(settings, session=newest)
+    return build(settings, store, invocation.environ, invocation.layers)
+
+
+def _tell_how_to_answer(invocation: Invocation, app: "App", asked: Result, *, is_new: bool = True) -> Result:
+    """The same; where it is a question, the command that answers it is told."""
+    if asked.code == ASKED_BACK and asked.data is not None:
+        turn, settings = app.store.open(int(str(asked.data["turn"]))).read_metadata(), invocation.settings
+        session = "-c" if is_new else f"--session {turn.session_id}"
+        given = {name: str(getattr(settings, name)) for name in ("root", "user")}
+        words = [
+            w
+            for key, value in given.items()
+            if settings.origin(key) == f"--{key}"
+            for w in (f"--{key}", value)
+        ]
+        words += ["--mode", turn.mode] * (turn.mode != "chat")
+        invocation.reporter.step(f'to answer: panda turn {session} "…" {shlex.join(words)}'.rstrip())
+    return asked
 
 
 def _discard(invocation: Invocation, store: Layout, number: int) -> Result:
@@ -210,7 +250,8 @@ def _halted_or_asked(done: "Outcome") -> Result:
     return Result(done.data, str(done.data["question"]), exit_code=ASKED_BACK)
 
 
-@excludes("turn", "query", "session", "mode", "seed", fix="leave it out: a turn that is there has its own")
+@excludes("turn", "query", "continue_", "session", "mode", "seed", fix=_OWN)
+@excludes("continue_", "session")
 @excludes("plan", "draft", fix="--plan stops before the draft: leave one of the two out")
 def gather(
     invocation: Invocation,
@@ -231,6 +272,8 @@ def gather(
             f"Session of a new turn.  {SESSION_DEFAULT}", "ID", complete=complete_sessions, show_default=False
         ),
     ] = None,
+    continue_: Continue = False,
+    new_user: NewUser = False,
     mode: Annotated[str, option("chat or code, for a new turn.", "MODE")] = "chat",
     seed: Annotated[
         int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
@@ -242,18 +285,19 @@ def gather(
     Example: panda gather --query "what were the specs on that Lenovo?" --user demo
     """
     from panda.actions.turn import gather_again, gather_query
-    from panda.app import build
 
     if turn is None and query is None:
         fix = 'as in panda gather --query "What …?"'
         raise UsageError("give a TURN or --query, one of the two", where="TURN", fix=fix)
     store = invocation.store_for_writing()
-    app = build(invocation.settings, store, invocation.environ, invocation.layers)
+    app = _app(invocation, store, goes_on=continue_)
     until: Until = "plan" if plan else "draft" if draft else "commit"
     tell = invocation.reporter.step
     if turn is not None:
-        return _gathered_result(gather_again(app, turn, tell, until))
-    return _gathered_result(gather_query(app, read_query(query or "", invocation.stdin), mode, tell, until))
+        done = gather_again(app, turn, tell, until)
+    else:
+        done = gather_query(app, read_query(query or "", invocation.stdin), mode, tell, until)
+    return _tell_how_to_answer(invocation, app, _gathered_result(done), is_new=turn is None)
 
 
 def _gathered_result(done: "Outcome") -> Result:
@@ -279,7 +323,7 @@ def list_turns(
     """
     List the saved turns of a user, newest last.
 
-    Example: panda list --session default --limit 5 --user demo
+    Example: panda list --limit 5 --user demo
     """
     settings = invocation.settings
     store = invocation.turns()

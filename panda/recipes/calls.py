@@ -188,7 +188,7 @@ class Journal(Protocol):
     @property
     def user_id(self) -> str: ...
     @property
-    def session_id(self) -> str: ...
+    def session_id(self) -> str | None: ...
     @property
     def turn(self) -> int: ...
     @property
@@ -217,7 +217,7 @@ class NoTurn:
     """A journal for calls outside of a turn: nothing is written down and nothing is counted."""
 
     user_id: str = "eval"
-    session_id: str = "eval"
+    session_id: str | None = "eval"
     first_seed: int | None = None  # without one choices draw nothing
     turn: int = 0
     phase: int | None = None

@@ -4,6 +4,8 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 from panda.documents.carry import EMPTY
 from panda.documents.problems import Problem
@@ -14,10 +16,13 @@ from panda.session.fold import carry_over
 from panda.session.turn_files import TurnFiles, load_turn_files
 from panda.storage.files import held_lock, read_json, store_errors, write_atomic, write_json
 from panda.storage.formats import Session, SessionTurn
+from panda.storage.index import Index
+from panda.storage.index_tables import IndexView
 from panda.storage.layout import METADATA_JSON, Layout, turn_name
 from panda.storage.records import SAVED_STATUSES, load_object, turn_directories
 from panda.storage.seals import SEAL, seal_value
 from panda.storage.temporaries import sweep
+from panda.storage.turns import TurnStore, newest_rows
 
 _WAIT_SECONDS = 60.0
 _REMAKE = "delete it: it is made again from the turns"
@@ -30,13 +35,8 @@ _FIX = "delete session.json: it is made again from the turns"
 
 def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True) -> Session | None:
     """
-    A session as its file says it; None if there is no file.
-
-    Args:
-        sealed: Whether it must be as it was saved; not for a look at what was altered.
-
-    Raises:
-        FileFormatError: The file is damaged, was altered, or has a key that nothing knows.
+    A session as its file says it; None if there is no file. Raises FileFormatError: it is damaged, or is not
+    as it was *sealed*, which does not matter for a look at what was altered.
     """
     path = layout.session(user, session)
     if not path.exists():
@@ -53,6 +53,37 @@ def load_session(layout: Layout, user: str, session: str, *, sealed: bool = True
             fix=_REMAKE,
         )
     return found
+
+
+def free_session_id(layout: Layout, index: Index, user: str, number: int) -> str:
+    """
+    The id of a session that begins with the turn of this number, such as t000814; one more only where a user
+    or an import has taken that name. The index knows the user's saved turns.
+    """
+    for more in count(1):
+        name = f"t{number:06}" + (f"-{more}" if more > 1 else "")
+        is_taken = layout.session_lock(user, name).parent.exists()
+        if not is_taken and not index.read(user, partial(IndexView.session_turns, session=name)):
+            return name
+    raise AssertionError
+
+
+def newest_session(store: TurnStore, *, where: str) -> str:
+    """
+    The session of the user's newest turn by number that belongs to one: what is saved, or was killed right
+    after it joined its session. Raises NotFoundError: there is none.
+    """
+    for row in newest_rows(store):
+        if row.status in SAVED_STATUSES and row.session:
+            return row.session
+        found = load_session(store.layout, store.user, row.session) if row.session else None
+        if found is not None and found.head_turn == row.number:
+            return found.session_id
+    raise NotFoundError(
+        f"user {store.user} has no session yet",
+        where=where,
+        fix="leave it out: a turn without it begins a session",
+    )
 
 
 def open_session(layout: Layout, user: str, session: str) -> Session | None:
@@ -97,11 +128,8 @@ def extend(session: Session | None, files: TurnFiles, user: str) -> Session:
 def commit_turn(layout: Layout, user: str, before: Session | None, number: int) -> Session:
     """
     The session with one more turn, of which all files are written: the rename of session.json is the moment
-    from which it belongs there.
-
-    Args:
-        before: The session as the turn found it; its lock is held. None before its first turn. One that has
-            this turn already stays as it is; one that has later turns is made anew of all of them.
+    from which it belongs there. *before* is as the turn found it, under its lock; one that has this turn
+    already stays as it is, one that has later turns is made anew of all of them.
     """
     held = [one.turn for one in before.turns] if before is not None else []
     if before is not None and number in held:

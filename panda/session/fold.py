@@ -71,10 +71,7 @@ _ASSISTANT_CHARS, _USER_CHARS, _RULE_LINE_CHARS = 12_000, 4_000, 240
 
 def limits_of(query: str, known: Iterable[Constraint] = ()) -> tuple[Limit, ...]:
     """
-    The limits that a query sets.
-
-    Args:
-        known: What holds so far: "4 not 6" changes the limit that is 6.
+    The limits that a query sets; "4 not 6" changes the one that is known to be 6.
 
     >>> [(one.key, one.value) for one in limits_of("Find 3 recipes under $20 by 2026-05-01")]
     [('budget_max', 'USD 20'), ('date_max', '2026-05-01'), ('count:recipes', 3)]
@@ -98,13 +95,7 @@ def kept_limits(limits: Iterable[Limit]) -> list[dict[str, Any]]:
 def merge_limits(
     known: tuple[Constraint, ...], said: Iterable[Mapping[str, Any]], *, turn: int, cleared: bool
 ) -> tuple[Constraint, ...]:
-    """
-    The constraints with what a turn said; what it says of a key holds instead of what was said before.
-
-    Args:
-        said: As kept_limits gives them.
-        cleared: Whether the user started over.
-    """
+    """The constraints with what a turn said; what it says of a key holds instead of what was said before."""
     new = [Constraint(key=o["key"], value=o["value"], text=o["text"], turn=turn) for o in said]
     keys = {one.key for one in new}
     kept = [replace(one, active=one.active and not cleared and one.key not in keys) for one in known]
@@ -118,12 +109,7 @@ def flow_of(
     previous: Carry, files: TurnFiles, curation: Curation, *, raised: Pending | None, reply: str
 ) -> Flow:
     """
-    How the conversation goes with a turn.
-
-    Args:
-        files: The turn, as far as it has come.
-        raised: The question that it ended with; None if it ended otherwise or has not ended.
-        reply: What it said so far.
+    How the conversation goes with a turn, as far as it has come; *raised* is the question that it ended with.
     """
     told = next((one.text for one in files.reading.clauses if one.mood == "tells"), None)
     expressed = clip(told, _EXPRESSED_CHARS) if told else None  # be it a feeling or a wish

@@ -17,10 +17,7 @@ _SHORT_WORDS = 8
 
 def answer_of(pending: Pending | None, query: str, reading: Reading) -> dict[str, Any] | None:
     """
-    What a query does to the open question.
-
-    Returns:
-        {id, status, answer, agreed}; status is answered, or open if the query is about something else.
+    What a query does to the open question: status is answered, or open if the query is about something else.
 
     >>> asked = Pending(id="q3", asked_turn=3, asked_by=3, type="proposal", message="Cook the salmon?")
     >>> answer_of(asked, "yes, but 4", Reading(agreement="agrees"))["status"]

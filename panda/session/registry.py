@@ -76,12 +76,7 @@ def carry_log(previous: Carry, curation: Curation, turn: int) -> tuple[Decision,
 def carry_registry(
     previous: Carry, files: TurnFiles, curation: Curation, reply: str
 ) -> tuple[Registry, tuple[str, ...]]:
-    """
-    The registry after a turn, and the refs that its reply lists or names, in the reply's order.
-
-    Args:
-        reply: What it said, without marks.
-    """
+    """The registry after a turn, and the refs that its reply lists or names, in the reply's order."""
     before = apply_curation(previous.registry, curation, files.turn)
     known = {one.ref: one for one in before.records}
     for call in files.steps:
@@ -295,10 +290,8 @@ def mentions_of(query: str, carry: Carry) -> list[Mention]:
 
 def find_references(query: str, carry: Carry) -> list[Reference]:
     """
-    The references of a query to what the session has talked about.
-
-    Returns:
-        Words and what they mean, in order. A name that stands in the query in full is no reference.
+    The references of a query to what the session has talked about, in order; a name that stands there in full
+    is none.
     """
     labels = {one.ref: one.label for one in carry.registry.records}
     found = []
@@ -357,12 +350,7 @@ def _meant_by(kind: str, words: str, carry: Carry) -> tuple[tuple[str, ...], tup
 
 
 def replace_references(query: str, references: Sequence[Reference], carry: Carry) -> str:
-    """
-    The query with each resolved reference replaced by the names that it stands for.
-
-    Args:
-        references: As find_references gives them, perhaps with refs that a choice has added.
-    """
+    """The query with each resolved reference replaced by the names that it stands for."""
     labels = {one.ref: one.label for one in carry.registry.records}
     for one in reversed(references):
         said = [labels[ref] for ref in one.refs if ref in labels]
@@ -376,14 +364,8 @@ def replace_references(query: str, references: Sequence[Reference], carry: Carry
 
 def follow_up(query: str, references: Sequence[Reference], carry: Carry) -> str | None:
     """
-    What a query that only names another thing asks: what was asked of the last thing.
-
-    Args:
-        query: The raw query, as "And the last one?".
-
-    Returns:
-        The last query that asked something of a thing, with the names of the new one; None if this query
-        asks by itself, or none before it did.
+    What a query that only names another thing ("And the last one?") asks: the last query that asked something
+    of a thing, with the names of the new one; None if this query asks by itself, or none before it did.
     """
     if not any(one.refs for one in references) or not _is_bare(query, references):
         return None
@@ -429,14 +411,9 @@ def find_decisions(
     query: str, carry: Carry, mentioned: Sequence[str] = ()
 ) -> tuple[tuple[Excluded, ...], str | None]:
     """
-    What a query decides on the entities of its session, each with the user's words.
-
-    Args:
-        mentioned: Refs that its references mean.
-
-    Returns:
-        What is kept, or comes back because it is named, then without words; what is of a kind that is not
-        wanted ("no cod"); what is removed ("forget the HP"). And the words that drop everything, if any do.
+    What a query decides on the entities of its session, each with the user's words: kept, or back because it
+    is named, then without words; of a kind that is not wanted ("no cod"); removed ("forget the HP"). And the
+    words that drop everything, if any do.
     """
     cleared = find_clearing(query)
     if cleared:
@@ -480,12 +457,8 @@ def _reason(words: str) -> str:
 
 def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: Carry, query: str) -> Curation:
     """
-    A curation by rule with what a model added to it.
-
-    Args:
-        rules: What the rules decided; it is not out-voted.
-        written: {ref, action, reason} as the model wrote them; refs that are not there are passed over. A
-            demoted entity comes back only if the user names it.
+    A curation by rule, which is not out-voted, with what a model added to it; refs that are not there are
+    passed over, and a demoted entity comes back only if the user names it.
     """
     known = {one.ref: one for one in carry.registry.records}
     decided = {one.ref for one in (*rules.retained, *rules.demoted, *rules.dropped)}
@@ -511,12 +484,7 @@ def with_written(rules: Curation, written: Iterable[Mapping[str, str]], carry: C
 
 
 def uses_excluded(texts: Iterable[str], carry: Carry) -> list[Entity]:
-    """
-    The excluded entities that texts of a plan name, by ref or by label.
-
-    Args:
-        carry: With this turn's own exclusions.
-    """
+    """The excluded entities, by this turn too, that texts of a plan name, by ref or by label."""
     excluded = [
         one
         for one in carry.registry.records

@@ -39,15 +39,10 @@ def render_carry(
     budget_tokens: int = CARRY_TOKENS,
 ) -> str:
     """
-    The document `carry` of a phase.
-
-    Args:
-        shown: Path of the kept content that the query asks to see again.
-
-    Returns:
-        The fields that the phase reads, as far as they are not empty; "" if all are. When they do not fit,
-        the open question, constraints, exclusions, errors, notes, active entities and the last summary stay,
-        the rest goes, last first, and each field that loses something says so.
+    The document `carry` of a phase: the fields that it reads; "" if all are empty. When they do not fit, the
+    open question, constraints, exclusions, errors, notes, active entities and the last summary stay, the rest
+    goes, last first, and each field that loses something says so. *shown* is kept content that the query asks
+    to see again.
     """
     parts = [part for part in _parts(carry, phase, load, shown) if part.lines]
     parts = [part for part in parts if phase in FIELDS[part.field].read_by]
@@ -231,14 +226,8 @@ def _archive(carry: Carry, phase: int, load: Load, shown: str | None) -> Iterato
 
 def field_rows(carry: Carry, exists: Callable[[str], bool]) -> list[tuple[str, str, str]]:
     """
-    Everything that the next turn will know.
-
-    Args:
-        exists: Whether there is a file, relative to the user's directory.
-
-    Returns:
-        (field, text, files relative to the user's directory), in the order of the table of fields; a field
-        that is empty has one row that says so.
+    Everything that the next turn will know: field, text, files relative to the user's directory, in the order
+    of the table of fields; a field that is empty has one row that says so.
     """
     rows: dict[str, list[tuple[str, str, str]]] = {name: [] for name in FIELDS}
     for field, text, origin in _lines(carry):

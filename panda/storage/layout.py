@@ -8,6 +8,8 @@ from typing import Literal
 from panda.documents.text import ID_PATTERN, PATH_FIX, shorten
 from panda.errors import FileFormatError, StoreError, UsageError
 
+DEFAULT_USER = "default"
+"""The one user who is made unasked."""
 CONTEXT_MD = "context.md"
 IMAGE_JSON = "image.json"
 RESPONSE_MD = "response.md"

@@ -17,7 +17,7 @@ from panda.storage.files import (
     sync_directory,
     write_synced,
 )
-from panda.storage.layout import METADATA_JSON, Layout
+from panda.storage.layout import DEFAULT_USER, METADATA_JSON, Layout
 from panda.storage.temporaries import held_temporary
 
 _NAMED_USERS = 8
@@ -40,16 +40,21 @@ def is_writable(layout: Layout) -> bool:
     return not layout.read_only_mark.exists() and os.access(layout.root, os.W_OK)
 
 
-def check_user(layout: Layout, user: str, *, where: str) -> None:
-    """Raises NotFoundError, with the nearest names, for a user of whom the store has nothing."""
-    if layout.user(user).is_dir():
+def check_user(layout: Layout, user: str, *, where: str, how: str = "") -> None:
+    """
+    Raises NotFoundError, with the nearest names, for a user whom the store does not have; the default one
+    need not be there. *how* says how to make one.
+    """
+    if user == DEFAULT_USER or layout.user(user).is_dir():
         return
     from panda.storage.index_sources import users_of  # heavy: help must not wait for it
 
     known = users_of(layout)
     near = get_close_matches(user, known, n=3, cutoff=0.5)
     some = f"users are {', '.join(known[:_NAMED_USERS])}{', …' if len(known) > _NAMED_USERS else ''}"
-    fix = f"did you mean {' or '.join(near)}?" if near else some if known else "a first turn makes a user"
+    fix = f"did you mean {' or '.join(near)}?" if near else some if known else ""
+    how = how or ("" if known else f"panda turn --user {user} --new-user makes one")
+    fix = (" " if near else "; ").join(filter(None, (fix, how)))
     raise NotFoundError(f"there is no user {user!r} in {layout.root}", where=where, fix=fix)
 
 

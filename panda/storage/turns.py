@@ -239,11 +239,11 @@ class TurnFolder:
 
 @dataclass(frozen=True)
 class Reserved:
-    """The number that an item of a batch has, and the item."""
+    """The number that a turn has before it is claimed."""
 
     turn: int  # turn number; no other turn is given it
-    run: str  # id of the batch
-    item: str  # id of the item
+    run: str | None = None  # id of the batch that it is for
+    item: str | None = None  # id of the item
 
 
 CLAIM_WAIT_SECONDS = 60.0
@@ -330,7 +330,7 @@ class TurnStore:
             dry_run: Whether tools only tell what they would change in the project.
             picture: The image that the user gave, copied into the turn.
             snapshot: What is there as the turn begins.
-            made_for: The item of a batch that it is for, with the number it has; None gives the next number.
+            made_for: The number that it has, and the item of a batch; None gives the next number.
 
         Raises:
             UsageError: The session id is not valid.
@@ -393,7 +393,7 @@ class TurnStore:
     def reserve(self, count: int) -> int:
         """The first of so many numbers in a row that no other turn will be given."""
         make_directory(self.layout.turns(self.user))
-        with self.numbering("panda batch"):
+        with self.numbering(f"panda (pid {os.getpid()})"):
             first = max(self.counter(), self.highest()) + 1
             self.raise_counter(first + count - 1)
         return first
@@ -427,11 +427,12 @@ def list_rows(store: TurnStore, *, session: str | None, limit: int | None) -> li
     Returns:
         One row a turn; a turn that cannot be read has one too, unless a session is asked for.
     """
-    rows = (row for row in _newest_first(store) if session in (None, row.session))
+    rows = (row for row in newest_rows(store) if session in (None, row.session))
     return list(islice(rows, limit))[::-1]
 
 
-def _newest_first(store: TurnStore) -> Iterator[TurnRow]:
+def newest_rows(store: TurnStore) -> Iterator[TurnRow]:
+    """The turns of a user, newest first."""
     return filter(None, (read_row(store, number) for number in reversed(store.numbers())))
 
 

@@ -158,7 +158,8 @@ def test_the_readme_shows_what_comes_out(shell: Callable[..., Ended]) -> None:
     (day,) = re.findall(r"last seen (\S+)\)", shown)
     here = {"PANDA_NOW": f"{day}T18:00:00Z", "PANDA_ROOT": "fresh"}
     assert shell(["init", "--demo"], **here).code == 0
-    ended = shell(["turn", query, "--user", "demo"], **here)
+    (words,) = re.findall(r"^\t@\S+/panda turn --root \S+ (.*) -- \"\$\$Q\"$", makefile, re.MULTILINE)
+    ended = shell(["turn", *words.split(), "--", query], **here)
     root = str(Path("fresh").absolute())
     assert (ended.err + ended.out).replace(root, "/home/you/panda/demo/panda-system-docs") == shown
 

@@ -47,7 +47,7 @@ def wait_for(path: Path) -> None:
 
 def start_and_stop(store: Path, query: str) -> subprocess.Popen[str]:
     """A turn that holds its session until it is told to go on."""
-    process = start(store, query)
+    process = start(store, query, "--session", "one")
     wait_for(turn_file(store, 813, "metadata.json"))
     process.send_signal(signal.SIGSTOP)
     return process
@@ -96,7 +96,7 @@ def test_signals_interrupt(store: Path, number: signal.Signals, code: int) -> No
 def test_turns_of_one_session_follow_each_other(store: Path) -> None:
     """Two turns started at once in one session get two numbers; the second says whom it waits for."""
     first = start_and_stop(store, "hello")
-    second = start(store, "hello there")
+    second = start(store, "hello there", "--session", "one")
     assert second.stderr is not None
     waiting = second.stderr.readline()
     first.send_signal(signal.SIGCONT)
@@ -112,7 +112,7 @@ def test_turns_of_one_session_follow_each_other(store: Path) -> None:
 def test_no_wait_says_who_holds(store: Path) -> None:
     """With --wait 0 a held session is exit 75, naming the holder; no number is claimed."""
     first = start_and_stop(store, "hello")
-    second = start(store, "hello there", "--wait", "0")
+    second = start(store, "hello there", "--session", "one", "--wait", "0")
     out, _ = second.communicate(timeout=60)
     first.send_signal(signal.SIGCONT)
     first.communicate(timeout=120)

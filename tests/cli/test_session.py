@@ -75,8 +75,7 @@ def test_list_without_the_file(panda: Shell) -> None:
     before = panda("session", "list").rows
     panda.layout.session("ann", "talk").unlink()
     assert panda("session", "list").rows == before
-    path = panda.layout.turn("ann", 2).directory / "metadata.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"turn": 2', '"turn": "x"'), encoding="utf-8")
+    (panda.layout.turn("ann", 2).directory / "context.md").write_text("damaged", encoding="utf-8")
     ended = panda("session", "list")
     assert (ended.code, ended.rows, "warning: session talk: " in ended.err) == (0, [], True)
 

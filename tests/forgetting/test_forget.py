@@ -74,9 +74,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = Path(os.environ["XDG_CACHE_HOME"]) / "panda"
     models.mkdir(parents=True, exist_ok=True)
     shutil.copytree(models, place.cache, ignore=shutil.ignore_patterns("prefixes", "reports", "compression"))
-    place.layout.users.mkdir(parents=True)
+    place.layout.user("ann").mkdir(parents=True)
     for query in (f"My wifi password is {SECRET}.", "What is my wifi password?"):
-        answered = place.panda("turn", query)
+        answered = place.panda("turn", query, "--session", "default")
         assert SECRET in answered.stdout.decode(), answered
     place.panda("replay", "1", "--mode", "verify")
     VectorStore(place.layout).save({b"0" * 16: b"1" * 384})

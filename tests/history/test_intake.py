@@ -36,6 +36,8 @@ class Shell:
     def __init__(self, base: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.base, self.capsys = base, capsys
         self.layout = build_store(base / "store")
+        for user in ("ann", "bob"):
+            self.layout.user(user).mkdir()
 
     def __call__(self, *words: str, user: str = "ann") -> Ended:
         root = ["--root", str(self.layout.root), "--user", user]
@@ -144,7 +146,7 @@ def test_a_list_in_an_object_and_split_lists(shell: Shell) -> None:
 
 def test_stdin_is_read_too(tmp_path: Path) -> None:
     """A pipe is kept in a file meanwhile, since it is read twice; errors call it <stdin>."""
-    build_store(tmp_path / "store")
+    build_store(tmp_path / "store").user("ann").mkdir()
     data = json.dumps([talk(1, "A", "a")]).encode()
     words = ["import", "-", "--root", str(tmp_path / "store"), "--user", "ann", "--dry-run", "--json"]
     done = subprocess.run([*COMMAND, *words], input=data, capture_output=True, cwd=tmp_path)
@@ -322,6 +324,7 @@ def test_a_real_process_killed_midway(tmp_path: Path) -> None:
     store = build_store(tmp_path / "store")
     export = write_export(tmp_path / "a.json", *(talk(n, "A", "a", "B", "b") for n in range(1, 451)))
     words = ["import", "--from", "chatgpt", str(export), "--root", str(store.root), "--user", "ann", "--json"]
+    store.user("ann").mkdir()
     seen = set()
     for least in (1, BATCH_TURNS + 1, 2 * BATCH_TURNS + 1):
         process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.DEVNULL, cwd=tmp_path)

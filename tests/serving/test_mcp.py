@@ -105,6 +105,8 @@ def test_tools_and_resources(store: Path) -> None:
                 ("search_turns", {"query": "x", "session": "../x"}, "session"),
                 ("run_turn", {"query": ""}, "QUERY"),
                 ("run_turn", {"query": "x", "mode": "poem"}, "mode"),
+                ("run_turn", {"query": "x", "session": "tea", "continue": True}, "continue"),
+                ("run_turn", {"query": "x", "continue": "yes"}, "continue"),
             ):
                 assert (await call(client, name, wrong))["error"]["where"] == where
             with pytest.raises(MCPError, match="there is no tool"):
@@ -122,8 +124,8 @@ def test_tools_and_resources(store: Path) -> None:
 
 def test_turns(store: Path) -> None:
     """
-    Context is gathered into a turn that can go on; a turn tells of its phases on the way and gives the answer
-    with its sources. Both with the models of one server.
+    Context is gathered into a turn that can go on, in a session of its own or the newest; a turn tells of its
+    phases on the way and gives the answer with its sources. Both with the models of one server.
     """
     told: list[str | None] = []
 
@@ -135,6 +137,7 @@ def test_turns(store: Path) -> None:
         async with Client(stdio("--root", str(store), "--user", "demo")) as client:
             context = await call(client, "gather_context", {"query": "Which brands do I prefer?"})
             assert context["section"].startswith("## 2. Gathered Context")
+            assert context["session"] == f"t{context['turn']:06}"
             assert "preferred_brands: Lenovo, ASUS" in context["section"]
             page = await client.read_resource(f"panda://turns/{context['turn']}")
             assert context["section"].splitlines()[0] in page.contents[0].model_dump()["text"]
@@ -143,8 +146,10 @@ def test_turns(store: Path) -> None:
             )
             found = result.structured_content
             assert isinstance(found, dict)
-            assert (found["status"], result.is_error) == ("approved", False)
+            assert (found["status"], found["session"], result.is_error) == ("approved", "mcp", False)
             assert "Lenovo" in found["response"]
+            again = {"query": "Which brands do I prefer?", "continue": True}
+            assert (await call(client, "gather_context", again))["session"] == "mcp"
             number = found["turn"]
             page = await client.read_resource(f"panda://turns/{number}/response.md")
             assert page.contents[0].model_dump()["text"].rstrip("\n") == found["response"]

@@ -114,13 +114,14 @@ class FreshTalk(Talk):
             script: Gives the replies of its model.
             dies_at: Step at which its process is killed instead of getting a reply.
         """
-        return self._answered(script, "turn", query, "--session", SESSION, dies_at=dies_at)
+        return self.answered(script, "turn", query, "--session", SESSION, dies_at=dies_at)
 
     def resume(self, number: int, script: Callable[[Asked], Any]) -> Ended:
         """A turn taken up again."""
-        return self._answered(script, "turn", "--resume", str(number))
+        return self.answered(script, "turn", "--resume", str(number))
 
-    def _answered(self, script: Callable[[Asked], Any], *arguments: str, dies_at: str | None = None) -> Ended:
+    def answered(self, script: Callable[[Asked], Any], *arguments: str, dies_at: str | None = None) -> Ended:
+        """What a command with one turn leaves behind."""
         prompts: list[Asked] = []
         started = threading.Event()
 
