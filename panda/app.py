@@ -140,7 +140,7 @@ class App:
         user = self.settings.user
         self.index.freshen(user)
         if self.meaning is not None:
-            self.meaning.fill_in_turn(user, TEXTS_BEFORE)
+            self.meaning.fill(user, most=TEXTS_BEFORE, in_turn=True)
         saved, digests = self.index.read(user, lambda view: (view.turns, view.note_digests()))
         own = [one.turn for one in session.turns] if session else []
         return Snapshot(
@@ -202,8 +202,10 @@ class App:
         self.pipeline.run(turn, watch)
         user = self.settings.user
         self.index.record(user, [turn.turn])
-        if self.meaning is not None and (missing := self.meaning.fill_in_turn(user, TEXTS_AFTER)):
-            turn.warn(say_missing(missing))
+        if self.meaning is not None:
+            missing = self.meaning.fill(user, most=TEXTS_AFTER, in_turn=True)
+            if missing:
+                turn.warn(say_missing(missing))
 
     def _taken_up(
         self,

@@ -6,7 +6,7 @@ in blocks and find the nearest rows; how near those are, their kept vectors tell
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from panda.models.kept_encoder import KeptEncoder, unpack
 from panda.storage.index import Index
 from panda.storage.index_tables import FIRST_OTHER, IndexEntry, IndexView, Integers, Positions, Statistics
 from panda.storage.layout import Layout
-from panda.storage.vector_store import Block, State
+from panda.storage.vector_store import Block
 
 TEXTS_BEFORE, TEXTS_AFTER = 150, 50
 """Most texts that a turn computes of what is there when it begins, and when it has ended."""
@@ -45,36 +45,26 @@ _Records = npt.NDArray[np.void]
 _Key = tuple[int, int, int, bytes]
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """The texts of a user's rows."""
-
-    state: State  # state of the file when they were read
-    blocks: Mapping[int, _Records]
-    """Block → a record a text, by row ascending: row, content, kind, digest, bits."""
-
-
-@dataclass(frozen=True)
+@dataclass
 class _Placed:
-    """Texts beside the rows that there are now: arrays of all texts, block by block."""
+    """The texts of a user beside the rows that there are now: arrays of all texts, block by block."""
 
-    statistics: Statistics  # the rows
-    texts: _Texts  # the texts
-    starts: Integers  # where each block begins
-    positions: npt.NDArray[np.int32]
-    """Position of each text's row; -1 for texts without vector or whose row is gone or another."""
-    lines: _Mask  # which of them are lines
     itself: _Mask  # which rows have at least their own text, by position
     whole: _Mask  # which rows have all their texts, by position
-    stale: Integers  # rows that are gone or say something else
+    stale: list[Integers] = field(default_factory=list)  # rows that are gone or say something else
+    rows: list[npt.NDArray[np.int32]] = field(default_factory=list)
+    """Position of each text's row; -1 for texts without vector or whose row is gone or another."""
+    lines: list[_Mask] = field(default_factory=list)  # which of them are lines
+    far: list[npt.NDArray[np.uint16]] = field(default_factory=list)
+    """In how many signs each differs from a query, if there is one."""
+    digests: list[npt.NDArray[np.uint64]] = field(default_factory=list)  # their digests, if there is a query
 
-    def digests(self, at: Positions) -> list[bytes]:
+    def digests_at(self, at: Positions) -> list[bytes]:
         """The digests of some texts."""
-        found = []
-        blocks = list(self.texts.blocks.values())
-        for index, number in zip(at.tolist(), np.searchsorted(self.starts, at, "right") - 1, strict=True):
-            found.append(blocks[number]["digest"][index - self.starts[number]].tobytes())
-        return found
+        starts = np.cumsum([0, *map(len, self.digests)])[:-1]
+        numbers = np.searchsorted(starts, at, "right") - 1
+        places = zip(numbers.tolist(), (at - starts[numbers]).tolist(), strict=True)
+        return [self.digests[number][place].tobytes() for number, place in places]
 
 
 class Meaning:
@@ -85,8 +75,8 @@ class Meaning:
         self._index = index
         self._layout = layout
         self._clock = clock
-        self._loaded: dict[str, _Texts] = {}
-        self._last: _Placed | None = None
+        self._unsaved: dict[tuple[str, int], _Records] = {}
+        """Blocks of texts, by user and number, that the file could not take."""
 
     def near(self, view: IndexView, query: str, allowed: _Mask, also: Positions) -> dict[int, float]:
         """
@@ -101,29 +91,31 @@ class Meaning:
             Position → cosine: the mean of what the row itself has and what its best text has. A row without
             vectors is left out.
         """
-        placed = self._place(view.user, view.statistics)
-        if not (placed.positions >= 0).any() or not is_english(query):
+        if not is_english(query):
             return {}
-        packed = self._encoder.encode_packed([query])
-        far = _distances(placed.texts, _sign_bits(packed[0], 1, len(packed[0]))[0])
-        chosen = _nearest(placed, far, allowed)
+        placed = self._place(view.user, view.statistics, query)
+        if not placed.far:
+            return {}
+        positions, is_line = np.concatenate(placed.rows), np.concatenate(placed.lines)
+        far = np.concatenate(placed.far)
+        chosen = _nearest(positions, is_line, far, allowed)
         chosen[also] = allowed[also]
-        wanted = (placed.positions >= 0) & chosen[placed.positions]
-        own, lines = np.flatnonzero(wanted & ~placed.lines), np.flatnonzero(wanted & placed.lines)
+        wanted = (positions >= 0) & chosen[positions]
+        own, lines = np.flatnonzero(wanted & ~is_line), np.flatnonzero(wanted & is_line)
         if len(lines) > _MOST_LINES:
             lines = lines[np.argsort(far[lines], kind="stable")[:_MOST_LINES]]
         looked_at = np.concatenate([own, lines])
-        digests = placed.digests(looked_at)
+        digests = placed.digests_at(looked_at)
         kept = self._encoder.find(digests)
-        query_vector = unpack(packed)[0]
+        query_vector = self._encoder.encode([query])[0]
         pairs = [(at, kept[one]) for at, one in zip(looked_at.tolist(), digests, strict=True) if one in kept]
         cosines = unpack([vector for _, vector in pairs]) @ query_vector if pairs else []
         itself: dict[int, float] = {}
         best: dict[int, float] = {}
         for (at, _), cosine in zip(pairs, map(float, cosines), strict=True):
-            position = int(placed.positions[at])
+            position = int(positions[at])
             best[position] = max(best.get(position, -1.0), cosine)
-            if not placed.lines[at]:
+            if not is_line[at]:
                 itself[position] = cosine
         return {position: (itself[position] + best[position]) / 2 for position in itself}
 
@@ -132,46 +124,52 @@ class Meaning:
         statistics = self._index.read(user, lambda view: view.statistics)
         return int((~self._place(user, statistics).whole).sum())
 
-    def fill(self, user: str, *, most: int | None = None, watch: Callable[[], None] = lambda: None) -> int:
+    def fill(
+        self,
+        user: str,
+        *,
+        most: int | None = None,
+        in_turn: bool = False,
+        watch: Callable[[], None] = lambda: None,
+    ) -> int:
         """
         Compute and keep the vectors that are missing, the newest first; up to a limit, of rows before lines.
         Gives the number of rows of which some are still missing; what was kept stays when it is interrupted.
 
         Args:
             most: Most texts to compute, and about as many of other languages to look at; None for all.
+            in_turn: Whether a turn waits for it: of many rows that lack vectors only the newest few.
             watch: Called for each row that is complete.
         """
         statistics = self._index.read(user, lambda view: view.statistics)
         placed = self._place(user, statistics)
-        if placed.whole.all() and not len(placed.stale):
-            return 0
-        if len(placed.stale):
-            self._replace(user, placed.stale, _records([], {}, 0), {})
+        if len(stale := np.concatenate([*placed.stale, np.empty(0, np.int64)])):
+            self._replace(user, stale, _records([], {}, 0), {})
+        missing = int((~placed.whole).sum())
         left = most if most is not None else 1 << 62
+        if in_turn and missing > _MANY_ROWS:
+            left = min(left, _FEW_TEXTS)
         passes = [(True, ~placed.whole)]
         if most is not None:
             passes.insert(0, (False, ~placed.itself))
         for with_lines, lacking in passes:
             rows = _in_order(statistics.rows[lacking]).tolist()
             for batch in self._batches(user, rows, with_lines=with_lines, texts=min(left, _BATCH)):
-                left -= self._fill_batch(user, batch, left)
+                used, done = self._fill_batch(user, batch, left)
+                left -= used
+                missing -= done if with_lines else 0
                 for _ in batch if with_lines else ():
                     watch()
                 if left <= 0:
-                    return self.count_missing(user)
-        return self.count_missing(user)
-
-    def fill_in_turn(self, user: str, most: int) -> int:
-        """The same beside a turn: of many rows that lack vectors only the newest few."""
-        is_much = self.count_missing(user) > _MANY_ROWS
-        return self.fill(user, most=min(most, _FEW_TEXTS) if is_much else most)
+                    return missing
+        return 0
 
     def drop_others(self, users: Sequence[str]) -> None:
         """Drop the vectors of texts that no row of these users holds, who have to be all."""
         digests: set[bytes] = set()
         for user in users:
-            for block in self._texts(user).blocks.values():
-                digests.update(one.tobytes() for one in block["digest"])
+            for _, records in self._blocks(user):
+                digests.update(one.tobytes() for one in records["digest"])
         self._encoder.store.keep_only(digests, users, self._encoder.info.digest)
 
     def _batches(
@@ -199,8 +197,8 @@ class Meaning:
         if batch:
             yield batch
 
-    def _fill_batch(self, user: str, batch: Sequence["_Row"], most: int) -> int:
-        """Compute and keep what the rows of a batch lack; returns how many texts had no vector."""
+    def _fill_batch(self, user: str, batch: Sequence["_Row"], most: int) -> tuple[int, int]:
+        """Compute and keep what the rows of a batch lack; how many texts had no vector, and rows are done."""
         texts = dict.fromkeys(text for row in batch for text in row.texts)
         digests = {text: self._encoder.digest(text) for text in texts if is_english(text)}
         kept = self._encoder.find([*digests.values()])
@@ -220,44 +218,51 @@ class Meaning:
         keys = [key for row in done for key in row.keys(digests)]
         records = _records(keys, kept | vectors, self._encoder.width)
         self._replace(user, np.array([row.row for row in done], np.int64), records, passing | vectors)
-        return len(new) + len(texts) - len(digests)
+        return len(new) + len(texts) - len(digests), len(done)
 
     def _replace(self, user: str, rows: Integers, fresh: _Records, vectors: Mapping[bytes, bytes]) -> None:
         """Put new texts in the place of those of some rows, in memory and, if that can be, in the file."""
-        model = self._encoder.info.digest
-        blocks = dict(self._texts(user).blocks)
         places, new_places = _blocks_of(rows), _blocks_of(fresh["row"])
+        numbers = np.unique(places).tolist()
+        blocks = {number: np.array(records) for number, records in self._blocks(user, numbers)}
         changed = []
-        for number in np.unique(places).tolist():
+        for number in numbers:
             merged = fresh[new_places == number]
             if number in blocks:
-                former = blocks.pop(number)
-                others = former[~np.isin(former["row"], rows[places == number])]
+                others = blocks[number][~np.isin(blocks[number]["row"], rows[places == number])]
                 merged = np.concatenate([others, merged]) if len(merged) else others
-            data = b""
-            if len(merged):
-                blocks[number] = merged[np.argsort(merged["row"], kind="stable")]
-                data = _packed(blocks[number])
-            changed.append(Block(user, model, number, data))
-        self._encoder.store.save(vectors, changed)
-        self._loaded[user] = _Texts(self._encoder.store.state, dict(sorted(blocks.items())))
+            blocks[number] = merged[np.argsort(merged["row"], kind="stable")]
+            data = _packed(blocks[number]) if len(merged) else b""
+            changed.append(Block(user, self._encoder.info.digest, number, data))
+        is_saved = self._encoder.store.save(vectors, changed)
+        for number in numbers:
+            self._unsaved.pop((user, number), None)
+            if not is_saved:
+                self._unsaved[user, number] = blocks[number]
 
-    def _texts(self, user: str) -> _Texts:
-        state = self._encoder.store.state
-        known = self._loaded.get(user)
-        if known is None or known.state != state:
-            blocks = self._encoder.store.load_blocks(user, self._encoder.info.digest)
-            found = {number: _unpacked(blocks[number]) for number in sorted(blocks)}
-            known = self._loaded[user] = _Texts(state, found)
-        return known
+    def _blocks(self, user: str, numbers: Sequence[int] | None = None) -> Iterator[tuple[int, _Records]]:
+        """The texts of a user's rows, all blocks or some: a record a text, by row ascending."""
+        for number, data in self._encoder.store.blocks(user, self._encoder.info.digest, numbers):
+            if (user, number) not in self._unsaved:
+                yield number, _unpacked(data)
+        for (owner, number), records in self._unsaved.items():
+            if owner == user and (numbers is None or number in numbers):
+                yield number, records
 
-    def _place(self, user: str, statistics: Statistics) -> _Placed:
-        """The texts of some rows; the last is kept, for many queries over the same rows."""
-        texts = self._texts(user)
-        if self._last is None or self._last.statistics is not statistics or self._last.texts is not texts:
-            self._last = None  # its memory is free for the next
-            self._last = _placed(statistics, texts)
-        return self._last
+    def _place(self, user: str, statistics: Statistics, query: str | None = None) -> _Placed:
+        """The texts of some rows, and how far they are from a query: read anew, they would fill memory."""
+        placed = _Placed(np.zeros(statistics.count, np.bool_), np.zeros(statistics.count, np.bool_))
+        signs = None
+        for _, records in self._blocks(user):
+            _place_block(records, statistics, placed)
+            if query is not None:
+                if signs is None:
+                    (packed,) = self._encoder.encode_packed([query])
+                    signs = _sign_bits(packed, 1, len(packed))[0]
+                differing = np.bitwise_count(records["bits"] ^ signs)
+                placed.far.append(np.einsum("ij->i", differing, dtype=np.uint16))
+                placed.digests.append(np.array(records["digest"]))
+        return placed
 
 
 @dataclass(frozen=True)
@@ -306,7 +311,7 @@ def _lines_of(reader: NodeReader, entry: IndexEntry) -> tuple[str, ...]:
 
 def _dtype(words: int) -> np.dtype[np.void]:
     """A text: its row, what that says, its kind, its digest, and the signs of its vector in so many words."""
-    names = [("row", "<i8"), ("content", "<i8"), ("kind", "<i8"), ("digest", "u1", (16,))]
+    names = [("row", "<i8"), ("content", "<i8"), ("kind", "<i8"), ("digest", "<u8", (2,))]
     return np.dtype([*names, ("bits", "<u8", (words,))])
 
 
@@ -316,7 +321,7 @@ def _records(keys: Sequence[_Key], vectors: Mapping[bytes, bytes], width: int) -
     records = np.empty(len(keys), _dtype(bits.shape[1]))
     for at, name in enumerate(("row", "content", "kind")):
         records[name] = [key[at] for key in keys]
-    records["digest"] = np.frombuffer(b"".join(key[3] for key in keys), np.uint8).reshape(-1, 16)
+    records["digest"] = np.frombuffer(b"".join(key[3] for key in keys), "<u8").reshape(-1, 2)
     records["bits"] = bits
     return records
 
@@ -330,7 +335,7 @@ def _packed(records: _Records) -> bytes:
     return int(records["bits"].shape[1]).to_bytes(8, "little") + records.tobytes()
 
 
-def _unpacked(block: bytes) -> _Records:
+def _unpacked(block: memoryview) -> _Records:
     return np.frombuffer(block, _dtype(int.from_bytes(block[:8], "little")), offset=8)
 
 
@@ -346,52 +351,34 @@ def _sign_bits(packed: bytes, count: int, width: int) -> npt.NDArray[np.uint64]:
     return bits
 
 
-def _placed(statistics: Statistics, texts: _Texts) -> _Placed:
-    blocks = list(texts.blocks.values())
-    count = statistics.count
-    itself, whole = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    positions, lines, stale = [np.empty(0, np.int32)], [np.empty(0, np.bool_)], [np.empty(0, np.int64)]
-    for records in blocks:
-        at = np.minimum(statistics.positions(records["row"]), max(count - 1, 0))
-        current = np.zeros(len(records), np.bool_)
-        if count:
-            current = (statistics.rows[at] == records["row"]) & (
-                statistics.contents[at] == records["content"]
-            )
-        if not current.all():
-            stale.append(np.unique(records["row"][~current]))
-        kinds = records["kind"]
-        whole[at[current & (kinds == _COMPLETE)]] = True
-        itself[at[current & (kinds != _LINE)]] = True
-        positions.append(np.where(current & records["digest"].any(axis=1), at, -1).astype(np.int32))
-        lines.append(kinds == _LINE)
-    starts = np.cumsum([0, *(len(records) for records in blocks)])[:-1]
-    return _Placed(
-        statistics,
-        texts,
-        starts,
-        np.concatenate(positions),
-        np.concatenate(lines),
-        itself,
-        whole,
-        np.concatenate(stale),
-    )
+def _place_block(records: _Records, statistics: Statistics, placed: _Placed) -> None:
+    """Add the texts of a block; those of one row, which says one thing, stand together."""
+    rows, count = records["row"], statistics.count
+    starts = np.flatnonzero(np.diff(rows, prepend=rows[:1] - 1))
+    many, first = np.diff(starts, append=len(rows)), rows[starts]
+    at = np.minimum(statistics.positions(first), max(count - 1, 0))
+    current = np.zeros(len(first), np.bool_)
+    if count:
+        same = statistics.contents[at] == records["content"][starts]
+        current = (statistics.rows[at] == first) & same
+    placed.stale.append(first[~current])
+    kinds, at, current = records["kind"], np.repeat(at, many), np.repeat(current, many)
+    placed.whole[at[current & (kinds == _COMPLETE)]] = True
+    placed.itself[at[current & (kinds != _LINE)]] = True
+    has_vector = (records["digest"][:, 0] | records["digest"][:, 1]) != 0
+    placed.rows.append(np.where(current & has_vector, at, -1).astype(np.int32))
+    placed.lines.append(kinds == _LINE)
 
 
-def _distances(texts: _Texts, wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
-    """In how many signs each text differs from a query."""
-    differing = (np.bitwise_count(records["bits"] ^ wanted) for records in texts.blocks.values())
-    return np.concatenate([bits.sum(axis=1, dtype=np.uint16) for bits in differing])
-
-
-def _nearest(placed: _Placed, far: npt.NDArray[np.uint16], allowed: _Mask) -> _Mask:
+def _nearest(
+    positions: npt.NDArray[np.int32], is_line: _Mask, far: npt.NDArray[np.uint16], allowed: _Mask
+) -> _Mask:
     """The rows whose signs differ least from the query's, their own and those of their best line together."""
     itself = np.full(len(allowed), np.iinfo(np.uint16).max // 2, np.uint16)
-    there = placed.positions >= 0
-    own, lines = there & ~placed.lines, there & placed.lines
-    itself[placed.positions[own]] = far[own]
+    own, lines = (positions >= 0) & ~is_line, (positions >= 0) & is_line
+    itself[positions[own]] = far[own]
     line = itself.copy()
-    np.minimum.at(line, placed.positions[lines], far[lines])
+    np.minimum.at(line, positions[lines], far[lines])
     together = np.where(allowed, itself + line, np.iinfo(np.uint16).max)
     chosen = np.zeros(len(allowed), np.bool_)
     chosen[np.argsort(together, kind="stable")[:_NEAREST]] = True

@@ -8,8 +8,8 @@ or on a full or read-only disk gives nothing and takes nothing.
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
@@ -26,6 +26,7 @@ _READ_SECONDS = 0.5
 _WRITE_SECONDS = 2.0
 _AT_ONCE = 500  # so many digests are asked for in one statement
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_UNREADABLE = (sqlite3.Error, ValueError, TypeError)  # a damaged page says anything
 _SCHEMA = (
     "CREATE TABLE vectors (digest BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID",
     "CREATE TABLE blocks (user TEXT, model TEXT, block INTEGER, texts BLOB, PRIMARY KEY (user, model, block))"
@@ -33,11 +34,8 @@ _SCHEMA = (
     f"PRAGMA user_version = {_VERSION}",
 )
 
-State = tuple[int, int, bytes] | None
-"""Which file it is and how often it was written: the same state, the same rows. None if there is no file."""
-
-
 _T = TypeVar("_T")
+_Data = TypeVar("_Data", bytes, memoryview)
 
 
 @dataclass(frozen=True)
@@ -62,16 +60,6 @@ class VectorStore:
         self._is_written = is_written and not layout.read_only_mark.exists()
         self._path = layout.vectors
 
-    @property
-    def state(self) -> State:
-        """Changes with every write; None if there is no file that could be read."""
-        try:
-            status = self._path.stat()
-            with self._path.open("rb") as file:
-                return status.st_dev, status.st_ino, file.read(28)[24:]  # SQLite's count of changes
-        except OSError:
-            return None
-
     def load(self, digests: Iterable[bytes]) -> dict[bytes, bytes]:
         """The vectors that are there, by digest."""
         wanted = list(dict.fromkeys(digests))
@@ -87,16 +75,19 @@ class VectorStore:
 
         return self._read(act) or {}
 
-    def load_blocks(self, user: str, model: str) -> dict[int, bytes]:
-        """What is known of the texts of a user's rows, by block."""
-
-        def act(connection: sqlite3.Connection) -> dict[int, bytes]:
-            query = "SELECT block, texts FROM blocks WHERE user = ? AND model = ?"
-            rows = connection.execute(query, (user, model)).fetchall()
-            found = {block: _checked(_block_key(user, model, block), data) for block, data in rows}
-            return {block: texts for block, texts in found.items() if texts is not None}
-
-        return self._read(act) or {}
+    def blocks(
+        self, user: str, model: str, numbers: Sequence[int] | None = None
+    ) -> Iterator[tuple[int, memoryview]]:
+        """What is known of the texts of a user's rows, all blocks or some; one at a time is in memory."""
+        some = f" AND block IN ({_marks(numbers)})" if numbers is not None else ""
+        query = f"SELECT block, texts FROM blocks WHERE user = ? AND model = ?{some} ORDER BY block"
+        with suppress(*_UNREADABLE), self._reading() as connection:
+            for block, data in (
+                connection.execute(query, (user, model, *(numbers or ()))) if connection else ()
+            ):
+                texts = _checked(_block_key(user, model, block), memoryview(data))
+                if texts is not None:
+                    yield block, texts
 
     def save(self, vectors: Mapping[bytes, bytes], blocks: Iterable[Block] = ()) -> bool:
         """
@@ -146,15 +137,20 @@ class VectorStore:
 
     def _read(self, act: Callable[[sqlite3.Connection], _T]) -> _T | None:
         """What something reads from the file; None if there is none that can be read."""
+        with suppress(*_UNREADABLE), self._reading() as connection:
+            return act(connection) if connection else None
+        return None
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection to the file; None if there is none of this version."""
         check_links(self._path)
         if not self._path.exists():
-            return None
+            yield None
+            return
         uri = f"file:{quote(os.fsencode(self._path.absolute()))}?mode=ro"
-        try:
-            with closing(sqlite3.connect(uri, timeout=_READ_SECONDS, uri=True)) as connection:
-                return act(connection) if _version(connection) == _VERSION else None
-        except (sqlite3.Error, ValueError, TypeError):  # a damaged page says anything
-            return None
+        with closing(sqlite3.connect(uri, timeout=_READ_SECONDS, uri=True)) as connection:
+            yield connection if _version(connection) == _VERSION else None
 
     def _write(self, act: Callable[[sqlite3.Connection], None]) -> bool:
         if not self._is_written:
@@ -200,11 +196,11 @@ def _block_key(user: str, model: str, number: int) -> bytes:
     return f"{user}\0{model}\0{number}".encode("utf-8", "replace")
 
 
-def _check(key: bytes, data: bytes) -> bytes:
+def _check(key: bytes, data: bytes | memoryview) -> bytes:
     """Four bytes that show whether what was kept is what is read: SQLite sees no change within a page."""
     return zlib.crc32(data, zlib.crc32(key)).to_bytes(_CHECK_BYTES, "big")
 
 
-def _checked(key: bytes, data: bytes) -> bytes | None:
+def _checked(key: bytes, data: _Data) -> _Data | None:
     kept = data[:-_CHECK_BYTES]
     return kept if _check(key, kept) == data[-_CHECK_BYTES:] else None

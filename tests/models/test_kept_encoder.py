@@ -100,9 +100,9 @@ def test_damage_changes_no_vector_and_is_mended(tmp_path: Path, damage: Callable
     damage(layout.vectors)
     assert opened(layout)[0].encode(TEXTS).tobytes() == right.tobytes()
     store = VectorStore(layout)
-    assert store.load_blocks("ann", "m").get(0, b"texts") == b"texts"
+    assert dict(store.blocks("ann", "m")).get(0, b"texts") == b"texts"
     keep(layout)
-    assert store.load_blocks("ann", "m") == {0: b"texts"}
+    assert dict(store.blocks("ann", "m")) == {0: b"texts"}
 
 
 def test_a_file_that_another_process_writes_is_left_alone(tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ def test_what_no_text_holds_any_more_can_be_dropped(tmp_path: Path) -> None:
     assert encoder.store.keep_only([kept], users=["bob"], model="m")
     assert encoder.store.count() == 1
     assert set(encoder.store.load([encoder.digest(text) for text in TEXTS])) == {kept}
-    assert encoder.store.load_blocks("ann", "m") == {}
+    assert dict(encoder.store.blocks("ann", "m")) == {}

@@ -137,7 +137,7 @@ def test_a_turn_takes_few_of_many(tmp_path: Path) -> None:
     note.write_text("".join(f"# Bed {number}\n\nThe pond is deep.\n\n" for number in range(1_600)), "utf-8")
     index, meaning, scripted = opened(layout)
     index.freshen("ann")
-    assert meaning.fill_in_turn("ann", 150) == 1_600
+    assert meaning.fill("ann", most=150, in_turn=True) == 1_600
     assert len([*filter(None, scripted.asked)]) == 12
 
 
