@@ -61,6 +61,7 @@ life: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check sumy rank_bm25==0.2.2
+	@$(BIN)/python bench/rebuilding.py
 	@$(BIN)/python bench/synthesis.py
 	@$(BIN)/python -m bench.turns
 	@$(BIN)/python bench/gathering.py --pairs bench/relevance_pairs.jsonl
