@@ -35,6 +35,7 @@ PLOT = PAGE.with_suffix(".svg")
 QUESTION = "And how much does the Lenovo LOQ 15 cost?"
 BEFORE = "Which brands do I prefer?"
 NEW_TOKENS = 60
+DEMO = ("--user", "demo", "--session", "default")
 _BEGIN, _END = "<!-- measured -->", "<!-- /measured -->"
 _LIMIT = ScoreParams(600)
 _LINES = 40
@@ -135,10 +136,14 @@ def _at_once(checkout: Path, directory: Path) -> list[float]:
     stores = [shutil.copytree(directory / "warm", directory / name) for name in ("left", "right")]
     started = time.perf_counter()
     running = [
-        subprocess.Popen(_words(checkout, "turn", QUESTION, "--root", str(store), "--user", "demo", "--session", "default"),
-                         env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(
+            _words(checkout, "turn", QUESTION, "--root", str(store), *DEMO),
+            env=environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for store in stores
-    ]  # fmt: skip
+    ]
     ended = []
     for one in running:
         one.wait()
