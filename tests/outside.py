@@ -48,11 +48,11 @@ class Outside:
         )
 
 
-def leaks(panda: Panda, ended: Ended) -> list[str]:
-    """Where the secret has come to: the streams of a command, or files of the project."""
-    streams = [name for name, text in (("stdout", ended.out), ("stderr", ended.err)) if SECRET in text]
-    data = SECRET.encode()
-    return streams + [name for name, content in tree(panda.home).items() if data in content]
+def leaks(panda: Panda, *ended: Ended) -> list[str]:
+    """Where the secret has come to: the streams of commands, or files of the project."""
+    streams = [name for one in ended for name, text in (("out", one.out), ("err", one.err)) if SECRET in text]
+    held = (name for name, content in tree(panda.home).items() if SECRET.encode() in content)
+    return streams + [name for name in held if not (panda.home / name).is_symlink()]
 
 
 def link(path: Path, target: Path) -> None:

@@ -307,7 +307,8 @@ def test_lines_that_name_hostile_users_and_directories(layout: Layout, user: str
     runs = []
     for answer in ("one", "two"):
         told = replace(outcome(811, user=user, sections={2: answer}), answer=answer)
-        runs.append(make_run(layout, {811: {**hostile, "directory": f"/{user}/turns", "outcome": told}}))
+        lines = {811: {**hostile, "directory": f"/{user}/turns", "outcome": told}}
+        runs.append(make_run(layout, lines, planned=1))
     client = client_of(layout.root)
     for path in (f"/runs/{runs[0].id}", f"/runs/compare/{runs[0].id}/{runs[1].id}"):
         reply = client.get(path)

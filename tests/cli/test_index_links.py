@@ -1,0 +1,34 @@
+"""Links and pipes where SQLite keeps its own files: the index goes on, and nothing behind them is touched."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.api import Panda
+
+
+@pytest.mark.parametrize("database", ["turn_index.db", "vectors.db"])
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_no_link_stands_in_the_place_of_a_side_file(
+    database: str, ending: str, kind: str, demo: Path, tmp_path: Path
+) -> None:
+    """What is no file there goes, and the next search finds what it found."""
+    panda = Panda(tmp_path / "project", demo, user="demo", PANDA_TRUST="")
+    words = ("index", "search", "laptop")
+    assert panda("index", "rebuild").code == 0
+    before = panda(*words)
+    target, side = tmp_path / "target", panda.store / "indexes" / f"{database}{ending}"
+    if kind == "link":
+        target.write_text("somebody's")
+    side.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(side)
+    else:
+        side.symlink_to(target)
+    for command in (words, ("index", "rebuild"), ("list",)):
+        ended = panda(*command)
+        assert ended.code == 0, ended.err
+    assert panda(*words).out == before.out
+    assert (target.read_text() == "somebody's") if kind == "link" else not target.exists()
