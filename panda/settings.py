@@ -1,6 +1,7 @@
 """What the user can set: flags > PANDA_… > panda.toml > user file > defaults; their table is Settings."""
 
 import os
+import re
 import shlex
 import tomllib
 from collections.abc import Callable, Mapping
@@ -330,7 +331,12 @@ def _from_file(path: Path, content: bytes, home: Path) -> dict[str, Given]:
     try:
         table = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        raise SettingError(f"not valid TOML: {exc}", where=str(path)) from exc
+        line = re.search(r"at line (\d+)", str(exc))
+        raise SettingError(
+            f"not valid TOML: {exc}",
+            where=f"{path}:{line[1]}" if line else str(path),
+            fix='a line is a key, one = and a value, texts in quotes, as in user = "ann"',
+        ) from exc
     for key in table:
         if key not in CHECKS:
             near = get_close_matches(key, CHECKS, n=1, cutoff=0.5)

@@ -18,6 +18,7 @@ from panda.pipeline import mark_turn
 from panda.recipes.messages import Request, build_messages
 from panda.recipes.recipe import Recipe
 from panda.recipes.steps import STEPS
+from panda.storage.check import stray_notes
 from panda.storage.layout import (
     CONTEXT_MD,
     GATHERED_CONTEXT_JSON,
@@ -56,6 +57,8 @@ def ask(app: App, query: str, mode: str, tell: Tell, **more: Any) -> Outcome:
     """A new turn taken to its end; *more* as App.start_turn takes it."""
     with ExitStack() as locks:
         turn = app.start_turn(query, mode, locks=locks, on_wait=partial(tell_waiting, tell), **more)
+        for note in stray_notes(app.layout.user(app.settings.user)):
+            tell(f"warning: {note.told}")
         return run_turn(app, turn, tell)
 
 

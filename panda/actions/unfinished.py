@@ -15,6 +15,7 @@ from panda.errors import (
     LockHeldError,
     ModelAwayError,
     NotApprovedError,
+    NotFoundError,
     PandaError,
     TryAgainError,
     UsageError,
@@ -142,10 +143,10 @@ def resume_all(app: App, session: str | None, tell: Tell) -> list[ResumedTurn]:
     Take up every turn of the user, or of a session, that has not ended, in order of their numbers; what stops
     one does not stop the others.
     """
-    return [_resumed(app, *one, tell) for one in list(_unfinished(app.store, session))]
+    return [_resumed(app, *one, tell) for one in list(unfinished_turns(app.store, session))]
 
 
-def _unfinished(store: TurnStore, session: str | None) -> Iterator[tuple[int, Metadata | PandaError]]:
+def unfinished_turns(store: TurnStore, session: str | None) -> Iterator[tuple[int, Metadata | PandaError]]:
     """Turns that have not ended; of all sessions, also those of which it is not known."""
     for number in store.numbers():
         try:
@@ -156,6 +157,20 @@ def _unfinished(store: TurnStore, session: str | None) -> Iterator[tuple[int, Me
             continue
         if metadata.next is not None and session in (None, metadata.session_id):
             yield number, metadata
+
+
+def find_unfinished(store: TurnStore, word: str) -> int:
+    """The number that a word means; "last" is the newest turn that has not ended, if there is one."""
+    if word.isascii() and word.isdigit():
+        return int(word)
+    if word != "last":
+        fix = "give its number, or last for the newest that stopped"
+        raise UsageError(f"{word!r} is no number of a turn", where="--resume", fix=fix)
+    found = [number for number, how in unfinished_turns(store, None) if isinstance(how, Metadata)]
+    if not found:
+        fix = "panda list shows the turns"
+        raise NotFoundError("no turn has stopped before its end", where="--resume last", fix=fix)
+    return found[-1]
 
 
 def _resumed(app: App, number: int, before: Metadata | PandaError, tell: Tell) -> ResumedTurn:

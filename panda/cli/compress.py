@@ -55,13 +55,15 @@ def compress(
     Bring a document down to a number of tokens. Nothing is invented; […] marks what was left out.
 
     Error messages, the user's query (§0) and what --keep names stay whole. Ends with 4, and says by how much,
-    if that alone is over the budget.
+    if that alone is over the budget, or nothing fits into it.
 
     Example: panda compress notes.md --budget 500 --query "Which laptop was cheapest?"
     """
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
     kind = _read_type(content_type, file, text)
     made = _compressed(text, file, kind, budget, query, keep or (), invocation)
+    if made.dropped and not made.kept_pieces:
+        raise _nothing_fits(made, budget)
     if explain_it:
         _explain(invocation.reporter, made)
     if out is not None:
@@ -70,6 +72,15 @@ def compress(
         "" if out is not None else Document(made.text.encode("utf-8"), markdown=kind != "page_doc", raw=raw)
     )
     return Result(_data(made, out), body)
+
+
+def _nothing_fits(made: Compression, budget: int) -> LimitError:
+    least = min(count_tokens(one.text) for one in made.dropped)
+    return LimitError(
+        f"nothing fits: the shortest part has {least} tokens, the budget is {budget} tokens",
+        where=f"budget {budget}",
+        fix=f"give a budget of at least {least + 2 * count_tokens(' […]')} tokens",
+    )
 
 
 def _read_type(given: str | None, file: str, text: str) -> ContentType:

@@ -75,13 +75,12 @@ def turn(
         int | None, option(f"Seed of every model call.  {SEED_DEFAULT}", "N", show_default=False)
     ] = None,
     resume: Annotated[
-        int | None,
+        str | None,
         option(
-            "Go on with a turn that stopped.",
+            "Go on with a turn that stopped; last is the newest that did.",
             "TURN",
             complete=complete_unfinished_turns,
             show_default="none",
-            min=1,
         ),
     ] = None,
     resume_all: Annotated[
@@ -135,9 +134,10 @@ def read_query(argument: str, stdin: BinaryIO) -> str:
     return text.removesuffix("\n").removesuffix("\r") if argument == "-" else text
 
 
-def _take_up(invocation: Invocation, resume: int | None, session: str | None, discard: int | None) -> Result:
+def _take_up(invocation: Invocation, resume: str | None, session: str | None, discard: int | None) -> Result:
     """One turn that is there taken to its end or out of the store; without a number, all that stopped."""
     from panda.actions.turn import resume as resume_turn
+    from panda.actions.unfinished import find_unfinished
 
     store, tell = invocation.store_for_writing(), invocation.reporter.step
     if discard is not None:
@@ -145,7 +145,7 @@ def _take_up(invocation: Invocation, resume: int | None, session: str | None, di
     app = _app(invocation, store)
     if resume is None:
         return _resume_all(app, session, tell)
-    asked = turn_result(resume_turn(app, resume, tell), tell)
+    asked = turn_result(resume_turn(app, find_unfinished(app.store, resume), tell), tell)
     return _tell_how_to_answer(invocation, app, asked, is_new=False)
 
 
@@ -201,7 +201,7 @@ def _resume_all(app: "App", session: str | None, tell: Callable[[str], None]) ->
     return Result(data, table, error=error_of(done))
 
 
-def _check_usage(query: str | None, taken_up: int | bool, mode: str) -> None:
+def _check_usage(query: str | None, taken_up: str | int | bool, mode: str) -> None:
     """Raises UsageError unless there is a query, or else what is done with a turn that is there."""
     if mode not in _MODES:
         raise UsageError(f"there is no mode {mode!r}", where="--mode", fix=f"use {' or '.join(_MODES)}")

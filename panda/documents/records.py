@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -79,17 +80,19 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
         found = msgspec.convert(value, cls, str_keys=True)
     except msgspec.ValidationError as exc:
         message, _, place = str(exc).partition(_PLACE)
-        place = place.removesuffix("`")
+        place, fix = place.removesuffix("`"), None
         for start, shown in ((_MISSING, "{} is missing"), (_STRANGE, "unknown key {!r:.60}")):
             if message.startswith(start):
                 name = message.removeprefix(start).removesuffix("`")
                 message, place = shown.format(name), f"{place}.{name:.60}"
+                fix = _nearest(name, cls) if start == _STRANGE else None
         rule = next((rule for form, rule in PATH_RULES.items() if message.endswith(repr(form))), None)
-        raise _error(rule or message, where, key + place, PATH_FIX if rule else None) from None
+        raise _error(rule or message, where, key + place, PATH_FIX if rule else fix) from None
     if not dataclasses.is_dataclass(cls):
         return found
     if (unknown := _unknown(value, msgspec.to_builtins(found, str_keys=True))) is not None:
-        raise _error(f"unknown key {unknown.rpartition('.')[2]!r:.60}", where, key + unknown)
+        name = unknown.rpartition(".")[2]
+        raise _error(f"unknown key {name!r:.60}", where, key + unknown, _nearest(name, cls))
     return found
 
 
@@ -109,6 +112,18 @@ def _unknown(value: Any, known: Any) -> str | None:
 
 def _error(message: str, where: str, place: str, fix: str | None = None) -> FileFormatError:
     return FileFormatError(message, where=f"{where} ({place.removeprefix('.')})" if place else where, fix=fix)
+
+
+def _nearest(name: str, cls: Any) -> str:
+    """What is to be done about a key that a record and those in it do not have."""
+    known, schemas = dict[str, None](), [schema_of(cls)]
+    while schemas:
+        schema = schemas.pop()
+        known |= dict.fromkeys(schema.get("properties", ()))
+        schemas += [part for part in schema.get("properties", {}).values() if isinstance(part, dict)]
+        schemas += [schema["items"]] if isinstance(schema.get("items"), dict) else []
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"the keys that there are: {', '.join(known)}"
 
 
 def schema_of(hint: Any) -> dict[str, Any]:

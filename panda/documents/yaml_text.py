@@ -166,6 +166,15 @@ def _escape_char(char: str) -> str:
     return _visible(char)
 
 
+def yaml_fault(exc: yaml.MarkedYAMLError, text: str) -> tuple[str, yaml.Mark | None]:
+    """What is wrong with a text that is no YAML, and where; of what is never closed, where it was opened."""
+    mark = exc.problem_mark or exc.context_mark
+    if mark is None or exc.context_mark is None or mark.line < len(text.splitlines()):
+        return exc.problem or exc.context or "it cannot be read", mark
+    what = "a quote" if exc.context == "while scanning a quoted scalar" else "what begins there"
+    return f"{what} is never closed", exc.context_mark
+
+
 def parse_yaml(text: str) -> Any:
     """
     The JSON-like value that a YAML text holds.
@@ -188,8 +197,8 @@ def parse_yaml(text: str) -> Any:
     except YamlTextError:
         raise
     except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else None
-        raise YamlTextError(f"not valid YAML: {exc.problem or exc.context}", line) from exc
+        message, mark = yaml_fault(exc, text)
+        raise YamlTextError(f"not valid YAML: {message}", mark.line + 1 if mark else None) from exc
     except yaml.YAMLError as exc:
         raise YamlTextError(f"not valid YAML: {str(exc).splitlines()[0]}", None) from exc
     except RecursionError as exc:
@@ -483,9 +492,10 @@ def load_mapping(yaml_text: str, *, where: str, first_line: int) -> Mapping[str,
     try:
         values = yaml.load(yaml_text, Loader=PlainLoader)
     except yaml.MarkedYAMLError as exc:
-        line = first_line + exc.problem_mark.line if exc.problem_mark else first_line
+        message, mark = yaml_fault(exc, yaml_text)
+        line = first_line + (mark.line if mark else 0)
         raise DocumentError(
-            f"the front matter is not valid YAML: {exc.problem or exc.context}", where=f"{where}:{line}"
+            f"the front matter is not valid YAML: {message}", where=f"{where}:{line}", fix="mend that line"
         ) from exc
     except yaml.YAMLError as exc:
         reason = str(exc).splitlines()[0]

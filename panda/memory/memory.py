@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from panda.documents.memory_file import is_statement, render_value, statement_key
 from panda.documents.text import one_line
 from panda.documents.times import Clock
-from panda.errors import FileFormatError, NotFoundError, StoreError, UsageError
+from panda.errors import NotFoundError, StoreError, UsageError
 from panda.memory.confidence import SAID_BY_USER, confidence_at
 from panda.memory.fact import (
     Assertion,
@@ -339,25 +339,24 @@ def apply_staged(
         return memory.assert_all([one for one in statements if one is not None and not _was_said(log, one)])
 
 
-def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) -> Projection | None:
+def take_in_edits(layout: Layout, user: str, clock: Clock, wait_seconds: float) -> Projection:
     """
-    Make assertions of what a user edited by hand, before a turn begins. What is corrupt is left for the phase
-    that reads it to tell.
+    Make assertions of what a user edited by hand, before a turn begins.
 
     Returns:
-        The memory as it is then, while the lock was held; None if it is corrupt.
+        The memory as it is then, while the lock was held.
 
     Raises:
         LockHeldError: Another process kept the lock.
+        FileFormatError: The log or a memory file is corrupt.
     """
     memory = Projection(layout, user)
     if not layout.user(user).is_dir():
         memory.refresh()
         return memory
-    with suppress(FileFormatError), Memory(layout, user, clock, wait_seconds).held():
+    with Memory(layout, user, clock, wait_seconds).held():
         memory.refresh()
-        return memory
-    return None
+    return memory
 
 
 def listed(values: Value | None, staged: Value, action: Action) -> Value:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import yaml
 from msgspec import Meta
 
-from panda.documents.yaml_text import plain_value
+from panda.documents.yaml_text import plain_value, yaml_fault
 from panda.errors import FileFormatError, RecipeError, RecipeKeyError
 from panda.storage.files import read_text
 
@@ -64,8 +64,8 @@ def parse_yaml_text(text: str, *, path: Path) -> object:
         _check_keys(node, path)
         return plain_value(loader.construct_document(node))
     except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        raise _fault(path, mark, f"not readable as YAML: {exc.problem or exc.context}") from exc
+        message, mark = yaml_fault(exc, text)
+        raise _fault(path, mark, f"not readable as YAML: {message}") from exc
     except yaml.YAMLError as exc:
         raise _fault(path, None, f"not readable as YAML: {str(exc).splitlines()[0]}") from exc
     except RecursionError as exc:

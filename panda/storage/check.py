@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from panda.documents.context import SECTIONS, ContextDocument, find_context_problems, heading, parse_context
 from panda.documents.memory_file import parse_memory_file
-from panda.documents.problems import Problem
+from panda.documents.problems import Problem, Verdict
 from panda.documents.records import decode
 from panda.errors import FileFormatError, NotFoundError, PandaError, UsageError
 from panda.storage.files import parse_json, read_text, store_errors
@@ -392,7 +392,7 @@ def _leftovers(directory: Path) -> list[Problem]:
 
 
 def _check_user(directory: Path, watch: Callable[[], None]) -> list[Problem]:
-    problems = _leftovers(directory)
+    problems = _leftovers(directory) + stray_notes(directory)
     for name in (PREFERENCES_MD, FACTS_MD, MEMORY_JSONL, CONFLICTS_JSONL, PROPOSED_FACTS_JSONL):
         if (directory / name).is_file():
             problems += check_file(directory / name)
@@ -412,6 +412,18 @@ def _check_user(directory: Path, watch: Callable[[], None]) -> list[Problem]:
     if (directory / "turns").is_dir():
         problems += _check_turns(directory / "turns", watch)
     return problems
+
+
+def stray_notes(directory: Path) -> list[Problem]:
+    """Notes in a user's own directory, where nothing reads them, as information."""
+    known = {PREFERENCES_MD, FACTS_MD}
+    notes = sorted(directory.glob("*.md")) if directory.is_dir() else []
+    message, fix = "it is not read: notes stand in knowledge/", f"move it to {directory / 'knowledge'}"
+    return [
+        Problem(str(path), message, fix=fix, verdict=Verdict.SOUND)
+        for path in notes
+        if path.name not in known and path.is_file() and not is_temporary(path)
+    ]
 
 
 def _check_counter(directory: Path) -> list[Problem]:

@@ -100,13 +100,16 @@ def read_file(given: _ReadArguments, context: ToolContext) -> ToolResult:
     lines = lines if lines[-1] else lines[:-1]
     name = "/".join(project.locate(given.path))
     first = given.first_line
+    if first > max(1, len(lines)):
+        fix = f"read from a line between 1 and {len(lines)}" if lines else "it is empty"
+        raise UsageError(f"{given.path!r} has {len(lines)} lines, none from {first} on", fix=fix)
     shown = lines[first - 1 :][: given.lines]
     last = first + len(shown) - 1
     content = "\n".join(shown)
     return ToolResult(
         "success",
         data=_FileLines(path=name, first_line=first, last_line=last, all_lines=len(lines), content=content),
-        claims=(ToolClaim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name),),
+        claims=(ToolClaim(f"{name}: lines {first} to {last} of {len(lines)}", 1.0, name),) if lines else (),
         entities=(Entity(f"file:{name}", "file", name),),
         text=content,
     )

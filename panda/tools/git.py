@@ -103,13 +103,16 @@ def _entries(said: bytes) -> list[str]:
 @tool("git.diff", "read", "Show what has changed in the project since the last commit.", _Diff)
 def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     """A unified diff of the files that git knows, or the beginning of it."""
-    words = ("diff", "HEAD", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
+    has_commit = _head_commit(_find_repository(context.open_project())) is not None
+    base = "HEAD" if has_commit else _EMPTY_TREE
+    words = ("diff", base, "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all")
     names = _ask_git(context, *words, "--name-only", "-z", most_bytes=_MOST_NAME_BYTES)
     ran = _ask_git(context, *words, most_bytes=MOST_OUTPUT_BYTES)
     files = names.output.count(b"\0")
     at_least = "at least " if names.left_out_bytes else ""
     diff = ran.output.decode("utf-8", errors="replace")
-    claims = [ToolClaim(f"{at_least}{files} files differ from the last commit", 1.0, "git diff")]
+    last = "differ from the last commit" if has_commit else "are to be in the first commit"
+    claims = [ToolClaim(f"{at_least}{files} files {last}", 1.0, "git diff")]
     if ran.left_out_bytes:
         diff = diff[: diff.rfind("\n") + 1]
         left = f"{ran.left_out_bytes:,} bytes at the end of the diff are left out"
@@ -122,6 +125,8 @@ def show_diff(given: Arguments, context: ToolContext) -> ToolResult:
     )
 
 
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""What a repository holds before its first commit; git knows it without having it."""
 GIT_TOOLS = (show_status, show_diff)
 
 
