@@ -66,8 +66,8 @@ def validate(
     turn, §2 is judged too, as of when it was gathered: every line must stand in the nodes that it cites; a
     line whose node has changed or gone since is not judged, nor is what reaches out of the project before
     panda trust. Ends with 3 if anything is wrong or not judged; turns that forgot something count only with
-    --strict. Told as information: lines of notes that no answer can quote, notes outside knowledge/, values that
-    no step of a recipe can choose, and prompts of the project that no model which is set is ever sent.
+    --strict. Told as information: lines of notes that no answer can quote, notes outside knowledge/, values
+    that no step of a recipe can choose, prompts of the project that no model which is set is ever sent.
 
     Example: panda validate 813 --user demo
     """
