@@ -196,7 +196,8 @@ def test_planted_files(root: Path, tmp_path: Path, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_mutated_turns(root: Path, seed: int) -> None:
     """However the files of a turn are damaged, its page is there."""
+    client = client_of(root)
     for number in (811, 813):
         done = mutate(Layout(root).turn("demo", number).directory, seed)
-        assert client_of(root).get(f"/turns/demo/{number}").status_code == 200, done
-    assert client_of(root).get("/").status_code == 200
+        assert client.get(f"/turns/demo/{number}").status_code == 200, done
+    assert client.get("/").status_code == 200

@@ -204,6 +204,7 @@ def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) 
     names = ("memory.jsonl", "conflicts.jsonl", "preferences.md", "facts.md", "memory.shown.json")
     user = layout.user("demo")
     sound = {name: (user / name).read_bytes() for name in names if (user / name).exists()}
+    client = client_of(layout.root)
     for seed in range(60):
         damaged = tmp_path / "damaged"
         damaged.mkdir()
@@ -214,7 +215,6 @@ def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) 
             remove(user / name)
         for path in list(damaged.iterdir()):
             path.rename(user / path.name)
-        client = client_of(layout.root)
         assert client.get("/memory/demo").status_code == 200, (seed, done)
         own = client.get(f"/memory/demo/{address_of(subject_of('screen'))}")
         assert own.status_code in (200, 404), (seed, done)
