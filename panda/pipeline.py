@@ -39,7 +39,6 @@ class Pipeline:
 
     Args:
         on_halt: Writes the intervention of a halt and gives its id.
-        count: Maps a text to budget tokens.
         log: Takes one line of the executions log.
         limits: What the user has set of how context.md is kept within its budgets.
         executor: Asks NERVES to word passages anew where it writes; None leaves that out.

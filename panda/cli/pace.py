@@ -20,7 +20,6 @@ class Pace:
         Args:
             label: What is done, e.g. "replaying".
             total: How many things there are.
-            tell: Takes each line.
             clock: Seconds from any start on; never goes back.
         """
         self._label, self._total, self._tell, self._clock = label, total, tell, clock

@@ -120,9 +120,7 @@ class NervesReader:
         self._max_chars = max_chars
 
     def __call__(self, units: Sequence[UnitText]) -> list[float] | None:
-        """
-        Rank of each unit by mean surprise, 0 to 1; None if the model does not score, or not so much.
-        """
+        """Rank of each unit by mean surprise, 0 to 1; None if the model does not score, or not so much."""
         length = sum(len(unit.text) for unit in units)
         if not self._model.info.scores or not 0 < length <= self._max_chars:
             return None

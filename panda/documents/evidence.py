@@ -63,7 +63,6 @@ def check_evidence(
     rounds.
 
     Args:
-        text: What is said.
         sources: The texts that it cites, one a node, and no others. May be empty.
         about: Texts that support names and nothing else: the query, the sources' titles and addresses.
         worded: Whether a model has put the text into words of its own: then a value also counts as
@@ -112,7 +111,6 @@ def find_proofs(text: str, sources: Sequence[str]) -> list[Proof]:
     How the numbers of a text that no source holds follow from those that they do.
 
     Args:
-        text: What is said.
         sources: The texts that it cites, one a node.
 
     >>> find_proofs("It is $52.99 less: $697 and $749.99.", ["one: $697.00", "other: $749.99"])

@@ -151,7 +151,6 @@ def run_cases(
 
     Args:
         cases: In any order; no answer depends on another case.
-        advance: Told after each.
 
     Raises:
         HaltError: A model call failed.

@@ -232,9 +232,7 @@ def tune(
     Make every fit that the recipes asked by the cases read.
 
     Args:
-        executor: Asks the models for vectors and likelihoods.
         cases: Labelled cases, of the half that may be seen.
-        advance: Told after each case.
 
     Raises:
         UsageError: There is no encoder, scikit-learn is missing, or the cases of a fit have one class.

@@ -71,7 +71,6 @@ class Intake:
 
     Args:
         file: What is read, twice.
-        user: Whose turns they become.
     """
 
     def __init__(self, file: ExportFile, layout: Layout, user: str, clock: Clock) -> None:

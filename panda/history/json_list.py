@@ -21,7 +21,6 @@ def read_entries(file: IO[bytes], key: str, watch: Callable[[], None]) -> Iterat
 
     Args:
         key: Where the list is in an object.
-        watch: Called for each megabyte that was read.
 
     Raises:
         JsonListError: It is cut short, no valid JSON, nested too deeply, or holds no such list.

@@ -111,7 +111,6 @@ def prove(
         claimed: What no source holds.
         stated: What else the text claims and a source holds or a proof gave, in order.
         claims: All that the text claims, in order.
-        text: The plain text.
         sources: What it cites, as plain texts.
         asked: What may say how many times something is taken, as "for 5 nights"; plain texts.
 

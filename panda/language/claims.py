@@ -186,9 +186,6 @@ def find_claims(text: str) -> list[Claim]:
     """
     The amounts, prices, dates and addresses in a text that a source must hold.
 
-    Args:
-        text: Any text.
-
     Returns:
         The claims in order of appearance; a range is two claims. Every digit belongs to one. Names are
         no part of it: whether a word is one depends on what else is known (panda/language/names.py).

@@ -112,7 +112,6 @@ def contradicted(
     sure is left alone.
 
     Args:
-        text: What is said, as plain_text gives it.
         held: Its claims that a source holds.
         sources: What it cites, likewise.
         quotable: Lines of the sources in the form in which they are quoted, likewise.

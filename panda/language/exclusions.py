@@ -46,7 +46,6 @@ def find_exclusions(
     What a message decides on items: in orders and declarations about that very thing, never in questions.
 
     Args:
-        text: The message.
         items: What is on offer.
         mentions: The words of the message that mean items, as find_mentions gives them.
         meant: What "it" means where the message names nothing before.

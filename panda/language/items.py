@@ -290,7 +290,6 @@ def find_mentions(
     The words of a message that mean items, by place, rank, description, name or kind.
 
     Args:
-        text: The message.
         items: The list that was shown last, in its order.
         others: What else was spoken of; it is meant by name alone.
         nouns: Terms that the conversation has for its things, as "laptop".

@@ -75,7 +75,6 @@ def listed_items(text: str, statements: Sequence[str] = ()) -> list[ListedItem]:
     The things that a reply lists.
 
     Args:
-        text: The reply, in Markdown.
         statements: Its statements, if they are known one by one; they count as a list if it has none.
 
     Returns:

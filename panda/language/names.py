@@ -268,7 +268,6 @@ def unknown_names(text: str, sources: Sequence[str]) -> Iterator[Name]:
     The names of a text that none of its sources has, and those that no source joins so.
 
     Args:
-        text: What is said, as plain_text gives it.
         sources: What may hold its names, likewise.
 
     Yields:

@@ -197,7 +197,6 @@ def rows_asked_for(query: str, rows: Sequence[Row], about: str) -> list[int]:
     The items that say what a query asks for and others do not; all where it tells none apart.
 
     Args:
-        query: What the user means.
         rows: The items.
         about: What the list stands under: its words tell no items apart.
 
@@ -220,7 +219,6 @@ def ruled_out(query: str, rows: Sequence[Row], about: str, told: Sequence[str]) 
     The items that what was told leaves out, in answer to what fits or is left.
 
     Args:
-        query: The question.
         rows: The items.
         about: What the list stands under.
         told: What the user said, oldest first, the question itself last.

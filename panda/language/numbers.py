@@ -212,7 +212,6 @@ def scale_after(text: str, at: int, *, price: bool) -> tuple[int, int]:
     The scale word or letter that follows a number.
 
     Args:
-        text: Any text.
         at: Index behind the number.
         price: Whether "k" and "M" scale too, as in "$1k".
 

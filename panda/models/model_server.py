@@ -70,7 +70,6 @@ class ModelServer:
         headers: Sent with each request.
         secret: Kept out of what is told of the server's words; None if there is none.
         attempt_seconds: Longest wall clock of one attempt; None leaves it all that the call has left.
-        clock: Gives monotonic seconds.
     """
 
     def __init__(

@@ -36,13 +36,7 @@ _ADDRESS = re.compile(r"\burl https?://\S+\Z")
 
 
 class ClosestLines:
-    """
-    Orders lines by how close they are to a query, each with what it stands below.
-
-    Args:
-        reader: Loads the nodes that they come from.
-        encoder: Gives vectors; None leaves words alone to decide.
-    """
+    """Orders lines by how close they are to a query, each with what it stands below."""
 
     def __init__(self, reader: "NodeLoader", encoder: Encoder | None) -> None:
         self._reader = reader
@@ -64,7 +58,6 @@ class ClosestLines:
         The lines with their closeness as prior and what they stand below as title, in the same order.
 
         Args:
-            query: What the user means.
             lines: n lines, of whatever nodes; one whose node cannot be read stands for itself.
         """
         nodes: dict[str, Node | None] = {}
@@ -129,13 +122,7 @@ def evidence_of(sections: Sequence[Mapping[str, Any]]) -> list[Option]:
 
 
 class _Anew:
-    """
-    What tools have looked at again.
-
-    Args:
-        steps: Their steps.
-        query: The user's query.
-    """
+    """What tools have looked at again."""
 
     def __init__(self, steps: Sequence[Mapping[str, Any]], query: str) -> None:
         self._node_ids = read_anew(steps)
@@ -171,7 +158,6 @@ def tool_spans(turn: Turn, steps: Sequence[Mapping[str, Any]] | None = None) -> 
     What the tools of this turn found.
 
     Args:
-        turn: The running turn.
         steps: The steps to look at; None for all that are on disk.
 
     Returns:
@@ -206,10 +192,6 @@ def cited_texts(reader: NodeLoader, turn: Turn, items: Sequence[GatheredItem]) -
     """
     Everything that items may claim, for each item a text for each node that it cites: the node's title,
     address, lines and time, its age as §2 shows it, and what the tools of this turn told of it.
-
-    Args:
-        reader: Loads nodes.
-        turn: The running turn, or a saved one, which stands for its query.
     """
     steps = turn.steps()
     gathered = turn.read(GATHERED_CONTEXT_JSON) if turn.folder.has(GATHERED_CONTEXT_JSON) else {}
@@ -247,7 +229,6 @@ def step_texts(steps: Sequence[Mapping[str, Any]], node_id: str) -> str:
     What the tools of this turn told of a node; of a step, everything that it gave.
 
     Args:
-        steps: The steps of the running turn.
         node_id: Of a node, or "step:2".
     """
     texts: list[str] = []

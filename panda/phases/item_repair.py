@@ -57,7 +57,6 @@ def repair_of(turn: Turn, told: Collection[GatheredItem]) -> Repair | None:
     What of the last answer is to be written anew alone.
 
     Args:
-        turn: The running turn, in phase 5.
         told: Items that say what was noted, which code adds.
 
     Returns:

@@ -252,12 +252,7 @@ def read_query(turn: Turn, references: References, reply: Reply) -> Reading:
 
 
 def written_reading(turn: Turn, reply: Reply) -> Reading | None:
-    """
-    The reading that a model wrote, which nothing overrides; None if the reply has none.
-
-    Args:
-        turn: The running turn, in phase 0; what could not be kept of the reading becomes its warnings.
-    """
+    """The reading that a model wrote, which nothing overrides; None if the reply has none."""
     if not isinstance(reply.values.get("reading"), dict):
         return None
     pending = turn.carry.pending_clarification

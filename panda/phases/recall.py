@@ -104,9 +104,6 @@ def follow_up(turn: Turn, reader: NodeReader) -> FollowUp | None:
     """
     The answer to a query that asks for a step by its number or place, or which items of a list still count.
 
-    Args:
-        turn: The running turn, from phase 1 on; from phase 3 on the lists of §2 count too.
-
     Returns:
         None where that cannot be told for sure: no such list or step, or nothing that leaves items out.
     """

@@ -55,15 +55,7 @@ _SAME_THING = 2
 
 
 class Synthesizer:
-    """
-    Writes §5 and response.md.
-
-    Args:
-        executor: Asks the recipe.
-        reader: Gives the sources' files.
-        closest: Orders lines by how close they are to the query.
-        noting: Stages what is told.
-    """
+    """Writes §5 and response.md."""
 
     number = 5
     name = "synthesizer"
@@ -306,7 +298,6 @@ def of_named_pages(turn: Turn, spans: Sequence[Option]) -> list[Option]:
     The lines of the pages that the query names, as this turn has read them.
 
     Args:
-        turn: The running turn.
         spans: All evidence on offer.
     """
     wanted = named_pages(turn)

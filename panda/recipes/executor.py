@@ -68,9 +68,7 @@ class RecipeExecutor:
     Executes recipes.
 
     Args:
-        encoder: Gives the vectors that choices read; None decides without.
         log: Takes one line of the executions log.
-        count: Maps a text to budget tokens.
         limits: What the user has set of how inputs are fitted.
     """
 

@@ -138,7 +138,6 @@ def parse_recipe(value: object, *, path: Path, key: str, text: str, report: Repo
     Args:
         value: The parsed YAML.
         key: Name it was asked for by, e.g. "pipeline/phase1_reflection".
-        text: The file as read.
         report: Takes the faults; the default raises the first one.
 
     Raises:

@@ -139,7 +139,6 @@ class Meaning:
         Args:
             most: Most texts to compute, and about as many of other languages to look at; None for all.
             in_turn: Whether a turn waits for it: of many rows that lack vectors only the newest few.
-            watch: Called for each row that is complete.
         """
         statistics = self._index.read(user, lambda view: view.statistics)
         placed = self._place(user, statistics)

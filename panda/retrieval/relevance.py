@@ -81,7 +81,6 @@ def measure_closeness(query: str, texts: Sequence[str], encoder: Encoder | None)
 
     Args:
         texts: n texts, compared with each other: a word that few of them have says more.
-        encoder: Gives the texts' vectors; None leaves their meaning out.
 
     Returns:
         n values, of which those above .3 or so may have to do with the query: its words' share of their

@@ -317,7 +317,6 @@ def check_store(
     Args:
         paths: What to check: a root, a user's directory, a turn directory, any directory of these, or a file.
             Empty: the whole store.
-        watch: Called after each turn of a user who is checked as a whole.
 
     Returns:
         Problems, those of one file together; [] if all is well.

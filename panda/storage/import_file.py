@@ -325,9 +325,6 @@ def write_turns(
     """
     Write turns of which the numbers are nobody else's, as saved turns of status imported.
 
-    Args:
-        advance: Called for each turn that is built; they appear when all are.
-
     Raises:
         LockHeldError: A session of theirs that is there already is held for too long.
         StoreError: A file cannot be written; turns that did appear are whole.

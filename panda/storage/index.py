@@ -255,7 +255,6 @@ class Index:
         Args:
             users: Whose files; if *full*, these have to be all users of the store.
             full: Start from nothing; until the end others are answered from what was there.
-            watch: Called after each file or directory that was read.
 
         Returns:
             What was done, by user.
@@ -452,7 +451,6 @@ def rebuild_index(
 
     Args:
         user: Only this user's files; None for all users. Without effect if *full*.
-        watch: Called after each file or directory that was read.
 
     Raises:
         LockHeldError: Another process kept writing for too long.
@@ -486,9 +484,7 @@ def index_imported(layout: Layout, report: ImportReport) -> None:
 
 
 def index_status(index: Index, layout: Layout, user: str) -> IndexStatus:
-    """
-    How the index stands, by a look at every file of a user; writes nothing.
-    """
+    """How the index stands, by a look at every file of a user; writes nothing."""
     if not layout.turn_index.exists():  # what is not there is not made by looking
         index.look()
     difference = index.behind(user)

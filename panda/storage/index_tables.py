@@ -413,7 +413,6 @@ class UserTables:
         Args:
             changed: Sources to read anew, with their stamps.
             removed: Sources that are not there any more.
-            watch: Called after each source.
         """
         gone = set(removed)
         problems: list[Problem] = []

@@ -461,9 +461,7 @@ def visit_ids(turn: Path) -> list[str]:
 
 
 def place_visit(paths: TurnPaths, url: str) -> tuple[str, Path]:
-    """
-    A free directory for a visit and the id that goes with it, the same whenever the turn is run again.
-    """
+    """A free directory for a visit and the id that goes with it, the same whenever the turn is run again."""
     slug = visit_slug(url)
     name, n = slug, 1
     while (paths.webpage_cache / name / MANIFEST_JSON).exists():

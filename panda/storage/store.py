@@ -119,7 +119,6 @@ def copy_demo(source: Path, target_root: Path, now: datetime) -> None:
     Args:
         source: Root of the demo store; it is not changed.
         target_root: Root of the copy; created if it is missing.
-        now: The present instant, with time zone.
 
     Raises:
         UsageError: The target has one of the demo's users already; nothing is changed.

@@ -24,8 +24,6 @@ class Shelf:
     A store for reading.
 
     Args:
-        user: Whose turns are shown first.
-        clock: The present.
         selected: Only these turns are shown, by user; None for all that there are.
         runs: Only these runs are shown beside the selected turns.
     """
