@@ -17,7 +17,7 @@ from panda.view.evidence import Source, Statement
 from panda.view.shelf import Query
 from panda.view.turn import TurnPage, load_turn
 from tests.api import run_here
-from tests.view.sites import client_of, shelf_of
+from tests.view.sites import client_of, page_words, shelf_of
 
 
 def at_noon() -> datetime:
@@ -179,7 +179,7 @@ def test_marks_lead_to_their_source_whatever_they_stand_in(answer: str, statemen
     assert "<b>" not in html
 
 
-@pytest.mark.parametrize(("run", "is_link"), [("20260201-1", True), ("gone", False), ("../x", False)])
+@pytest.mark.parametrize(("run", "is_link"), [("20260201-1", True), ("gone", False)])
 def test_a_turn_of_a_batch_names_its_run(root: Path, run: str, is_link: bool) -> None:
     """Which item of which batch it is stands at the top, with a link where the store has the run."""
     (root / "runs" / "20260201-1").mkdir(parents=True)
@@ -188,3 +188,16 @@ def test_a_turn_of_a_batch_names_its_run(root: Path, run: str, is_link: bool) ->
     text = client_of(root).get("/turns/demo/813").text
     assert "item question &lt;7&gt; of" in text
     assert (f'href="/runs/{run}"' in text) is is_link
+
+
+def test_a_run_that_leads_elsewhere_is_no_run(root: Path) -> None:
+    """A turn whose run is a path says that its metadata cannot be used, and the rest has no link there."""
+    path = turn_of(root).paths / "metadata.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "run": "../x", "item": "question <7>"}))
+    reply = client_of(root).get("/turns/demo/813")
+    assert reply.status_code == 200
+    assert "metadata.json cannot be used: metadata.json (run): '../x' is no plain name" in page_words(
+        reply.text
+    )
+    assert "availability In Stock" in reply.text
+    assert "/runs/.." not in reply.text
