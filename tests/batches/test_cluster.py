@@ -1,6 +1,5 @@
 """A batch on Dask: as on this machine, item for item, whatever of the cluster is killed."""
 
-import os
 import threading
 import time
 from collections import Counter
@@ -19,11 +18,12 @@ from panda.storage.layout import Layout
 from tests.batches.cluster import Cluster, running_cluster
 from tests.batches.scripted import QUESTION, run_batch, settings_of
 from tests.batches.test_batch import check_sound, made_turns
+from tests.effort import tried
 from tests.scripted_turns import laptop_store
 
-KILLS = int(os.environ.get("PANDA_TEST_KILLS", "2"))
-"""How often something is killed; more take longer."""
-_NAMES = [f"s{number % 4}" if number % 2 else None for number in range(8 * KILLS)]
+KILLS = tried(1, 4)
+"""How often something is killed."""
+_NAMES = [f"s{number % 4}" if number % 2 else None for number in range(8 + 8 * KILLS)]
 QUERIES = [Query(f"q{n}", f"{QUESTION} slowly", session=name) for n, name in enumerate(_NAMES)]
 
 
@@ -97,7 +97,8 @@ def test_killed_schedulers(tmp_path: Path, layout: Layout) -> None:
     """A scheduler that is killed ends the batch with 75; with another one it goes on: each item once."""
     run = begin_batch(settings_of(layout.root), {}, layout, QUERIES)
     kills = 0
-    with running_cluster(tmp_path) as cluster:
+    workers = tried(1, 2)
+    with running_cluster(tmp_path, workers=workers) as cluster:
         while run.plan().finished_at is None:
             timer = threading.Timer(1.5, cluster.kill, ["scheduler"])
             if kills < KILLS:
@@ -112,7 +113,7 @@ def test_killed_schedulers(tmp_path: Path, layout: Layout) -> None:
                 for name in [name for name in cluster.processes if name.startswith("worker")]:
                     cluster.kill(name)
                 cluster.start_scheduler()
-                for number in range(2):
+                for number in range(workers):
                     cluster.start_worker(f"worker-{number}")
     assert kills == KILLS
     check_once(layout, run)

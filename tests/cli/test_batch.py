@@ -1,18 +1,26 @@
-"""`panda batch` as a process, with the embedded model: its exit codes, and what it writes."""
+"""`panda batch` as a process: its exit codes, and what it writes; with the embedded model or a server."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.api import LAPTOPS, ModelServer, Panda
+
 PANDA = str(Path(sys.executable).with_name("panda"))
+CACHED = {"XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+"""The cache of all tests, in which the embedded model has read its prompts."""
 PASSING = {"id": "right", "query": "what is my budget?", "user": "demo", "expect": {"contains": "$500-800"}}
+ASKED = {"query": "How much is the Lenovo LOQ 15?", "user": "ann", "expect": {"contains": "$697"}}
+"""What the scripted model answers."""
 FAILING = {**PASSING, "id": "<wrong>", "expect": {"not_contains": "$500-800", "cites": ["memory:nothing"]}}
 
 
@@ -26,11 +34,25 @@ def directory(demo: Path, tmp_path: Path) -> Path:
 def panda(directory: Path, *words: str, lines: list[dict[str, Any]] | None = None) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command; *lines* are the queries on its standard input."""
     text = "".join(json.dumps(line) + "\n" for line in lines or ())
-    environ = {"PATH": os.environ["PATH"], "HOME": str(directory)}
+    environ = {**CACHED, "PATH": os.environ["PATH"], "HOME": str(directory)}
     done = subprocess.run(
         [PANDA, *words], input=text, capture_output=True, text=True, cwd=directory, env=environ, check=False
     )
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Iterator[Panda]:
+    """A project with the laptop store, in which a server on loopback answers."""
+    with closing(ModelServer()) as server:
+        project = Panda(tmp_path, LAPTOPS, user="ann")
+        project.write("models.yaml", server.models())
+        yield project
+
+
+def queries(*items: dict[str, Any]) -> str:
+    """Lines of a batch."""
+    return "".join(json.dumps(item) + "\n" for item in items)
 
 
 def test_a_batch_with_a_failure_is_red(directory: Path) -> None:
@@ -53,24 +75,22 @@ def test_a_batch_with_a_failure_is_red(directory: Path) -> None:
     assert [turn["turn"] for turn in json.loads(out)["data"]["turns"]][-2:] == [813, 814]
 
 
-def test_the_same_run_again(directory: Path) -> None:
+def test_the_same_run_again(scripted: Panda) -> None:
     """--limit leaves items, --resume does them, and says what the others came to as well."""
-    (directory / "q.jsonl").write_text(
-        "".join(json.dumps({**PASSING, "id": str(n)}) + "\n" for n in range(3))
-    )
-    code, out, _ = panda(directory, "batch", "q.jsonl", "--limit", "1", "--json")
-    assert (code, json.loads(out)["data"]["left"]) == (0, 2)
-    code, out, _ = panda(directory, "batch", "--resume", "last", "--out", "all.jsonl", "--json")
-    assert (code, json.loads(out)["data"]["results"]) == (0, {"passed": 3})
-    written = (directory / "all.jsonl").read_text().splitlines()
+    scripted.write("q.jsonl", queries(*({**ASKED, "id": str(n)} for n in range(3))))
+    done = scripted.process("batch", "q.jsonl", "--limit", "1", "--json")
+    assert (done.code, done.data["left"]) == (0, 2), done
+    done = scripted.process("batch", "--resume", "last", "--out", "all.jsonl", "--json")
+    assert (done.code, done.data["results"]) == (0, {"passed": 3})
+    written = (scripted.home / "all.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in written] == ["0", "1", "2"]
-    run = json.loads(out)["data"]["run"]
-    assert panda(directory, "replay", "812", "--user", "demo", "--mode", "verify")[0] in (0, 3)
-    code, out, _ = panda(directory, "batch", "--resume", "last", "--json")  # a replay in between is no batch
-    assert (code, json.loads(out)["data"]["run"]) == (0, run)
-    code, _, err = panda(directory, "replay", "--resume", run)
-    assert code == 2
-    assert "is a batch" in err
+    run = done.data["run"]
+    assert scripted("replay", "4", "--mode", "verify").code in (0, 3)
+    done = scripted.process("batch", "--resume", "last", "--json")  # a replay in between is no batch
+    assert (done.code, done.data["run"]) == (0, run)
+    done = scripted("replay", "--resume", run)
+    assert done.code == 2
+    assert "is a batch" in done.err
 
 
 def test_no_server(directory: Path) -> None:
@@ -111,21 +131,27 @@ def crontab() -> list[str]:
     return [line.split(None, 5)[5] for line in lines]
 
 
-def test_the_cron_table(directory: Path) -> None:
+def test_the_cron_table(scripted: Panda) -> None:
     """As documented: missing summaries are written, a batch goes on, nothing is said if all is well."""
-    turn = directory / "panda-system-docs" / "users" / "demo" / "turns" / "turn_000812"
-    (turn / "index_summary.json").unlink()
-    lines = [{**PASSING, "id": str(n)} for n in range(3)]
-    assert panda(directory, "batch", "-", "--limit", "1", lines=lines)[0] == 0
-    environ = {"PATH": f"{Path(PANDA).parent}:{os.environ['PATH']}", "HOME": str(directory)}
-    rebuild, batch = (line.replace("/srv/notes", str(directory)) for line in crontab())
+    store = scripted.store.rename(scripted.home / "panda-system-docs")
+    summary = store / "users" / "ann" / "turns" / "turn_000001" / "index_summary.json"
+    summary.unlink()
+    scripted.environ |= {
+        "PANDA_ROOT": str(store),
+        "PATH": f"{Path(PANDA).parent}:{os.environ['PATH']}",
+    }
+    lines = queries(*({**ASKED, "id": str(n)} for n in range(3)))
+    assert scripted.process("batch", "-", "--limit", "1", stdin=lines).code == 0
+    rebuild, batch = (line.replace("/srv/notes", str(scripted.home)) for line in crontab())
     for line in (rebuild, batch, batch):
         words = ["sh", "-c", line]
-        done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False)
+        done = subprocess.run(
+            words, capture_output=True, text=True, env=scripted.environ, cwd=scripted.home, check=False
+        )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), line
-    assert (turn / "index_summary.json").is_file()
-    assert "passed" in panda(directory, "batch", "--resume", "last")[1]
-    (run,) = (directory / "panda-system-docs" / "runs").iterdir()
+    assert summary.is_file()
+    assert "passed" in scripted("batch", "--resume", "last").out
+    (run,) = (store / "runs").iterdir()
     assert json.loads((run / "run.json").read_text())["results"] == {"passed": 3}
 
 
@@ -148,23 +174,23 @@ def test_what_can_be_checked_is_checked_first(
     assert not (directory / "panda-system-docs" / "users" / "demo" / "turns" / "turn_000813").exists()
 
 
-def test_saved_turns_of_a_batch_and_of_an_import_are_compared(directory: Path) -> None:
+def test_saved_turns_of_a_batch_and_of_an_import_are_compared(scripted: Panda) -> None:
     """A run over them is compared with the saved turns, whatever made these; an import has no decisions."""
-    assert panda(directory, "batch", "-", lines=[PASSING])[0] == 0
-    assert panda(directory, "replay", "813", "--user", "demo")[0] == 0
-    code, out, err = panda(directory, "diff", "saved", "last", "--user", "demo", "--json")
-    assert (code, json.loads(out)["data"]["turns"]) == (0, 1), err
-    line = {"user": "demo", "session": "old", "at": "2026-01-05T10:00:00Z"}
-    asked = {**line, "query": "What is my budget?", "response": "You said $500-800."}
-    (directory / "old.jsonl").write_text(json.dumps(asked) + "\n")
-    assert panda(directory, "import", "old.jsonl")[0] == 0
-    code, _, err = panda(directory, "replay", "814", "--user", "demo")
-    assert (code, "give --mode rerun" in err or "no recorded run" in err) == (3, True)
-    code, out, _ = panda(directory, "replay", "814", "--user", "demo", "--mode", "rerun", "--json")
-    assert (code, json.loads(out)["data"]["results"]) == (3, {"differs": 1})
-    code, out, err = panda(directory, "diff", "saved", "last", "--user", "demo", "--json")
-    found = json.loads(out)["data"]
-    assert (code, found["turns"], found["flips"], len(found["answers"])) == (3, 1, [], 1), err
+    assert scripted.process("batch", "-", stdin=queries({**ASKED, "id": "right"})).code == 0
+    made = str(scripted.json("list")["turns"][-1]["turn"])
+    assert scripted("replay", made).code == 0
+    done = scripted("diff", "saved", "last", "--json")
+    assert (done.code, done.data["turns"]) == (0, 1), done
+    line = {"user": "ann", "session": "old", "at": "2026-01-05T10:00:00Z"}
+    scripted.write("old.jsonl", queries({**line, "query": "What is my budget?", "response": "$500-800."}))
+    assert scripted("import", "old.jsonl").code == 0
+    imported = str(int(made) + 1)
+    done = scripted("replay", imported)
+    assert (done.code, "give --mode rerun" in done.err or "no recorded run" in done.err) == (3, True)
+    done = scripted("replay", imported, "--mode", "rerun", "--json")
+    assert (done.code, done.data["results"]) == (3, {"differs": 1})
+    done = scripted("diff", "saved", "last", "--json")
+    assert (done.code, done.data["turns"], done.data["flips"], len(done.data["answers"])) == (3, 1, [], 1)
 
 
 AS_ON_MACOS = """\
@@ -183,7 +209,7 @@ if __name__ == "__main__":
 def test_a_system_without_lists_of_cores(directory: Path) -> None:
     """Where the system cannot say which cores a process may use, workers and models use all of them."""
     (directory / "started.py").write_text(AS_ON_MACOS, encoding="utf-8")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(directory)}
+    environ = {**CACHED, "PATH": os.environ["PATH"], "HOME": str(directory)}
     environ["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
     done = subprocess.run(
         [sys.executable, "started.py", "batch", "-", "--jobs", "2", "--json"],

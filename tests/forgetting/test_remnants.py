@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus
@@ -45,28 +46,19 @@ class Store:
             if path.is_file() and path.suffix != ".gguf" and "knowledge" not in path.parts:
                 yield path
 
-    def texts(self, path: Path) -> Iterator[str]:
-        """What a file holds: as it is, decoded, and as the values of its JSON."""
-        text = path.read_bytes().decode("utf-8", "replace")
-        yield from (text, unquote_plus(text), html.unescape(text), path.name.replace("-", " "))
-        lines = [text] if path.suffix == ".json" else text.split("\n") if path.suffix == ".jsonl" else []
-        for line in lines:
-            try:
-                yield from _leaves(json.loads(line))
-            except ValueError:
-                continue
-        yield from text.split("\n")
-
     def holding(self, phrase: str) -> list[str]:
         """Files that hold a phrase in any form."""
         plain = _plain(phrase)
-        return sorted({str(one) for one in self.files() if any(plain in _plain(t) for t in self.texts(one))})
+        return [str(one) for one in sorted(self.files()) if plain in _plain_texts(one.read_bytes(), one.name)]
 
     def digests(self, phrase: str) -> set[str]:
         """sha256 of every text of the store that holds a phrase: files, values, lines, objects, sections."""
         found, plain = set(), _plain(phrase)
         for path in self.files():
-            texts = [path.read_bytes(), *(text.encode("utf-8", "replace") for text in self.texts(path))]
+            texts = [
+                path.read_bytes(),
+                *(text.encode("utf-8", "replace") for text in _texts(path.read_bytes(), path.name)),
+            ]
             parts = re.split(r"(?m)^(?=## \d)", path.read_bytes().decode("utf-8", "replace"))
             texts += [one for part in parts for one in (part.encode(), part.strip().encode())]
             found |= {one for one in texts if plain in _plain(one.decode("utf-8", "replace"))}
@@ -97,6 +89,24 @@ class Store:
                         known |= {part["sha256"]} if "content" in part else set()
                         found += [str(path)] if part["sha256"] not in known else []
         return found
+
+
+def _texts(data: bytes, name: str) -> Iterator[str]:
+    """What a file holds: as it is, decoded, and as the values of its JSON."""
+    text = data.decode("utf-8", "replace")
+    yield from (text, unquote_plus(text), html.unescape(text), name.replace("-", " "))
+    for line in [text] if name.endswith(".json") else text.split("\n") if name.endswith(".jsonl") else []:
+        try:
+            yield from _leaves(json.loads(line))
+        except ValueError:
+            continue
+    yield from text.split("\n")
+
+
+@cache
+def _plain_texts(data: bytes, name: str) -> str:
+    """The same in one spelling, each once; most files are alike in the copies of a store."""
+    return "\0".join({_plain(text) for text in set(_texts(data, name))})
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -12,6 +12,7 @@ from panda.documents.context import FrontMatter, Section, Text, parse_context, r
 from panda.documents.text import UNSAFE
 from panda.storage.layout import Layout
 from panda.view.output import write_site
+from tests.effort import tried
 from tests.hostile_files import plant
 from tests.mutations import mutate
 from tests.view.sites import Html, client_of, shelf_of, turn_numbers
@@ -178,7 +179,7 @@ def test_links_and_pipes_in_a_turn_are_not_followed(root: Path, tmp_path: Path) 
         assert "a secret" not in reply.text
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(tried(4, 12)))
 def test_planted_files(root: Path, tmp_path: Path, seed: int) -> None:
     """Whatever names, texts and values lie in a store, every page of it is there, served and written."""
     plant(Layout(root), "demo", seed, 40)
@@ -193,7 +194,7 @@ def test_planted_files(root: Path, tmp_path: Path, seed: int) -> None:
     assert write_site(tmp_path / "site", shelf_of(root))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(tried(12, 40)))
 def test_mutated_turns(root: Path, seed: int) -> None:
     """However the files of a turn are damaged, its page is there."""
     client = client_of(root)

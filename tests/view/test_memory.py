@@ -19,6 +19,7 @@ from panda.storage.layout import Layout
 from panda.view.memory import address_of
 from panda.view.output import write_site
 from tests.builders import tree
+from tests.effort import tried
 from tests.mutations import mutate
 from tests.view.sites import Html, client_of, page_words, shelf_of
 
@@ -205,7 +206,7 @@ def test_damage_of_any_kind_never_breaks_a_page(layout: Layout, tmp_path: Path) 
     user = layout.user("demo")
     sound = {name: (user / name).read_bytes() for name in names if (user / name).exists()}
     client = client_of(layout.root)
-    for seed in range(60):
+    for seed in range(tried(20, 60)):
         damaged = tmp_path / "damaged"
         damaged.mkdir()
         for name, data in sound.items():
