@@ -5,7 +5,6 @@ import html
 import json
 import os
 import re
-import shutil
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from panda.documents.context import ContextDocument, FrontMatter, Meta, Text, parse_context, render_context
 from panda.documents.times import Clock, parse_time, render_time
-from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError
+from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError, UntrustedError
 from panda.memory.fact import Assertion, id_of, parse_assertion
 from panda.memory.files import Projection, Showing
 from panda.recipes.book import RecipeBook
@@ -27,6 +26,7 @@ from panda.storage.files import (
     held_lock,
     held_log,
     read_bytes,
+    remove_tree,
     render_json,
     store_errors,
     sync_directory,
@@ -68,6 +68,8 @@ _FIXED = re.compile(
 )
 """Digests, ids, clock readings, instants and nodes: no part of them was told."""
 _DIGEST = re.compile(r"[0-9a-f]{16,64}")
+_VISIT = re.compile(r"visit_[0-9a-f]{12}|[a-z0-9-]+-[0-9a-f]{10}(-\d+)?")
+"""Ids and directories of visits as panda names them; what a stranger has named is replaced nowhere."""
 _BLANK = r"(?:\s|\\+[nrt]|%(?:25)*(?:20|0A|0D|09|C2%(?:25)*A0)|\+|&nbsp;|&#160;|(?<=[\nn])>)+"
 _TITLE = re.compile(r"(?m)^(### .*)$")
 
@@ -467,8 +469,11 @@ class Forgetting:
         layout, seen = self._layout, set[str]()
         for top in (layout.users, layout.runs, layout.interventions, layout.executions_log.parent):
             for place, below, found in os.walk(top, followlinks=True):
-                if (real := os.path.realpath(place)) in seen or not may_pass(Path(place)):
+                if (real := os.path.realpath(place)) in seen or not may_pass(place):
                     below[:] = []
+                    owner = _owner_of_path(layout, Path(place, METADATA_JSON))[0]
+                    if real not in seen and (owner is None or owner[0] in users):
+                        yield Path(place), owner, None  # whoever reads it will be told
                     continue
                 seen.add(real)
                 below[:] = sorted({*below} - {"start" if Path(place).parent == layout.runs else "sessions"})
@@ -487,7 +492,7 @@ class Forgetting:
                 plan.left[Place(path, 1, "its name holds the text: rename it by hand")] = None
             try:
                 data = read_bytes(path)
-            except StoreError as exc:
+            except (StoreError, UntrustedError) as exc:
                 plan.left[Place(path, 1, f"it cannot be looked at: {exc.message}")] = None
                 continue
             if eraser.may_hold(data) and (eraser.clean(path, data) != data or eraser.names or eraser.fault):
@@ -532,12 +537,9 @@ class Forgetting:
         return [one for one in found if one.is_dir() and may_pass(one)]
 
     def _add(self, plan: _Plan, path: Path, owner: Owner | None, directory: Path | None) -> None:
-        eraser, parts = plan.eraser, path.relative_to(self._layout.root).parts
-        data = _read_there(path)
+        eraser, data = plan.eraser, _read_there(path)
         made = self._made(plan, path, data, owner, directory)
-        is_own = owner is not None and (
-            parts[2] == "knowledge" or (parts[3:] == () and parts[2] not in _OF_USER)
-        )
+        is_own = self._is_own(path, owner)
         is_own_turn = directory is not None or plan.wanted.own is None
         is_elsewhere = not is_own_turn and eraser.said.search(_decode(made)) is not None
         stays = _NOTE if is_own and (is_elsewhere or made != data) else _ELSEWHERE if is_elsewhere else None
@@ -545,6 +547,11 @@ class Forgetting:
             plan.left |= {Place(path, max(eraser.count, 1), why): None} if why else {}
         if made != data and not is_own:
             plan.files[path] = max(eraser.count, 1)
+
+    def _is_own(self, path: Path, owner: Owner | None) -> bool:
+        """Whether it is a file of the user's own."""
+        parts = path.relative_to(self._layout.root).parts[2:] if owner is not None else ()
+        return parts[:1] == ("knowledge",) or (len(parts) == 1 and parts[0] not in _OF_USER)
 
     def _made(
         self, plan: _Plan, path: Path, data: bytes, owner: Owner | None, directory: Path | None
@@ -600,7 +607,8 @@ class Forgetting:
             ids |= {raw["id"]: made["id"] for raw, made in pairs if raw.get("id") != made.get("id")}
         for path in plan.files:
             value = _load(path) if path.parent == self._layout.interventions else {}
-            if eraser.holds(value.get("message")):
+            is_named = value and not json_problems(f"interventions/{path.name}", value, path="")
+            if is_named and eraser.holds(value["message"]):
                 at, user, turn, phase = (value[key] for key in ("created_at", "user_id", "turn", "phase"))
                 ids[path.stem] = intervention_id(at, user, turn, phase, eraser.text(value["message"]))
             elif path.is_relative_to(self._layout.recipe_versions):
@@ -616,16 +624,17 @@ class Forgetting:
                     while visit.with_name(name) in taken:
                         name = f"{slug}-{int(name[len(slug) + 1 :] or 1) + 1}"
                     plan.moved |= {visit: visit.with_name(name)} if name != visit.name else {}
-                    ids[visit.name] = name
-                    ids[str(manifest.get("visit_id"))] = visit_id(TurnPaths(directory), name)
+                    made = {visit.name: name}
+                    made[str(manifest.get("visit_id"))] = visit_id(TurnPaths(directory), name)
+                    ids |= {old: new for old, new in made.items() if _VISIT.fullmatch(old)}
 
     def run(self, wanted: Wanted) -> list[Place]:
         """Forget, under `locked`; returns the places where it was, and those that stay."""
         sweep_below(self._layout.root)
         plan = self._plan(wanted)
         old = re.compile("|".join(map(re.escape, plan.ids)).encode() or rb"(?!)")
-        files = [path for path, _, _ in self._files(wanted.users)] if plan.ids else []
-        renamed = [path for path in files if old.search(_read_there(path))]
+        files = self._files(wanted.users) if plan.ids else ()
+        renamed = [a for a, b, _ in files if not self._is_own(a, b) and old.search(_read_there(a))]
         snapshots = [path for user in wanted.users for path in self._snapshots(plan, user)]
         self._note(plan, [*renamed, *snapshots])
         places = self._places(plan)
@@ -651,7 +660,7 @@ class Forgetting:
         for user in wanted.users:  # from here on it may not be known any more what was to be forgotten
             self._forget_memory(plan, user)
         if wanted.visit is not None:
-            shutil.rmtree(wanted.visit, ignore_errors=True)
+            remove_tree(wanted.visit)
         for directory in whole:
             _empty_turn(directory, wanted.turn or ("", 0), plan.eraser)
         self._end(plan)
@@ -781,12 +790,12 @@ class Forgetting:
                 with suppress(FileFormatError):  # without a file it is made again when its turns read
                     made = fold_turns(layout, user, session, saved_turns(layout, user).get(session, []))
                 write_session(layout, made) if made is not None else _delete(path)
-        for start in layout.runs.glob("*/start"):  # made anew when the batch goes on
-            shutil.rmtree(start, ignore_errors=True)
+        for start in filter(may_pass, layout.runs.glob("*/start")):  # made anew when the batch goes on
+            remove_tree(start)
         derived = [one for one in self._cached() if {one.suffix, one.parent.name} & {".state", "compression"}]
         for path in [*derived, *layout.indexes.glob("*.db*")]:
             _delete(path)
-        shutil.rmtree(layout.index_changes, ignore_errors=True)
+        remove_tree(layout.index_changes)
         _delete(self._journal)
         sync_directory(layout.root)
 
@@ -858,7 +867,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _read_there(path: Path) -> bytes:
-    with suppress(StoreError):
+    with suppress(StoreError, UntrustedError):
         return read_bytes(path) if path.is_file() else b""
     return b""
 
@@ -893,7 +902,7 @@ def _empty_turn(directory: Path, owner: Owner, eraser: _Eraser) -> None:
 def _prune(directory: Path) -> None:
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            remove_tree(path)
         elif path.name not in (METADATA_JSON, CONTEXT_MD):
             _delete(path)
 

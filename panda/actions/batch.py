@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 from panda.actions.replay import Progress
@@ -34,7 +33,7 @@ from panda.replays.runs import (
 )
 from panda.session.file import free_session_id
 from panda.settings import Settings
-from panda.storage.files import append_json_lines, read_text
+from panda.storage.files import append_json_lines, read_text, remove_tree
 from panda.storage.index import Index
 from panda.storage.layout import METRICS_JSON, Layout
 from panda.storage.turns import TurnStore
@@ -237,7 +236,7 @@ class Batch:
         else:
             self._run.finish(self._settings.clock)
             if self.start is not None and not self.failed:
-                rmtree(self.start, ignore_errors=True)
+                remove_tree(self.start)
 
     def _task(self, one: PlannedTurn) -> Task:
         saved = self._saved.get((one.user, str(one.session)), {})

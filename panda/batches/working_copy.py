@@ -93,7 +93,7 @@ class WorkingCopy:
     def __init__(self, settings: Settings, layers: Layers, start: Path, layout: Layout) -> None:
         self._settings = settings
         self._start, self._layout = Layout(start), layout
-        with store_errors(layout.root, "copy to"):
+        with store_errors(start, "copy"):
             shutil.copytree(start, layout.root, symlinks=True)
         guard_links(settings.on_store(start))
         own = settings.on_store(layout.root)

@@ -24,7 +24,7 @@ from panda.storage.files import check_target, make_directory, replace_report
 from panda.storage.layout import DEFAULT_USER, Layout
 from panda.storage.store import check_user, open_store, open_store_for_writing
 from panda.storage.temporaries import begin_writing, sweep_cache
-from panda.trust import guard_links, require_trust
+from panda.trust import guard_links, is_trusted, require_trust
 
 if TYPE_CHECKING:
     from panda.models.contract import Layers
@@ -230,7 +230,8 @@ class Invocation:
             self.check_user(layout, self.settings.user, self.settings.place("user"))
             self.make_user(layout, self.settings.user)
         begin_writing(layout.root, self.settings.project_dir)
-        sweep_cache(self.settings.cache_dir)
+        if is_trusted(self.settings, "cache_dir"):
+            sweep_cache(self.settings.cache_dir)
         return layout
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from panda.actions.remember import Given, find_subject
@@ -15,6 +16,7 @@ from panda.memory.files import Projection
 from panda.memory.memory import Memory
 from panda.settings import default_cache_dir
 from panda.storage.layout import Layout
+from panda.trust import require_trust
 
 _COLUMNS = ("count", "place", "what to do")
 _OWN_FILE = "a note is your own file"
@@ -49,7 +51,7 @@ def forget(
     secret = read_argument(text, invocation.stdin).strip() if text is not None else None
     settings, layout = invocation.settings, invocation.store() if dry_run else invocation.store_for_writing()
     wait = (settings.clock, settings.wait_seconds, invocation.reporter.waiting)
-    forgetting = Forgetting(layout, [settings.cache_dir, default_cache_dir(invocation.environ)], *wait)
+    forgetting = Forgetting(layout, _caches(invocation), *wait)
     at = forgetting.at
     if not dry_run:
         Memory(layout, settings.user, *wait).take_in()
@@ -62,6 +64,11 @@ def forget(
     else:
         places = _forget(forgetting, wanted, places, asks=not yes)
     return _result(settings.user, list(dict.fromkeys(places)), at, dry_run=dry_run)
+
+
+def _caches(invocation: Invocation) -> list[Path]:
+    require_trust(invocation.settings, "cache_dir")
+    return [invocation.settings.cache_dir, default_cache_dir(invocation.environ)]
 
 
 def _forget(

@@ -149,7 +149,7 @@ def _tell_unsent(invocation: Invocation, book: RecipeBook, recipe: Recipe) -> No
 
 def _dialect_of(invocation: Invocation, model: ModelSpec | None) -> str | None:
     """How a server is asked for JSON, of several the first of which it is known; None for other models."""
-    if model is None or model.backend != "openai":
+    if model is None or model.backend != "openai" or not is_trusted(invocation.settings, "cache_dir"):
         return None
     from panda.models.openai import known_dialects  # httpx takes half a second to import
 

@@ -21,7 +21,14 @@ from panda.models.contract import Layers
 from panda.recipes.calls import LiveOnMiss, Miss, Recordings, Replay
 from panda.replays.runs import Outcome, read_outcome
 from panda.settings import Settings
-from panda.storage.files import make_directory, parse_json, read_text, render_json, write_atomic
+from panda.storage.files import (
+    make_directory,
+    parse_json,
+    read_text,
+    remove_tree,
+    render_json,
+    write_atomic,
+)
 from panda.storage.formats import Snapshot
 from panda.storage.layout import CALLS_JSONL, IMAGE_JSON, METADATA_JSON, METRICS_JSON, SNAPSHOT_JSON, Layout
 from panda.storage.links import check_links, forget_store
@@ -119,8 +126,7 @@ def simulate(
 
 def _keep(directory: Path, target: Path) -> None:
     """Copy a directory to its place in one step, over what a killed process may have left there."""
-    if target.exists():
-        shutil.rmtree(target)
+    remove_tree(target)
     make_directory(target.parent)
     with held_temporary(target, directory=True) as copy:
         shutil.copytree(directory, copy, dirs_exist_ok=True)

@@ -5,6 +5,7 @@ import fcntl
 import json
 import math
 import os
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -92,6 +93,12 @@ def make_directory(path: Path) -> None:
     with store_errors(path, "create"):
         path.mkdir(exist_ok=True)
     sync_directory(path.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes a directory with all it holds, or as much of it as goes; a link is left as it is."""
+    check_links(path)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 _POLL_SECONDS = 0.05

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from panda.storage.links import may_pass
+from panda.storage.links import check_links, may_pass
 
 _HELD = re.compile(r"\..+\.[0-9a-f]{12}\.panda\.tmp", re.DOTALL)
 _FORMER = re.compile(r"\..+\.[0-9a-f]{12}\.tmp(-journal|-mj[0-9A-F]+)?", re.DOTALL)
@@ -61,6 +61,7 @@ def held_temporary(
     Yields:
         The new empty file or directory.
     """
+    check_links(path.parent)
     _WRITING.note(path.parent)
     temporary, descriptor = _make(path, directory, mode, at)
     try:

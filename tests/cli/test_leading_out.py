@@ -1,12 +1,13 @@
 """Files of a store, a run or a report that would lead a command elsewhere: none is followed, none is lost."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api import Panda
+from tests.api import Ended, Panda, tree
 from tests.outside import SECRET, Outside, leaks, link
 
 
@@ -134,3 +135,69 @@ def test_a_batch_copies_nothing_from_behind_a_link(name: str, stranger: Stranger
     link(stranger.panda.store / "users/demo" / name, stranger.outside.place / "secret.md")
     stranger.panda.write("q.jsonl", '{"id": "one", "query": "What about tea?", "session": "s"}\n')
     stranger.check("batch", "q.jsonl", "--jobs", "1", code=2, says="leads out of the store")
+
+
+def test_a_run_whose_turns_lie_behind_a_link_empties_and_fills_nothing(stranger: Stranger) -> None:
+    """Going on with a replay whose turns lie elsewhere judges none of them."""
+    run = stranger.replayed()
+    change_json(run / "run.json", finished_at=None, results=None)
+    (run / "turns.jsonl").write_text("")
+    link(run / "turns/demo", stranger.outside.store / "users/demo/turns")
+    stranger.check("replay", "--resume", run.name, code=3, says="1 of 1 turns could not be judged")
+
+
+def forget(stranger: Stranger, text: str) -> Ended:
+    """Forget a text, in a cache of the test's own; nothing outside may change."""
+    own = str(stranger.panda.home.with_name("cache"))
+    ended = stranger.panda("forget", "--text", text, "--yes", XDG_CACHE_HOME=own)
+    assert stranger.outside.changes() == []
+    return ended
+
+
+@pytest.mark.parametrize("name", ["runs", "logs"])
+def test_forgetting_names_links_and_removes_nothing_behind_them(
+    name: str, recorded: Path, tmp_path: Path
+) -> None:
+    """What batches began with elsewhere stays where runs/ is a link, and the link is named."""
+    start = Path(shutil.copytree(recorded, tmp_path / "stranger")) / "runs/other/start"
+    start.mkdir(parents=True)
+    (start / "mine.txt").write_text("mine")
+    (tmp_path / "stranger/logs").mkdir(exist_ok=True)
+    stranger = Stranger(tmp_path, tmp_path / "stranger")
+    link(stranger.panda.store / name, stranger.outside.store / name)
+    ended = forget(stranger, "Lenovo")
+    assert ended.code == 3
+    assert f"{stranger.panda.store / name}\tit cannot be looked at" in ended.out
+
+
+def test_a_cache_that_only_the_project_names_is_left_alone(stranger: Stranger) -> None:
+    """A cache that panda.toml names is neither swept nor looked through until that is trusted."""
+    (stranger.panda.home / "panda.toml").write_text('cache_dir = "../outside"\n')
+    stranger.check("memory", "set", "tea", "green", code=0)
+    ended = forget(stranger, SECRET)
+    assert ended.code == 2
+    assert "(cache_dir)" in ended.err
+
+
+def test_ids_that_a_stranger_made_up_are_replaced_nowhere(stranger: Stranger) -> None:
+    """A page and an intervention with foreign ids lose the text; no other file is changed for their ids."""
+    turn = stranger.panda.store / "users/demo/turns/turn_000813"
+    page, note = turn / "webpage_cache/a", stranger.panda.store / "users/demo/knowledge/page.md"
+    page.mkdir(parents=True)
+    (page / "manifest.json").write_text(json.dumps({"visit_id": "e", "url": "https://x.example/kohlrabi"}))
+    note.write_text("A note about the visit e.\n")
+    foreign = {
+        "id": "i",
+        "created_at": "/x",
+        "user_id": "../../a",
+        "turn": 1,
+        "phase": 1,
+        "message": "kohlrabi",
+    }
+    (stranger.panda.store / "interventions").mkdir(exist_ok=True)
+    (stranger.panda.store / "interventions/i.json").write_text(json.dumps(foreign))
+    before = tree(turn.with_name("turn_000811"))
+    assert forget(stranger, "kohlrabi").code == 0
+    assert tree(turn.with_name("turn_000811")) == before
+    assert note.read_text() == "A note about the visit e.\n"
+    assert "kohlrabi" not in (stranger.panda.store / "interventions/i.json").read_text()
