@@ -28,6 +28,10 @@ class Outside:
             if path.is_file() and path.suffix in (".md", ".json", ".jsonl"):
                 path.write_text(path.read_text().replace("Lenovo", SECRET))
         (place / ".left.0123456789ab.panda.tmp").write_text(SECRET)
+        self.settle()
+
+    def settle(self) -> None:
+        """Let what is there now be what must stay."""
         self._before = self._state()
 
     def _state(self) -> dict[str, tuple[int, int, bytes]]:

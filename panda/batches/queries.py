@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from panda.documents.records import Record, decode, encode
+from panda.documents.records import Id, Record, decode, encode
 from panda.errors import PandaError, UsageError
 from panda.phases.turn import check_query
 from panda.storage.files import parse_json
-from panda.storage.layout import check_id
 
 _Phrases = str | tuple[str, ...]
 _ItemId = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
@@ -33,8 +32,8 @@ class Query(Record, frozen=True):
 
     id: _ItemId  # unique among the lines
     query: str  # as it is given to `panda turn`
-    user: str | None = None  # whose turn; None for the user of the settings
-    session: str | None = None  # the session that it joins; None for one of its own
+    user: Id | None = None  # whose turn; None for the user of the settings
+    session: Id | None = None  # the session that it joins; None for one of its own
     mode: Literal["chat", "code"] = "chat"  # as of `panda turn`
     expect: Expectation = Expectation()  # what must come of it
 
@@ -76,9 +75,6 @@ def read_queries(
             message = f"the id {query.id!r} is that of line {places[query.id]} too"
             raise UsageError(message, where=where, fix="give every line an id of its own")
         places[query.id] = number
-        for what, own in (("user", query.user), ("session", query.session)):
-            if own is not None:
-                check_id(own, what=what, where=where)
         if query.user is not None:
             check_user(query.user, where)
         try:

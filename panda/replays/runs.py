@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from panda import __version__
 from panda.documents.context import render_section
 from panda.documents.problems import Verdict
-from panda.documents.records import Id, decode, encode
+from panda.documents.records import Id, Name, decode, encode
 from panda.documents.times import Clock, render_time
 from panda.errors import ModelFileError, NotFoundError, PandaError, UsageError
 from panda.models.contract import Layers
@@ -206,7 +206,7 @@ class RunPlan:
     """What a run was to do, and what came of it: its run.json."""
 
     schema: Literal["panda.run/1"]  # version of the format
-    id: str  # its id
+    id: Name  # its id
     mode: Mode  # what is done with each turn
     started_at: str  # when it began
     finished_at: str | None  # when it ended; None if it was killed, or still runs

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from panda.documents.json_text import load_json
-from panda.errors import FileFormatError, LockHeldError, StoreError, UsageError
+from panda.errors import FileFormatError, LockHeldError, PandaError, StoreError, UsageError
 from panda.storage.links import check_links
 from panda.storage.signals import signals_after
 from panda.storage.temporaries import held_temporary
@@ -40,6 +40,11 @@ def store_errors(path: Path | str, doing: str) -> Iterator[None]:
     except OSError as exc:
         reason = exc.strerror or str(exc)
         raise StoreError(f"cannot {doing} {path}: {reason}", where=str(path), fix=_fix(exc)) from exc
+
+
+def why_unread(exc: PandaError | OSError) -> str:
+    """Why a file cannot be read, without the file."""
+    return exc.message if isinstance(exc, PandaError) else exc.strerror or "it cannot be read"
 
 
 def _fix(exc: OSError) -> str:
@@ -246,13 +251,7 @@ _MARKED_BYTES = 256
 
 
 def replace_report(path: Path) -> None:
-    """
-    Take a former report away, so that it is never taken for the one to come.
-
-    Raises:
-        UsageError: There is something else; nothing is touched.
-    """
-    check_target(path)
+    """Take a former report away, so that it is not taken for the one to come. UsageError: it is none."""
     if path.is_file() and path.stat().st_size:
         with path.open("rb") as file:
             if REPORT_MARK.encode() not in file.read(_MARKED_BYTES):

@@ -54,13 +54,10 @@ def forget_store(root: Path) -> None:
 
 def check_links(path: Path | str, _hops: int = 0) -> None:
     """
-    Let a path pass unless it leads out of a watched store.
-
-    Args:
-        path: Any path; those outside of every watched store pass.
+    Let a path pass, unless it is below a watched store and a link on the way leads out that may not.
 
     Raises:
-        UntrustedError: A link on the way leads out, and may not.
+        UntrustedError: It does.
     """
     text = os.fspath(path)
     root = max((root for root in _stores if _is_below(text, root)), key=len, default=None)
@@ -98,12 +95,7 @@ def watch_also(root: Path, *, like: Path) -> None:
 
 
 def check_store(root: str, *, named_in: Path, key: str) -> None:
-    """
-    Let a store pass that a file of a store names: a watched one, or one that may be reached as if by a link.
-
-    Raises:
-        UntrustedError: It may not.
-    """
+    """Let a store pass that a file names: a watched one, or one that may be reached as if by a link."""
     at, target = os.path.realpath(named_in), os.path.realpath(root.replace("\0", "/"))
     if target in _stores:
         return

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from panda.errors import FileFormatError, PandaError
 from panda.storage.execution_log import AWAY, OUTSIDE, ExecutionStats
-from panda.storage.files import parse_json
+from panda.storage.files import parse_json, store_errors, why_unread
 from panda.storage.layout import METADATA_JSON, Layout
 from panda.storage.records import load_object
 
@@ -141,7 +141,7 @@ class ExecutionLog:
             try:
                 self._read_on()
             except (PandaError, OSError) as exc:
-                problem = exc.message if isinstance(exc, PandaError) else exc.strerror or "it cannot be read"
+                problem = why_unread(exc)
             columns = self._columns(user)
             held, left = self._held(columns, user)
             bad = tuple(self._bad)
@@ -153,7 +153,7 @@ class ExecutionLog:
             return
         if not self._path.is_file():
             raise FileFormatError("not a regular file", where=str(self._path))
-        with self._path.open("rb") as file:
+        with store_errors(self._path, "read"), self._path.open("rb") as file:
             status = os.fstat(file.fileno())
             file.seek(self._size - len(self._last))
             if status.st_ino != self._inode or file.read(len(self._last)) != self._last:

@@ -14,7 +14,7 @@ from panda.documents.records import decode
 from panda.documents.text import shorten, strip_citations
 from panda.errors import PandaError
 from panda.replays.runs import PlannedTurn, RunPlan, TurnKey, TurnLine
-from panda.storage.files import is_locked, read_json
+from panda.storage.files import is_locked, read_json, store_errors, why_unread
 from panda.storage.jsonl import Line, LineTail
 from panda.storage.layout import RUN_JSON, RUN_TURNS_JSONL
 
@@ -136,7 +136,7 @@ class RunReader:
                 self._plan = stamp, decode(RunPlan, read_json(path), where=str(path))
             return self._plan[1]
         except (PandaError, OSError) as exc:
-            return exc.message if isinstance(exc, PandaError) else exc.strerror or "it cannot be read"
+            return why_unread(exc)
 
     def _read_lines(self) -> list[tuple[str, str]]:
         path = self.directory / RUN_TURNS_JSONL
@@ -197,7 +197,7 @@ def _root_of(directory: str) -> str | None:
 
 
 def _queries(path: Path) -> Iterator[tuple[str, str]]:
-    with suppress(OSError):
+    with suppress(OSError, PandaError), store_errors(path, "read"):
         if not path.is_file() or path.stat().st_size > _MOST_QUERIES_BYTES:
             return
         for line in path.read_bytes().splitlines():

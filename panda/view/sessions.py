@@ -13,6 +13,7 @@ from panda.documents.times import parse_time
 from panda.errors import NotFoundError, PandaError
 from panda.session.file import closed_at, fold_turns, load_session
 from panda.session.render import field_rows
+from panda.storage.files import why_unread
 from panda.storage.formats import Session
 from panda.storage.layout import Layout, check_id, is_id, turn_number
 from panda.storage.records import SAVED_STATUSES
@@ -204,7 +205,7 @@ def _load(shelf: Shelf, user: str, name: str) -> tuple[Session | None, str | Non
         if found is not None:
             return found, None, False
     except (PandaError, OSError) as exc:
-        problem = exc.message if isinstance(exc, PandaError) else exc.strerror or "it cannot be read"
+        problem = why_unread(exc)
     numbers = _reader(shelf, user).turns(name, shelf.numbers(user), shelf.turns(user))
     try:
         return fold_turns(shelf.layout, user, name, numbers[-_MOST_FOLDED:]), problem, True

@@ -11,9 +11,10 @@ from panda.documents.context import ContextScan, FrontMatter, Section
 from panda.documents.records import decode
 from panda.documents.text import escape_path
 from panda.errors import FileFormatError, PandaError, StoreError
-from panda.storage.files import parse_json, read_text
+from panda.storage.files import parse_json, read_text, store_errors, why_unread
 from panda.storage.formats import Metadata, Snapshot, json_problems
-from panda.storage.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON, below
+from panda.storage.layout import CONTEXT_MD, METADATA_JSON, SNAPSHOT_JSON
+from panda.storage.links import may_pass
 from panda.storage.turns import TurnFolder
 
 _T = TypeVar("_T")
@@ -42,7 +43,7 @@ class TurnReader:
 
     def text(self, name: str) -> str | None:
         """A text file; None if there is none, or it cannot be read."""
-        path = below(self.folder.paths.directory, name)
+        path = self.folder.paths / name
         try:
             if not path.is_file():
                 return None
@@ -50,10 +51,8 @@ class TurnReader:
                 self.problems[name] = f"too large to be shown: {path.stat().st_size:,} bytes"
                 return None
             return read_text(path)
-        except PandaError as exc:
-            self.problems[name] = exc.message
-        except OSError as exc:
-            self.problems[name] = exc.strerror or "it cannot be read"
+        except (PandaError, OSError) as exc:
+            self.problems[name] = why_unread(exc)
         return None
 
     def json(self, name: str) -> dict[str, Any] | None:
@@ -101,18 +100,18 @@ class TurnReader:
 
     def lines(self, name: str, most_lines: int) -> Lines:
         """The first lines of a .jsonl file, of its first MOST_BYTES; none if there is no such file."""
-        path = below(self.folder.paths.directory, name)
+        path = self.folder.paths / name
         values: list[tuple[int, dict[str, Any]]] = []
         bad: list[tuple[int, str]] = []
         unread = 0
         try:
             if not path.is_file():
                 return Lines((), (), 0, 0)
-            with path.open("rb") as file:
+            with store_errors(path, "read"), path.open("rb") as file:
                 data = file.read(MOST_BYTES)
                 unread = path.stat().st_size - len(data)
-        except OSError as exc:
-            self.problems[name] = exc.strerror or "it cannot be read"
+        except (PandaError, OSError) as exc:
+            self.problems[name] = why_unread(exc)
             return Lines((), (), 0, 0)
         whole = data.rpartition(b"\n")[0] if unread > 0 else data.removesuffix(b"\n")
         lines = whole.split(b"\n") if whole else []
@@ -128,7 +127,7 @@ class TurnReader:
     def files(self) -> Iterator[tuple[str, int]]:
         """Path and size of every file of the turn, in order of their paths; links are not followed."""
         top = self.folder.paths.directory
-        for directory, folders, names in os.walk(top):
+        for directory, folders, names in os.walk(top) if may_pass(top) else ():
             folders.sort()
             for name in sorted(names):
                 path = Path(directory, name)

@@ -201,3 +201,31 @@ def test_ids_that_a_stranger_made_up_are_replaced_nowhere(stranger: Stranger) ->
     assert tree(turn.with_name("turn_000811")) == before
     assert note.read_text() == "A note about the visit e.\n"
     assert "kohlrabi" not in (stranger.panda.store / "interventions/i.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("users/demo/turns/turn_999999", "other/users/demo/turns/turn_000813"),
+        ("runs/0far", "other/runs/0far"),
+        ("runs/0fed/queries.jsonl", "queries.jsonl"),
+        ("runs/0fed/turns.jsonl", "other/runs/0far/turns.jsonl"),
+        ("logs/executions.jsonl", "log.jsonl"),
+    ],
+)
+def test_pages_show_nothing_from_behind_a_link(name: str, target: str, stranger: Stranger) -> None:
+    """Neither a turn or run behind a link nor single lines of a file behind one stand on a page."""
+    run, place = stranger.replayed(), stranger.outside.place
+    shutil.copytree(run, stranger.runs / "0fed")
+    shutil.copytree(run, place / "other/runs/0far")
+    lines = place / "other/runs/0far/turns.jsonl"
+    lines.write_text(lines.read_text().replace("Lenovo", SECRET))
+    plan = json.loads((run / "run.json").read_text())
+    change_json(stranger.runs / "0fed/run.json", turns=[{**plan["turns"][0], "item": "one"}])
+    (place / "queries.jsonl").write_text(json.dumps({"id": "one", "query": SECRET}) + "\n")
+    record = {"timestamp": "2026-01-04T14:00:00Z", "recipe": SECRET, "user_id": "demo", "latency_ms": 1}
+    (place / "log.jsonl").write_text(json.dumps(record) + "\n")
+    stranger.outside.settle()
+    link(stranger.panda.store / name, place / target)
+    for words in (["view", "--out", "pages"], ["stats"], ["log"], ["list"], ["diff", "0fed", "last"]):
+        stranger.check(*words)

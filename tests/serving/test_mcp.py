@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -18,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from tests.file_map import ROOT
+from tests.outside import SECRET, Outside, link
 from tests.scope_vectors import NOW_TEXT, VECTORS
 from tests.serving.servers import PANDA, running, write_facts
 
@@ -338,3 +340,34 @@ def test_cancelled_call(store: Path, tmp_path: Path) -> None:
     answer = wire.ask("tools/call", {"name": "search_turns", "arguments": {"query": "Lenovo"}})
     assert answer["result"]["structuredContent"]["results"]
     wire.end()
+
+
+def test_no_id_or_address_leads_elsewhere(store: Path, tmp_path: Path) -> None:
+    """Ids and addresses of a client that are absolute, climb, name another or hold a NUL give nothing."""
+    outside = Outside(tmp_path / "outside", store)
+    own = Path(shutil.copytree(store, tmp_path / "store"))
+    (own / "users/bob").mkdir()
+    (own / "users/bob/facts.md").write_text(SECRET)
+    link(own / "users/demo/turns/turn_999999", outside.store / "users/demo/turns/turn_000811")
+    climb = "../" * 40 + str(outside.place)
+    values = (str(outside.place), f"{climb}/secret.md", "..", "a\0b", "a\nb", "linked/x")
+
+    async def act() -> None:
+        async with Client(stdio("--root", str(own), "--user", "demo")) as client:
+            for value in values:
+                for name in ("search_turns", "gather_context", "run_turn"):
+                    refused = await call(client, name, {"query": "tea", "session": value})
+                    assert refused["error"]["where"] == "session"
+                    assert SECRET not in json.dumps(refused)
+                wrong = await call(client, "synthesize_scope", {"scope": value})
+                assert wrong["error"]["where"] == "scope"
+            paths = [quote(value, safe=safe) for value in values for safe in ("", "/")]
+            uris = [f"panda://{top}{path}" for top in ("memory/", "turns/", "turns/811/") for path in paths]
+            more = ("turns/999999/response.md", "memory/../../bob/facts.md", "memory/%2e%2e%2fbob/facts.md")
+            for uri in (*uris, *(f"panda://{path}" for path in more), f"file://{outside.place}/secret.md"):
+                with pytest.raises(MCPError) as refusal:
+                    await client.read_resource(uri)
+                assert SECRET not in str(refusal.value)
+
+    run(act)
+    assert outside.changes() == []

@@ -13,6 +13,7 @@ from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -285,3 +286,17 @@ def test_graceful_stop(number: int, code: int, tmp_path: Path) -> None:
             time.sleep(0.1)  # the request is being answered: it must read 10,001 facts first
             assert server.stop(number) == code
             assert answer.result().json()["fact_count"] == 10_001
+
+
+@pytest.mark.parametrize("value", ["/etc/passwd", "../../../../../../etc/passwd", "a\0b", "a\nb"])
+def test_nothing_asked_for_is_a_path(value: str, client: httpx.Client) -> None:
+    """No value of a request and no address leads to a file."""
+    schema = client.get("/openapi.json").json()
+    keys = schema["components"]["schemas"]["Request"]["properties"]
+    for key in (*keys, "user", "session", "facts"):
+        answer = ask(client, {"scope": "local", key: value})
+        assert "root:" not in answer.text
+        assert key in ("entity", "relation") or answer.status_code == 400, key
+    for path in (quote(value), f"v1/{quote(value, safe='')}", f"v1/synthesis/{quote(value)}"):
+        answer = client.get(f"/{path}")
+        assert (answer.status_code, "root:" in answer.text) == (404, False)
