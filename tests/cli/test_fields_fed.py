@@ -490,10 +490,12 @@ def test_every_id_and_path_is_fed(fed: Path) -> None:
     assert typed <= found, sorted(typed - found)
 
 
+EVERYTHING = tuple(dict.fromkeys((*EVERY, *(line for several in READ_BY.values() for line in several))))
+
+
 def commands_of(record: str) -> list[str]:
-    """The commands that read a record."""
-    everything = dict.fromkeys(line for several in READ_BY.values() for line in several)
-    return list(dict.fromkeys((*EVERY, *READ_BY.get(record, everything))))
+    """The commands that read a record, those that read few others first."""
+    return list(dict.fromkeys((*READ_BY.get(record, EVERYTHING), *EVERY)))
 
 
 def cases(found: Mapping[str, Sequence[Fed]]) -> Iterator[tuple[Fed, str, Sequence[str]]]:
@@ -504,8 +506,9 @@ def cases(found: Mapping[str, Sequence[Fed]]) -> Iterator[tuple[Fed, str, Sequen
         leaf = several[0].leaf
         lines = commands_of(leaf.record)
         if leaf.record not in by_record:
-            by_record[leaf.record] = cycle(chance.sample(lines, len(lines)))
-        for value in VALUES if leaf.is_path else ():
+            own = [line for line in lines if line not in EVERY]
+            by_record[leaf.record] = cycle([*chance.sample(own, len(own)), *chance.sample(EVERY, len(EVERY))])
+        for value in chance.sample(VALUES, len(VALUES)) if leaf.is_path else ():
             yield several[0], value, lines if WHOLE_GRID else [next(by_record[leaf.record])]
 
 
@@ -515,9 +518,8 @@ WHOLE_GRID = bool(os.environ.get("PANDA_WHOLE_GRID"))
 def test_every_command_ends_well(fed: Path, tmp_path: Path) -> None:
     """What is fed below is read: without anything that leads elsewhere no command refuses its project."""
     eaten = Eaten(tmp_path, fed)
-    everything = dict.fromkeys(line for record in READ_BY for line in commands_of(record))
     refused = {}
-    for line in everything:
+    for line in EVERYTHING:
         eaten.lay(is_linked=False)
         if (ended := eaten.check(line, "nothing")).code not in (0, 3):
             refused[line] = ended.err.splitlines()[-4:]
@@ -528,7 +530,9 @@ def test_no_id_or_path_leads_elsewhere(fed: Path, tmp_path: Path) -> None:
     """No command reads, tells, writes or removes anything outside, whatever stands in place of a path."""
     eaten = Eaten(tmp_path, fed)
     wrong = []
-    for one, kind, lines in cases(fields_of(fed)):
+    drawn = list(cases(fields_of(fed)))
+    assert {line for _, _, lines in drawn for line in lines} == set(EVERYTHING)
+    for one, kind, lines in drawn:
         value = value_of(kind, one.leaf, eaten.panda, eaten.outside)
         for line in lines:
             eaten.lay(is_linked=kind == "linked")
@@ -546,10 +550,9 @@ def test_no_id_or_path_leads_elsewhere(fed: Path, tmp_path: Path) -> None:
 def test_words_are_no_paths(kind: str, fed: Path, tmp_path: Path) -> None:
     """Texts that are no paths by their type are none to any command, even if all of them look like one."""
     eaten = Eaten(tmp_path, fed)
-    everything = dict.fromkeys(line for record in READ_BY for line in commands_of(record))
     found = [one for several in fields_of(fed).values() for one in several if not one.leaf.is_path]
     eaten.lay(is_linked=False)
     for one in found:
         one.put(eaten.panda.home, value_of(kind, one.leaf, eaten.panda, eaten.outside))
-    for line in everything:
+    for line in EVERYTHING:
         eaten.check(line, kind)
