@@ -81,11 +81,11 @@ def check_evidence(
     >>> [claim.text for claim in check_evidence("$697 for 16 GB", ["€697", "697 GB", "16 hours"])]
     ['$697', '16 GB']
     """
-    missing = next(iter(check_each([text], sources, about=about)))
-    if not worded:
-        return missing
     said, cited = plain_text(text), [plain_text(source) for source in sources]
     held = [_read(source) for source in cited]
+    missing = _unheld(said, held, [*cited, *map(plain_text, about)])
+    if not worded:
+        return missing
     known = [found for found in scan(said) if _is_held(found, held)]
     wrong = contradicted(said, known, cited, [plain_text(line) for line in lines])
     return [*missing, *(found.claim for found in wrong if found.claim not in missing)]

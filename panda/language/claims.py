@@ -228,7 +228,7 @@ def _with_durations(text: str, claims: Sequence[Found]) -> Iterator[Found]:
             claim = Claim(words, "quantity", f"{_render(Fraction(value))} {unit}")
             yield Found(claim, parts[0].start, parts[-1].end, amount=whole)
         for part in parts:
-            yield replace(part, claims=part.claims and len(parts) == 1)
+            yield part if len(parts) == 1 else replace(part, claims=False)
         at += len(parts)
 
 
@@ -316,7 +316,7 @@ class _Scanner:
             unopened, end = unopened - (url[end - 1] == ")"), end - 1
         url = url[:end]
         bare = re.sub(r"\A(?:[A-Za-z][A-Za-z0-9+.-]*://)?(?:www\.)?", "", url)
-        host = re.split(r"[/:?#]", bare)[0].lower()
+        host = re.split(r"[/:?#]", bare, maxsplit=1)[0].lower()
         start, end = match.start(), match.start() + len(url)
         if match.lastgroup == "url":
             gives = {f"url:{url}", f"site:{bare}", f"site:{bare.rstrip('/')}", f"site:{host}"}
@@ -604,7 +604,8 @@ class _Scanner:
         after, end_of_currency = currency_after(text, end)
         if after and currency in (None, "USD", after):
             currency, end = after, end_of_currency
-        about = _ABOUT.search(text, max(0, start - 24), start)
+        near = text[start - 1 : start] in ("", " ", "~", "≈")
+        about = _ABOUT.search(text, max(0, start - 24), start) if near else None
         beyond = 0 if about is None else (1 if about["below"] else -1 if about["above"] else 0)
         amount = Amount(value, written, currency, about=bool(about), beyond=beyond)
         if currency:
@@ -665,7 +666,7 @@ class _Scanner:
         keys = set(token.gives) if token else {f"written:{written}"} if version else set()
         if named and named[1][0].isupper():
             keys.add(f"token:{fold_name(named[1])}{fold_name(written)}")
-        found = replace(self._amount(start, end, amount), needs=frozenset(keys), gives=frozenset(keys))
+        found = self._amount(start, end, amount, frozenset(keys))
         return found if rate or counts or label else self._timed(found)
 
     def _timed(self, found: Found) -> Found:
@@ -675,15 +676,14 @@ class _Scanner:
             return found
         return replace(found, needs=found.needs.union(time.need), gives=found.gives.union(time.gives))
 
-    def _amount(self, start: int, end: int, amount: Amount) -> Found:
+    def _amount(self, start: int, end: int, amount: Amount, keys: frozenset[str] = frozenset()) -> Found:
         value = _render(amount.value) if amount.value is not None else amount.written
         if amount.currency:
             return self._found(start, end, "price", f"{amount.currency} {value}", amount=amount)
         if amount.unit:
             return self._found(start, end, "quantity", f"{value} {amount.unit}", amount=amount)
-        if amount.version:
-            value = amount.written
-        return self._found(start, end, "number", value, amount=amount)
+        value = amount.written if amount.version else value
+        return self._found(start, end, "number", value, amount=amount, needs=keys, gives=keys)
 
     def _closes_no_quote(self, at: int) -> bool:
         """Whether a sign of inches at this index is not the end of a quotation."""

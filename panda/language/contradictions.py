@@ -209,10 +209,8 @@ def _located(text: str, cut: re.Pattern[str]) -> tuple[tuple[int, str], ...]:
         inside[first:last] = b"\1" * (last - first)
     parts, start = [], 0
     for match in cut.finditer(text):
-        before, after = (
-            text[max(start, match.start() - _LOOK_CHARS) : match.start()],
-            text[match.end() :][:20],
-        )
+        before = text[max(start, match.start() - _LOOK_CHARS) : match.start()]
+        after = text[match.end() : match.end() + 20]
         if match[0][0] == "." and not ends_sentence(before, ".", after):
             continue
         if match[0] == "\n" or not any(inside[match.start() : match.end()]):

@@ -105,6 +105,7 @@ _WRITTEN = {
 _DATE_NAMES = read_words("abbreviations.txt", "day_names") | {"sunday", "monday", "friday"}
 _STARTS = frozenset(".!?:;\n")
 _LEAST_LETTERS, _LONGER = 4, 3
+_LONGEST_NAME, _AMOUNT_CHARS = 40, 200  # tokens; how far an amount goes with its unit
 
 
 @dataclass(frozen=True)
@@ -212,8 +213,8 @@ class Known:
 @lru_cache(maxsize=2048)
 def known(item: Item) -> Known:
     """An item with all that is compared, worked out once."""
-    label = item.label or _LABEL_END.split(item.text, maxsplit=1)[0]
-    whole = f"{label}\n{item.text}\n{item.type}"
+    label = (item.label or _LABEL_END.split(item.text, maxsplit=1)[0])[:MESSAGE_CHARS]
+    whole = f"{label}\n{item.text}\n{item.type}"[:MESSAGE_CHARS]
     lacks: set[str] = set()
     for match in re.finditer(r"\b(?:no|without|not) (?:an? |any )?([\w-]+)", whole, re.IGNORECASE):
         lacks.update(_terms(match[1]))
@@ -723,7 +724,7 @@ class _Finder:
         if not all(holds(self._terms, term) for term in _terms(self._tokens[first].text)):
             return None
         end, fit = first, list(self._all)
-        for n in range(first, len(self._tokens)):
+        for n in range(first, min(first + _LONGEST_NAME, len(self._tokens))):
             token = self._tokens[n]
             terms = token.terms or _terms(token.text)
             left = [one for one in fit if terms and all(self._says(one, term, pointed) for term in terms)]
@@ -886,7 +887,7 @@ def amounts_in(item: Item) -> frozenset[str]:
 @lru_cache(maxsize=2048)
 def amounts_of(text: str) -> frozenset[str]:
     found = set()
-    for one in scan(text):
+    for one in scan(text[:MESSAGE_CHARS]):
         counts = one.amount is not None and (one.amount.unit or one.amount.currency or one.amount.counts)
         if one.claim.kind == "date" or counts:
             head = one.amount.head if one.amount and one.amount.counts else ""
@@ -910,7 +911,7 @@ _UNITS: dict[str, Mapping[str, float]] = {
 @lru_cache(maxsize=4096)
 def amount(item: Item, kind: str) -> float | str | None:
     """How much of a kind is said of an item first: a price, weight, year, time of day …; None if none."""
-    text = item.text or item.label
+    text = (item.text or item.label)[:MESSAGE_CHARS]
     if kind in _WRITTEN:
         values = (one.claim.value for one in scan(text) if one.claim.kind in ("date", "number"))
         written = next((match[0] for value in values if (match := _WRITTEN[kind].match(value))), None)
@@ -922,7 +923,7 @@ def amount(item: Item, kind: str) -> float | str | None:
 
 
 def _first(text: str, is_meant: Callable[[Amount], bool]) -> float | None:
-    for one in scan(text):
+    for one in scan(text[:MESSAGE_CHARS]):
         if one.amount is not None and one.amount.value is not None and is_meant(one.amount):
             return float(one.amount.value) * factor(one.amount.unit)
     return None
@@ -935,7 +936,7 @@ def factor(unit: str) -> float:
 
 def _beside(item: Item, what: Collection[str]) -> float | None:
     """The number in the part of a text that speaks of something: 500 beside "battery" in "500 Wh battery"."""
-    parts = (part for part in _PARTS.split(item.text) if all(holds(_terms(part), term) for term in what))
+    parts = (part for part in _PARTS.split(item.text[:MESSAGE_CHARS]) if all(holds(_terms(part), term) for term in what))
     return _first(next(parts, ""), lambda one: bool(one.value))
 
 
@@ -954,7 +955,7 @@ def fitting_bound(words: str, items: Sequence[Item]) -> list[str] | None:
     for side in ("over", "under"):
         for lead in sorted(word_list(side), key=len, reverse=True):
             match = re.search(rf"\b{lead} (?=\D{{0,3}}\d)", words, re.IGNORECASE)
-            behind = words[match.end() :] if match else ""
+            behind = words[match.end() :][:_AMOUNT_CHARS] if match else ""
             limit = next((one.amount for one in scan(behind) if one.amount), None)
             bound = _first(behind, lambda one: True)
             if limit is None or bound is None:

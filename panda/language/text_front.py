@@ -34,7 +34,6 @@ _EMPHASIS = re.compile(
     r"(?<![\s*])\*{1,3}(?![\d*])|(?<![\d*])\*{1,3}(?![\s*])|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
 )
 _INVISIBLE = {0x00AD: None, 0x034F: None, 0xFEFF: None, **dict.fromkeys([*range(0x200B, 0x2010)])}
-_LAST_PLAIN = "\x7f"
 
 
 def plain_text(text: str) -> str:
@@ -59,8 +58,7 @@ def plain_text(text: str) -> str:
     text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
     text = _MARKED.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text)
     text = re.sub(rf"(?<=\d)[{_SUBSCRIPTS}]+", "", text.translate(_SIGNS))
-    text = "".join(c for c in unicodedata.normalize("NFKC", text).translate(_SIGNS) if _is_seen(c))
-    text = "".join(c if c <= _LAST_PLAIN else _plain_sign(c) for c in text)
+    text = unicodedata.normalize("NFKC", text).translate(_SIGNS).translate(_SEEN)
     return _EMPHASIS.sub("", text)
 
 
@@ -92,6 +90,17 @@ class _PlainSigns(dict[int, str]):
 _PLAIN_SIGNS = _PlainSigns()
 
 
+class _Seen(dict[int, str]):
+    """For str.translate: each character as it is seen, plain if it is a digit or blank; made likewise."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = "" if unicodedata.category(chr(code)) == "Cf" else _plain_sign(chr(code))
+        return self[code]
+
+
+_SEEN = _Seen()
+
+
 def fold_name(name: str) -> str:
     """
     A name as names are compared: without regard to capitals, composed.
@@ -115,10 +124,6 @@ def _raised(match: re.Match[str]) -> str:
     if base.isalpha() and written in ("2", "3") and _LENGTHS.search(before):
         return f"{base}{written}"
     return base
-
-
-def _is_seen(char: str) -> bool:
-    return char <= _LAST_PLAIN or unicodedata.category(char) != "Cf"
 
 
 def _plain_sign(char: str) -> str:
