@@ -250,3 +250,26 @@ def test_a_line_that_is_too_long_to_use(notes: Path) -> None:
     turn, _ = _panda(notes.parents[2], "turn", QUERY)
     assert turn["exit_code"] == 0
     assert "characters is too long to quote (knowledge/long.md:6)\n" in turn["stderr"]
+
+
+def test_what_is_too_long_to_compare(tmp_path: Path) -> None:
+    """A value of another thing is unsupported behind a long source too; where too much is compared, each is."""
+    prices = "LOQ 15: $697\nTUF A15: $749"
+    notes = "The shop was seen on a walk.\n" * 1_000
+    many = "\n".join(f"Model {at}: ${at}.99" for at in range(2_000))
+    cases = [
+        ("The LOQ costs $697.", notes + prices, "supported"),
+        ("The LOQ costs $749.", notes + prices, "unsupported"),
+        ("The LOQ costs $749.", many + prices, "unsupported"),
+        ("The LOQ is cheaper than the TUF.", many + prices, "unsupported"),
+        (" ".join(["It is $697."] * 60 + ["The LOQ costs $749."]), prices, "unsupported"),
+    ]
+    file = tmp_path / "cases.jsonl"
+    lines = (
+        {"kind": "evidence", "query": query, "options": [{"id": "n1", "text": source}], "label": label}
+        for query, source, label in cases
+    )
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    said, _ = _panda(tmp_path / "store", "eval", "--cases", str(file), "--split", "all")
+    (kind,) = said["data"]["kinds"]
+    assert kind["right"] == len(cases), kind["confusion"]

@@ -88,7 +88,8 @@ def check_evidence(
         return missing
     known = [found for found in scan(said) if _is_held(found, held)]
     wrong = contradicted(said, known, cited, [plain_text(line) for line in lines])
-    return [*missing, *(found.claim for found in wrong if found.claim not in missing)]
+    unheld = set(missing)
+    return [*missing, *(found.claim for found in wrong if found.claim not in unheld)]
 
 
 def check_each(

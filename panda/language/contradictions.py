@@ -79,7 +79,8 @@ _RESTRICTED = re.compile(
 _DAY = re.compile(r"(?:\d{4})?-\d\d-\d\d")
 _LOOK_CHARS = 60
 _MOST_VALUES = 50
-_MOST_CHARS = 10_000  # what stands behind them in a text or source is not compared
+_MOST_CHARS = 20_000
+"""Of a text, and of the lines of a source that hold values; where there are more, no value counts as held."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,14 @@ def contradicted(
     >>> [one.claim.text for one in contradicted(text, [one for one in scan(text)], sources)]
     ['$749', '$697']
     """
-    text, sources = text[:_MOST_CHARS], [source[:_MOST_CHARS] for source in sources]
-    held = [found for found in held if found.end <= _MOST_CHARS]
     quoted = _quoted(text, sources, quotable)
     own = [found for found in held if found.claims and not any(a <= found.start < b for a, b in quoted)]
+    sources = [_lines_with_values(source) for source in sources]
+    if max(map(len, (text, *sources)), default=0) > _MOST_CHARS:
+        yield from (found for found in own if found.claim.kind != "url")
+        yield from (_comparison(text, match) for match in _COMPARES.finditer(text))
+        return
+    yield from own[_MOST_VALUES:]
     for found in (*_wrong_orders(text, tuple(sources)), *_wrong_weekdays(text, sources)):
         if not any(a <= found.start < b for a, b in quoted):
             yield found
@@ -147,6 +152,21 @@ def contradicted(
     wrong |= {found.start: found for found in _of_others(text, values, tuple(sources))}
     for at in sorted(wrong):
         yield wrong[at]
+
+
+def _lines_with_values(source: str) -> str:
+    """A source without the lines that nothing is compared with, if it is long and this makes it short enough."""
+    if len(source) <= _MOST_CHARS:
+        return source
+    kept: list[str] = []
+    size = 0
+    for line in source.split("\n"):
+        if line.startswith("#") or any(map(_measure, scan(line))):
+            kept.append(line)
+            size += len(line) + 1
+        if size > _MOST_CHARS:
+            return source
+    return "\n".join(kept)
 
 
 def _quoted(text: str, sources: Sequence[str], quotable: Sequence[str]) -> list[tuple[int, int]]:
@@ -405,10 +425,12 @@ def _wrong_orders(text: str, sources: tuple[str, ...]) -> Iterator[Found]:
             if len(mine) == len(other) == 1 and mine[0][1] == other[0][1]:
                 less = bool(found["less"])
                 if mine[0][0] == other[0][0] or (mine[0][0] < other[0][0]) != less:
-                    at = start + found.start()
-                    words = text[at : at + len(found[0])]
-                    yield Found(Claim(words, "number", words.lower()), at, at + len(words))
+                    yield _comparison(text, found, start)
                 break
+
+
+def _comparison(text: str, match: re.Match[str], start: int = 0) -> Found:
+    return Found(Claim(match[0], "number", match[0].lower()), start + match.start(), start + match.end())
 
 
 def _wrong_weekdays(text: str, sources: Sequence[str]) -> Iterator[Found]:
