@@ -26,9 +26,13 @@ _SIGNS = str.maketrans(
 )
 _SUPERSCRIPT = re.compile(rf"(?P<base>\w?)(?P<up>[{_SUPERSCRIPTS}]+)")
 _LENGTHS = re.compile(r"(?:\b|\d)(?:[kcdmn]?m|ft|in|yd|mi)\Z", re.IGNORECASE)
-_FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e\u2189]")
-_MARKED = re.compile("[\u2460-\u24ff\u2776-\u2793\u3200-\u33ff]")
-"""Digits and words in circles and the like, which NFKC would glue to what stands beside them."""
+_FRACTIONS = (*range(0xBC, 0xBF), *range(0x2150, 0x215F), 0x2189)
+_MARKED = (*range(0x2460, 0x2500), *range(0x2776, 0x2794), *range(0x3200, 0x3400))
+_APART = {
+    code: f" {unicodedata.normalize('NFKC', chr(code))}{'' if code in _FRACTIONS else ' '}"
+    for code in (*_FRACTIONS, *_MARKED)
+}
+"""Fractions, and digits and words in circles and the like, which NFKC would glue to what stands beside them."""
 _NARROW_GROUPS = re.compile(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2007\u2009\u202f]\d{3})+)(?!\d)")
 _EMPHASIS = re.compile(
     r"(?<![\s*])\*{1,3}(?![\d*])|(?<![\d*])\*{1,3}(?![\s*])|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
@@ -55,9 +59,7 @@ def plain_text(text: str) -> str:
     text = _NARROW_GROUPS.sub(lambda match: re.sub(r"\D", "", match[0]), text)
     text = text.translate(_INVISIBLE)
     text = _SUPERSCRIPT.sub(_raised, text)
-    text = _FRACTION.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])}", text)
-    text = _MARKED.sub(lambda match: f" {unicodedata.normalize('NFKC', match[0])} ", text)
-    text = re.sub(rf"(?<=\d)[{_SUBSCRIPTS}]+", "", text.translate(_SIGNS))
+    text = re.sub(rf"(?<=\d)[{_SUBSCRIPTS}]+", "", text.translate(_APART).translate(_SIGNS))
     text = unicodedata.normalize("NFKC", text).translate(_SIGNS).translate(_SEEN)
     return _EMPHASIS.sub("", text)
 
