@@ -250,10 +250,11 @@ def test_a_line_that_is_too_long_to_use(notes: Path) -> None:
     turn, _ = _panda(notes.parents[2], "turn", QUERY)
     assert turn["exit_code"] == 0
     assert "characters is too long to quote (knowledge/long.md:6)\n" in turn["stderr"]
+    assert any(one.endswith("(knowledge/long.md:6)") for one in turn["data"]["warnings"])
 
 
 def test_what_is_too_long_to_compare(tmp_path: Path) -> None:
-    """A value of another thing is unsupported behind a long source too; where too much is compared, each is."""
+    """A value of another thing is unsupported in a long source too; where it is too long, each value is."""
     prices = "LOQ 15: $697\nTUF A15: $749"
     notes = "The shop was seen on a walk.\n" * 1_000
     many = "\n".join(f"Model {at}: ${at}.99" for at in range(2_000))

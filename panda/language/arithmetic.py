@@ -497,7 +497,6 @@ def _sentence(text: str, claimed: Found) -> str:
 
 
 def _points_wrong(compared: re.Match[str], claimed: Found, first: Found, second: Found, text: str) -> bool:
-    """Whether "$697 is $52.99 more than $749.99" calls the smaller one the greater."""
     if not (first.end <= claimed.start and claimed.end <= second.start) or not re.search(
         r"\bthan\b", text[claimed.end : second.start]
     ):
@@ -575,7 +574,6 @@ _PARTITIVE = re.compile(r"[ ](?:[\w-]+[ ]){0,2}of[ ](?:them|the|these|those|your
 
 
 def _is_of_them(claimed: Found, amount: Amount, text: str, sources: Sequence[str]) -> bool:
-    """Whether "two" stands for things that are known already: "of the two, …", "all three flats"."""
     counted = {one.amount.head for source in sources for one in scan(source) if one.amount}
     told_otherwise = amount.head and amount.head in counted
     partitive = _PARTITIVE.match(text, claimed.end)
@@ -616,7 +614,6 @@ def _parts_of(source: str) -> list[str]:
 
 
 def _is_like(first: str, second: str) -> bool:
-    """Whether two stems are one word, perhaps shortened: "warn" and "warning"."""
     return first == second or (
         min(len(first), len(second)) > 3 and (first.startswith(second) or second.startswith(first))
     )

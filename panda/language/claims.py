@@ -476,7 +476,6 @@ class _Scanner:
         yield self._measured(start, end, signed, written, currency=currency, label=self._label(start))
 
     def _groups(self, spaced: re.Match[str], currency: str | None) -> bool:
-        """Whether blanks between digits group thousands: in a price or quantity, behind no model's name."""
         if currency:
             return True
         after = currency_after(self._text, spaced.end())[0] or unit_after(self._text, spaced.end())[0]
@@ -519,7 +518,6 @@ class _Scanner:
         return Fraction(normal) if normal else None
 
     def _finds_written(self, currency: str, *, comma: bool) -> bool:
-        """Whether the text has a price in that currency whose decimals follow a comma, or else a dot."""
         for match in re.finditer(
             r"(?<![\d.,])\d[\d.]*,\d\d(?!\d)" if comma else r"(?<![\d.,])\d[\d,]*\.\d\d(?!\d)", self._text
         ):
@@ -670,7 +668,6 @@ class _Scanner:
         return found if rate or counts or label else self._timed(found)
 
     def _timed(self, found: Found) -> Found:
-        """A number that may be a time, "at 6.15", with the keys of that time."""
         time = dot_time(self._text, found.start, found.end)
         if time is None:
             return found
@@ -728,7 +725,6 @@ class _Scanner:
         return "" if word in NOT_COUNTED or word.isdigit() else word
 
     def _label(self, start: int) -> str:
-        """The name directly before a number, folded; "" if what stands there is none."""
         found = _WORD_BEFORE.search(self._text, max(0, start - 40), start)
         if not found or not found[1][0].isupper() or found[1].isdigit() or len(found[1]) < 2:
             return ""
@@ -798,7 +794,6 @@ def is_plural(word: str) -> bool:
 
 
 def _render(value: Fraction) -> str:
-    """A number in digits: decimals where they end, else as a fraction."""
     if value.denominator == 1:
         return str(value.numerator)
     twos = value.denominator

@@ -506,7 +506,6 @@ def _is_bounded_otherwise(text: str, found: Found, held: Sequence[Found], source
 
 
 def _is_turned_round(text: str, found: Found, held: Sequence[Found], sources: Sequence[str]) -> bool:
-    """Whether "from A to B" stands where a source has "from B to A"."""
     for first, second in _ways(text):
         if first.start != found.start:
             continue

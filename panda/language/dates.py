@@ -306,7 +306,6 @@ def _read_clock(written: str) -> ReadDate:
 
 
 def _told_hour(written: str) -> list[int] | None:
-    """Hour, minute and second of "half past nine" and "9 o'clock"."""
     found = re.match(rf"(?:(half|quarter)[ -](past|to) )?({_HOUR_WORD})(?: o'clock)?(?!\w|[:.])", written)
     if not found:
         return None

@@ -183,7 +183,6 @@ class _Reader:
         return self._low(at) in word_list("asks") and not self._is_polite(at, len(self._tokens))
 
     def _is_polite(self, at: int, end: int) -> bool:
-        """Whether a question is an order: "could you take it off the list, please"."""
         at = self._skip(at, "leads")
         if self._low(at) not in ("can", "could", "would", "will") or self._low(at + 1) != "you":
             return False
@@ -281,7 +280,6 @@ class _Reader:
         return _Object(_OTHERS, thing.end) if but else thing
 
     def _declared(self, name: str, at: int) -> _Object | None:
-        """An item of which a clause says that it goes, or stays: "the wine can go"."""
         thing = self._thing(self._skip(at, "leads"))
         if thing is None or not thing.definite:
             return None

@@ -559,7 +559,6 @@ class _Finder:
         return self._mention(start, end, refs, "counted")
 
     def _all_of(self, at: int) -> tuple[int, Mention] | None:
-        """ "both", "all three of them", "the former"."""
         words, size = (self._low(at), self._low(at + 1)), len(self._items)
         if words[0] == "both":
             behind, places = at + 1, [0, 1] if size == 2 else [size]
@@ -575,7 +574,6 @@ class _Finder:
     # ranks
 
     def _ranked(self, at: int) -> tuple[int, Mention] | None:
-        """ "the cheapest", "the second-cheapest one"."""
         start = at
         if self._low(at) not in ("the", "that", "this"):
             return None
@@ -749,7 +747,6 @@ class _Finder:
         return self._mention(begin, end, refs, "named")
 
     def _in_name(self, at: int) -> bool:
-        """Whether a small word begins a name that goes on: "The Remains of the Day"."""
         terms = _terms(self._tokens[at].text)
         behind = self._tokens[at + 1 : at + 2]
         return bool(behind) and any(
@@ -936,7 +933,11 @@ def factor(unit: str) -> float:
 
 def _beside(item: Item, what: Collection[str]) -> float | None:
     """The number in the part of a text that speaks of something: 500 beside "battery" in "500 Wh battery"."""
-    parts = (part for part in _PARTS.split(item.text[:MESSAGE_CHARS]) if all(holds(_terms(part), term) for term in what))
+    parts = (
+        part
+        for part in _PARTS.split(item.text[:MESSAGE_CHARS])
+        if all(holds(_terms(part), term) for term in what)
+    )
     return _first(next(parts, ""), lambda one: bool(one.value))
 
 

@@ -88,7 +88,7 @@ _LEAST = _compile(r"\b<<least>>")
 _ATTRIBUTES = frozenset("a an not no the be is are me any well find".split())  # noqa: SIM905
 """Words behind which a participle belongs to a noun, as it does in front: "a used cello", "used cellos"."""
 _INSTEAD = re.compile(r"\b(?P<value>\d{1,9}(?:\.\d{1,9})?),? (?:and )?not (?P<was>\d{1,9}(?:\.\d{1,9})?)\b")
-_MOST_WORDS, _FRAGMENT_WORDS = 12, 5
+_MOST_WORDS, _FRAGMENT_WORDS, _SENTENCE_CHARS = 12, 5, 1_000
 
 
 def find_limits(message: str) -> list[Limit]:
@@ -111,7 +111,7 @@ def find_limits(message: str) -> list[Limit]:
     sought = False
     for sentence in _SENTENCE.finditer(text):
         begin = sentence.start() + len(sentence[0]) - len(sentence[0].lstrip())
-        body = text[begin : sentence.end()]
+        body = text[begin : min(begin + _SENTENCE_CHARS, sentence.end())]
         sought = _seeks(body, goes_on=sought)
         if sought:
             spans = (
@@ -146,7 +146,6 @@ def _is_told(text: str) -> bool:
 
 
 def _is_attribute(words: list[str], at: int) -> bool:
-    """Whether a participle belongs to a noun: "a used cello", "not made of leather"."""
     return at == 0 or words[at - 1] in _ATTRIBUTES
 
 
@@ -193,7 +192,6 @@ def _end(sentence: str, at: int) -> int:
 
 
 def _fragments(sentence: str, found: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """Short parts behind a comma that say what is looked for: "…, ground floor, …"."""
     for match in re.finditer(r",\s+(?P<part>[^,;?!.\n]+(?:\.\d[^,;?!\n]*)?)", sentence):
         start, end = match.span("part")
         part = match["part"].strip()

@@ -196,7 +196,6 @@ def _headed(lines: Sequence[str]) -> list[str]:
 
 
 def _tables(lines: Sequence[str]) -> list[list[list[str]]]:
-    """The cells of each table: it ends with the last of its lines, or above the head of the next."""
     tables: list[list[list[str]]] = []
     goes_on = False
     for line in lines:
@@ -256,7 +255,6 @@ def _enumerations(lines: Sequence[str]) -> list[list[str]]:
 
 
 def _offers(lines: Sequence[str]) -> list[str]:
-    """What a sentence offers in small letters, as "we could make soup, a risotto or a curry"."""
     for sentence in (one for line in lines for one in split_sentences(line)):
         match = _OFFERS.search(sentence)
         parts = _SPLIT.split(sentence[match.end() :].rstrip(" .!?")) if match else []

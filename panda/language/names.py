@@ -127,7 +127,6 @@ def words_of(text: str) -> Words:
 
 
 def _stem_of(word: str) -> str:
-    """A word as names are compared: folded, without the ending of a possessive and the dots of initials."""
     folded = fold_name(word.replace(".", ""))
     return folded.removesuffix("'s").removesuffix("'")
 
@@ -252,7 +251,6 @@ def _mostly_caseless(text: str) -> bool:
 
 
 def _is_english(text: str) -> bool:
-    """Whether the small words of a text are English, so far as there are any to tell."""
     small = [word for word in re.findall(r"(?<![\w'])[^\W\d_]{2,}(?![\w'])", text) if word.islower()]
     known = sum(map(is_ordinary, small))
     return len(small) < 3 or known * 2 >= len(small)

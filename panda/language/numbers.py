@@ -38,7 +38,6 @@ _CURRENCIES = {
 
 
 def _read_units(column: int) -> dict[str, str]:
-    """The units by their signs (column 0) or their names (1)."""
     rows = ((unit, row.split("|")) for unit, row in read_groups("units.txt").items())
     return {word: unit for unit, row in rows if column < len(row) for word in row[column].split()}
 

@@ -332,7 +332,6 @@ class _Grammar:
         return _When(find, past=back > 0, relative=True)
 
     def _before_last(self, at: int) -> _At | None:
-        """ "the week before last", "the Friday before last"."""
         start = at + (self._word(at) == "the")
         if (self._word(start + 1), self._word(start + 2)) != ("before", "last"):
             return None
@@ -426,7 +425,6 @@ class _Grammar:
         return _MONTHS.get(word) or _SHORT_MONTHS.get(word)
 
     def _ordinal(self, at: int) -> tuple[int, int, bool] | None:
-        """A day of a month: "3", "3rd", "3."."""
         word = self._word(at)
         if not (word.isdecimal() and len(word) <= 2 and 1 <= int(word) <= 31):
             return None
@@ -439,7 +437,6 @@ class _Grammar:
         return int(word), end, named
 
     def _day_alone(self, at: int) -> _At | None:
-        """ "the 14th"."""
         if self._word(at) != "the" or not (read := self._ordinal(at + 1)) or not read[2]:
             return None
         day, end, _ = read
@@ -556,7 +553,6 @@ class _Grammar:
         return joined or before in _OWN | _OF_NOUN
 
     def _is_title(self, at: int, end: int) -> bool:
-        """Whether words that are small elsewhere are capitalised, as in the film "Past Week"."""
         tokens = [token for token in self._tokens[at:end] if token.written.isalpha()]
         words = [t for t in tokens if not self._is_proper(t.text)]
         if not words or self._text.isupper() or any(t.written[0].islower() for t in words):
@@ -586,7 +582,6 @@ class _Grammar:
         return found
 
     def _tense(self, at: int, end: int) -> str | None:
-        """The tense of the nearest verb before a time in its clause, else behind it, else anywhere."""
         for places in (range(at - 1, -1, -1), range(end, len(self._tokens))):
             for place in places:
                 if self._word(place) in _BORDERS:
@@ -617,7 +612,6 @@ class _Grammar:
         return next((n for n, token in enumerate(self._tokens) if token.start >= char), len(self._tokens))
 
     def _count(self, at: int) -> tuple[int, int] | None:
-        """A number in digits or words, "a couple of" and "a few"."""
         word = self._word(at)
         if word.isdecimal():
             return (int(word), at + 1) if len(word) <= 3 else None
@@ -637,7 +631,6 @@ def _never() -> _When:
 
 
 def _yearly(month: int, day: int, months: int, last: int = 0, beside: str = "") -> _When:
-    """What comes once a year: so many whole months, or where they are 0 the days up to the last."""
 
     def find(until: date) -> _Days | None:
         for year in range(until.year, until.year - 9, -1):

@@ -347,7 +347,6 @@ def _day(entry: Mapping[str, Any], name: str) -> date | None:
 
 
 def _key(entry: Mapping[str, Any], form: re.Pattern[str]) -> str | None:
-    """The key of an entry, written as keys are; None without one that can be a key."""
     key = entry.get("key")
     plain = re.sub(r"[\s-]+", "_", key.strip().lower()) if isinstance(key, str) else ""
     return plain if form.fullmatch(plain) and not plain.startswith(_NO_KEYS) else None

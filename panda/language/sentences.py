@@ -97,7 +97,6 @@ def ends_sentence(before: str, mark: str, after: str) -> bool:
 
 
 def _is_day(number: str, after: str) -> bool:
-    """Whether a number with a dot is the day of a month, as in "3. Oktober"."""
     return (
         len(number) <= 2 and re.split(r"[\s.,]", after, maxsplit=1)[0].lower() in _ABBREVIATIONS["day_names"]
     )

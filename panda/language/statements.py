@@ -237,7 +237,6 @@ def _match(pattern: str, part: str) -> re.Match[str] | None:
 
 
 def _attribute(words: str, value: str) -> str | None:
-    """The key that words make if they name something that has one value; None if that is not sure."""
     lower = words.lower().replace("favourite", "favorite")
     own = lower.split()[0] in ("favorite", "preferred")
     is_name = lower == "name" and len(value.split()) <= 3

@@ -32,7 +32,7 @@ _APART = {
     code: f" {unicodedata.normalize('NFKC', chr(code))}{'' if code in _FRACTIONS else ' '}"
     for code in (*_FRACTIONS, *_MARKED)
 }
-"""Fractions, and digits and words in circles and the like, which NFKC would glue to what stands beside them."""
+"""Fractions, and words and digits in circles: NFKC would glue them to what stands beside them."""
 _NARROW_GROUPS = re.compile(r"(?<![\d.,])(\d{1,3})((?:[\u00a0\u2007\u2009\u202f]\d{3})+)(?!\d)")
 _EMPHASIS = re.compile(
     r"(?<![\s*])\*{1,3}(?![\d*])|(?<![\d*])\*{1,3}(?![\s*])|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"

@@ -175,7 +175,6 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 
 
 def _fold(word: str) -> str:
-    """Small letters of compatible forms without marks; marks of scripts without spaces are kept."""
     parts = []
     for part in _UNSPACED.split(unicodedata.normalize("NFKC", word)):
         if not _UNSPACED.match(part):
@@ -252,7 +251,6 @@ def _measure(word: str) -> int:
 
 
 def _ends_short(word: str) -> bool:
-    """Whether a word ends in consonant, vowel, consonant other than w, x and y."""
     return _kinds(word).endswith("cvc") and word[-1] not in "wxy"
 
 
