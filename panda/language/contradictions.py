@@ -155,7 +155,7 @@ def contradicted(
 
 
 def _lines_with_values(source: str) -> str:
-    """A source without the lines that nothing is compared with, if it is long and this makes it short enough."""
+    """A source, if it is long and this makes it short enough, without lines that hold no values."""
     if len(source) <= _MOST_CHARS:
         return source
     kept: list[str] = []
