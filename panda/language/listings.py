@@ -133,6 +133,8 @@ def _without_heads(statements: Sequence[str]) -> Sequence[str]:
 
 def _names_thing(statement: str) -> bool:
     label = label_of(statement)
+    if not label:
+        return False
     is_short = len(label.split()) <= _MOST_WORDS
     rest = statement.partition(label)[2].lstrip("*_`")
     is_head = rest[:1] in ("", ":", "(", ",") or rest[:3] in (" - ", " – ", " — ", " (")
