@@ -405,7 +405,6 @@ class _Finder:
         return self._number(at) or self._places(at) or self._all_of(at)
 
     def _number(self, at: int) -> tuple[int, Mention] | None:
-        """ "number 3", "no. 3", "#3", "option two"."""
         start, word = at, self._low(at)
         if word == "#" or word in word_list("counts"):
             at += 1 + (self._low(at + 1) == "." and word in ("no", "nr"))
@@ -615,7 +614,6 @@ class _Finder:
     # descriptions
 
     def _described(self, at: int) -> tuple[int, Mention] | None:
-        """ "the one with the belt drive", "the steel one", "the 9 kg machine"."""
         if self._low(at) not in word_list("determiners"):
             return None
         end = at + 1

@@ -126,7 +126,6 @@ def _with_details(items: Sequence[ListedItem], text: str) -> list[ListedItem]:
 
 
 def _without_heads(statements: Sequence[str]) -> Sequence[str]:
-    """The statements without a head that all of them have, as "Pass: " of the rows of a table."""
     heads = {one.partition(": ")[0] if ": " in one else "" for one in statements}
     return [one.partition(": ")[2] for one in statements] if len(heads) == 1 and any(heads) else statements
 
