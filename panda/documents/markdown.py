@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import groupby, pairwise, zip_longest
 from typing import Literal
 
@@ -262,12 +263,13 @@ class KnowledgeSection:
         return "\n".join(passage.text for passage in self.passages)
 
 
-def split_knowledge(body: str) -> list[KnowledgeSection]:
+@lru_cache(maxsize=4)
+def split_knowledge(body: str) -> tuple[KnowledgeSection, ...]:
     """
-    The sections of a document.
+    The sections of a document. The last ones are kept, since a turn asks for each section of a note.
 
     Returns:
-        Sections in order, each with another anchor; [] if there is no text.
+        Sections in order, each with another anchor; () if there is no text.
 
     >>> [section.anchor for section in split_knowledge("# A\\nOne.\\n## B\\nTwo.\\n# A\\nThree.")]
     ['a', 'b', 'a-2']
@@ -284,7 +286,7 @@ def split_knowledge(body: str) -> list[KnowledgeSection]:
             former = _free(_slug(headings), taken_before)
             name = anchor if n == 1 else f"{anchor}~{n}"
             found.append(KnowledgeSection(name, headings, tuple(part), former))
-    return found
+    return tuple(found)
 
 
 def section_named(sections: Sequence[KnowledgeSection], anchor: str) -> KnowledgeSection | None:

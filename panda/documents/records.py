@@ -85,7 +85,7 @@ def decode(cls: type[_T], value: object, *, where: str, key: str = "") -> _T:
             if message.startswith(start):
                 name = message.removeprefix(start).removesuffix("`")
                 message, place = shown.format(name), f"{place}.{name:.60}"
-                fix = _nearest(name, cls) if start == _STRANGE else None
+                fix = _nearest(name, cls) if start == _STRANGE else f"add {name}"
         rule = next((rule for form, rule in PATH_RULES.items() if message.endswith(repr(form))), None)
         raise _error(rule or message, where, key + place, PATH_FIX if rule else fix) from None
     if not dataclasses.is_dataclass(cls):

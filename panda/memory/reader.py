@@ -75,7 +75,7 @@ def load_note(knowledge: Path, name: str, now: datetime) -> Node:
         section = section_named(sections, anchor)
         if section is None:
             raise NotFoundError(f"there is no section {anchor!r}", where=str(path))
-        sections = [section]
+        sections = (section,)
     with store_errors(path, "read"):
         changed_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     heading = one_line(sections[0].headings[-1]) if anchor and sections[0].headings else title

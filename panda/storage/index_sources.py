@@ -439,7 +439,7 @@ def _knowledge_rows(text: str, path: Path, name: str) -> Iterator[IndexRow]:
     document = split_front_matter(text, where=str(path))
     title = one_line(str(document.values.get("title") or PurePosixPath(name).stem))
     tags = render_value(document.values.get("tags") or "")
-    sections = split_knowledge(document.body) or [KnowledgeSection("", (), (), "")]
+    sections = split_knowledge(document.body) or (KnowledgeSection("", (), (), ""),)
     by_section = len(document.body) > LONG_CHARS
     for part, section in enumerate(sections):
         headings = (one_line(one) for one in section.headings)
