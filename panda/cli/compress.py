@@ -62,8 +62,6 @@ def compress(
     text = read_argument("-", invocation.stdin) if file == "-" else read_text(Path(file))
     kind = _read_type(content_type, file, text)
     made = _compressed(text, file, kind, budget, query, keep or (), invocation)
-    if made.dropped and not made.kept_pieces:
-        raise _nothing_fits(made, budget)
     if explain_it:
         _explain(invocation.reporter, made)
     if out is not None:
@@ -74,17 +72,7 @@ def compress(
     return Result(_data(made, out), body)
 
 
-def _nothing_fits(made: Compression, budget: int) -> LimitError:
-    least = min(count_tokens(one.text) for one in made.dropped)
-    return LimitError(
-        f"nothing fits: the shortest part has {least} tokens, the budget is {budget} tokens",
-        where=f"budget {budget}",
-        fix=f"give a budget of at least {least + 2 * count_tokens(' […]')} tokens",
-    )
-
-
 def _read_type(given: str | None, file: str, text: str) -> ContentType:
-    """The type that was named, or the one detected."""
     if given is None:
         return detect_content_type("" if file == "-" else Path(file).resolve().as_posix(), text)
     for kind in CONTENT_TYPES:
@@ -134,6 +122,7 @@ def _compressed(
                     keep=patterns,
                     surprise=reader,
                     rewrite=passage_rewriter(executor, kind, query or "", journal),
+                    marks_alone=False,
                 )
             except LimitError as exc:
                 now = render_time(settings.clock())
@@ -154,7 +143,6 @@ def _compressed(
 
 
 def _log_of(invocation: Invocation) -> _Log:
-    """Where lines of the log go: nowhere if there is no store, or one that may not be changed."""
     try:
         layout = invocation.store_for_writing(any_user=True)
     except (NotFoundError, ReadOnlyStoreError):
@@ -166,7 +154,6 @@ def _log_of(invocation: Invocation) -> _Log:
 
 
 def _reading_line(reader: NervesReader, recipe: str, layer: str) -> dict[str, object]:
-    """What the model read to weigh the sentences, as the line of an execution."""
     usage = sum((usage for usage, _ in reader.readings), Usage(0, 0, 0))
     return {
         "recipe": recipe,
@@ -186,7 +173,6 @@ def _reading_line(reader: NervesReader, recipe: str, layer: str) -> dict[str, ob
 
 
 def _explain(reporter: Reporter, made: Compression) -> None:
-    """Say what was left out and why, what was protected, and what it cost."""
     dropped = [(one.rung, one.reason, clipped(one.text, _SHOWN_CHARS)) for one in made.dropped]
     reporter.table(("rung", "reason", "left out"), dropped)
     if made.protected:
@@ -199,7 +185,6 @@ def _explain(reporter: Reporter, made: Compression) -> None:
 
 
 def _data(made: Compression, out: Path | None) -> dict[str, object]:
-    """The numbers of a compression for `--json`."""
     numbers = ("before_tokens", "after_tokens", "ratio", "rung", "method", "kept_pieces")
     return {
         "type": made.kind,

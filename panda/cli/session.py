@@ -78,7 +78,9 @@ def show(
     Example: panda session show pets --user demo
     """
     layout = invocation.store()
-    session = session or newest_session(invocation.turns(), where="SESSION")
+    if session is None:
+        session = newest_session(invocation.turns(), where="SESSION")
+        invocation.reporter.step(f"session {session}")
     found = _open(invocation, layout, session)
     data: dict[str, Any] = encode(found)
     data["closed_at"] = closed_at(layout, found.user_id, session)

@@ -92,13 +92,15 @@ def validate(
 
 
 def _error(problems: Sequence[Problem], *, strict: bool) -> CheckError | None:
-    if not strict and all(problem.key == FORGOTTEN for problem in problems):
+    all_forgotten = all(problem.key == FORGOTTEN for problem in problems)
+    if all_forgotten and not strict:
         return None
     files = len({problem.path for problem in problems})
     unjudged = sum(problem.verdict is Verdict.NOT_JUDGED for problem in problems)
     of_them = f", {unjudged} of them not judged" if unjudged else ""
     message = f"problems: {len(problems)}{of_them}, in files: {files}"
-    return CheckError(message, fix="mend them, then validate again")
+    fix = "leave --strict out: a turn that forgot something is judged no more"
+    return CheckError(message, fix=fix if all_forgotten else "mend them, then validate again")
 
 
 def _place(path: Path, layout: Layout, user: str) -> Path:

@@ -36,7 +36,7 @@ Surprise = Callable[[Sequence[UnitText]], Sequence[float] | None]
 Says how much of each unit the NERVES model did not expect, 0 to 1; None when it cannot say. Not asked where
 there is a query: measured, it adds nothing to the words that text and query share (docs/compression.md).
 """
-_VERSION = 4
+_VERSION = 5
 """Changes when the same inputs would give another result."""
 _MOST_FILES = 1_000
 
@@ -85,15 +85,17 @@ class _Plan:
 
     @property
     def protected(self) -> tuple[str, ...]:
-        """Texts that must stay."""
         return tuple(self.outline.pieces[i].text for i in sorted(self.weights.protected))
 
+    @property
+    def first(self) -> Set[int]:
+        """The pieces that are kept before all others where none is protected."""
+        return {i for item in self.order[:1] for i in item.pieces}
+
     def size(self, kept: Set[int]) -> int:
-        """Budget tokens of the document with these pieces."""
         return self.count(self.outline.render(kept))
 
     def faults(self, output: str, budget_tokens: int) -> list[str]:
-        """What is wrong with what was made of the document."""
         return verify(
             output,
             self.source,
@@ -114,13 +116,14 @@ def compress(
     keep: Sequence[re.Pattern[str]] = (),
     surprise: Surprise | None = None,
     rewrite: Rewrite | None = None,
+    marks_alone: bool = True,
 ) -> Compression:
     r"""
     A document within a budget: itself, or some of its pieces as they stand, `[…]` for each stretch left out.
 
     What is kept at one budget is kept at twice that one. Where a pattern of *keep* occurs, nothing is
     dropped; a rewrite that fails the checks is not used. LimitError: what is protected alone has more tokens
-    than the budget.
+    than the budget, or nothing fits beside the marks and *marks_alone* are no answer.
 
     >>> compress("Hi. It costs $697. Bye.", kind="generic", budget_tokens=22, count=len).text
     'Hi. It costs $697. […]'
@@ -131,6 +134,12 @@ def compress(
         return Compression(source, kind, before, before, 0, "none", 0, (), (), time.monotonic() - started)
     plan = _plan(source, kind, count, query, keep, surprise, budget_tokens)
     output, kept = _fill(plan, budget_tokens)
+    if not (kept or marks_alone):
+        raise LimitError(
+            f"nothing fits into a budget of {budget_tokens} tokens",
+            where=f"budget {budget_tokens}",
+            fix=f"give a budget of at least {plan.size(plan.first)} tokens",
+        )
     full = with_heads(plan.outline.pieces, kept)
     why = {i: item for item in plan.order for i in item.pieces}
     dropped = tuple(
@@ -272,7 +281,7 @@ def _over(least: int, budget_tokens: int, plan: _Plan) -> LimitError:
         f"what must be kept needs {least} tokens, {least - budget_tokens} more than the budget of "
         f"{budget_tokens} tokens ({what})",
         where=f"budget {budget_tokens}",
-        fix=f"give a budget of at least {least} tokens",
+        fix=f"give a budget of at least {plan.size(plan.weights.protected or plan.first)} tokens",
     )
 
 

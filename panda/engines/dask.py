@@ -32,6 +32,7 @@ class DaskCluster:
     def __init__(self, address: str) -> None:
         try:
             import distributed
+            from distributed.comm.addressing import get_address_host_port
         except ImportError as exc:
             fix = "pip install 'panda-turns[dask]'"
             raise UsageError("Dask is not installed", where="--engine dask", fix=fix) from exc
@@ -43,6 +44,7 @@ class DaskCluster:
         self._tasks: dict[str, Any] = {}
         try:
             client: Any = distributed.Client
+            get_address_host_port(address)  # a client of no address takes its time to go
             self._client = client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="panda")
         except ValueError as exc:
             fix = "give one as tcp://127.0.0.1:8786"

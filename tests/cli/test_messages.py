@@ -119,15 +119,24 @@ def compress(capsys: pytest.CaptureFixture[str], budget: int) -> Ended:
     return run_words(build_program(), ["compress", "text.txt", "--budget", str(budget)], capsys)
 
 
-def test_a_budget_for_nothing(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The first one is long enough. The second as well, of course. So is it.\n",
+        "".join(f"This is line number {n}\n" for n in range(1, 401)),
+        "# Head\n\n" + "".join(f"| {n} | a long cell of the table |\n" for n in range(40)),
+        '{"a": ' + str(["word"] * 200).replace("'", '"') + "}",
+    ],
+    ids=["sentences", "lines", "table", "json"],
+)
+def test_a_budget_for_nothing(directory: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     """A budget into which no part fits ends with 4 and says how large one must be; that one does."""
-    (directory / "text.txt").write_text(
-        "The first one is long enough. The second as well, of course. So is it.\n"
-    )
+    (directory / "text.txt").write_text(text)
     ended = compress(capsys, 4)
     assert (ended.code, ended.out) == (4, "")
-    least = ended.err.partition("a budget of at least ")[2].split()[0]
-    assert compress(capsys, int(least)).code == 0
+    least = int(ended.err.partition("a budget of at least ")[2].split()[0])
+    assert least > 4
+    assert compress(capsys, least).code == 0
 
 
 def test_the_newest_turn_that_stopped_goes_on(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

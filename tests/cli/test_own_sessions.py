@@ -88,6 +88,7 @@ def test_the_newest_is_that_of_the_newest_saved_turn(talk: FreshTalk) -> None:
         "a",
     ]
     assert talk.panda("session", "show")[1]["data"]["session_id"] == "a"
+    assert talk.start("session", "show", as_json=False).communicate()[1].startswith(b"session a\n")
 
 
 def test_a_turn_that_was_killed_after_it_joined_is_the_newest(talk: FreshTalk) -> None:
