@@ -213,10 +213,15 @@ def _is_writable(layout: Layout) -> bool:
 def check_database(path: Path) -> None:
     """Let a database pass as check_links does; what is no file in the place of one of SQLite's own goes."""
     check_links(path)
-    for side in (path.with_name(f"{path.name}{ending}") for ending in _SIDE_FILES):
+    for side in foreign_sides(path):
         with store_errors(path.parent, "write in"):
-            if side.is_symlink() or (side.exists() and not side.is_file()):
-                side.unlink()
+            side.unlink()
+
+
+def foreign_sides(path: Path) -> list[Path]:
+    """What is no file in the place of one of SQLite's own; it would wait for a pipe."""
+    sides = [path.with_name(f"{path.name}{ending}") for ending in _SIDE_FILES]
+    return [side for side in sides if side.is_symlink() or (side.exists() and not side.is_file())]
 
 
 def _size(path: Path) -> int:

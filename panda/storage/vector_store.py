@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from panda.errors import StoreError
 from panda.storage.files import make_directory
-from panda.storage.index_database import check_database
+from panda.storage.index_database import check_database, foreign_sides
 from panda.storage.layout import Layout
 from panda.storage.links import check_links
 
@@ -145,7 +145,7 @@ class VectorStore:
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection to the file; None if there is none of this version."""
         check_links(self._path)
-        if not self._path.exists():
+        if not self._path.exists() or foreign_sides(self._path):
             yield None
             return
         uri = f"file:{quote(os.fsencode(self._path.absolute()))}?mode=ro"
