@@ -112,7 +112,7 @@ def test_no_server(directory: Path) -> None:
         ([{"id": "a"}], "stdin:1 (query)"),
         ([PASSING, {**PASSING, "expects": 1}], "stdin:2 (expects)"),
         ([PASSING, PASSING], "stdin:2"),
-        ([{**PASSING, "user": "../up"}], "stdin:1"),
+        ([{**PASSING, "user": "../up"}], "stdin:1 (user)"),
         ([{**PASSING, "expect": {"exit_code": "0"}}], "stdin:1 (expect.exit_code)"),
         ([{**PASSING, "query": " "}], "stdin:1"),
     ],
