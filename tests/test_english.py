@@ -27,6 +27,8 @@ FORMATS = {
     "compression/documents.py:_PRIOR_TURN_LINE": "a line of our context.md",
     "compression/json_pieces.py:_SCALAR": "JSON",
     "documents/memory_file.py:_TURN": "our own mark",
+    "forget.py:_FIXED": "ids of ours",
+    "settings.py:_from_file": "what the TOML parser says",
     "documents/times.py:_MARK": "our own mark",
     "documents/yaml_text.py:YAML_WORDS": "YAML",
     "actions/turn.py:Until": "steps of phase 2",

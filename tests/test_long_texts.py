@@ -89,6 +89,7 @@ NOT_TEXTS = {
     "numbers.size_of": "a unit of ours",
     "reading.overall_mood": "clauses with moods",
     "reading.parse_reading": "a reading as JSON",
+    "yaml_text.yaml_fault": "a fault of the YAML parser",
 }
 """What takes no text of a user, with what it takes."""
 GIVEN = {"topics.count_kind": {"kind": "name"}, "items.amount": {"kind": "weight"}}

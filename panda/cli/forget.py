@@ -40,7 +40,7 @@ def forget(
     """
     Take out of everything what was told: memory, turns, sessions, logs, indexes, cached states.
 
-    Example: panda forget --text "4711 blue" --dry-run --user demo
+    Example: panda forget --text "thin bezels" --dry-run --user demo
 
     A mark with the time remains, and a turn that lost something is not judged any more. A key means all that
     was ever said under it, a turn all that was said in it, and what they made; where the same was said

@@ -78,7 +78,7 @@ _RESTRICTED = re.compile(
 )
 _DAY = re.compile(r"(?:\d{4})?-\d\d-\d\d")
 _LOOK_CHARS = 60
-_MOST_VALUES = 50
+_MOST_VALUES = 150
 _MOST_CHARS = 20_000
 """Of a text, and of the lines of a source that hold values; where there are more, no value counts as held."""
 

@@ -173,7 +173,9 @@ class Fleet:
         """The servers that may be asked, the one whose turn it is first."""
         count, first = len(self.servers), self._turn
         for number in ((first + n) % count for n in range(count)):
-            if number not in without and self._clock() >= self._breakers[number].until:
+            breaker = self._breakers[number]
+            waited = count == 1 and not breaker.is_dead  # a lone server is asked after each pause
+            if number not in without and (waited or self._clock() >= breaker.until):
                 if self._takes_turns:
                     self._turn = number + 1
                 yield number

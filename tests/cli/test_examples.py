@@ -109,11 +109,13 @@ def intervention(shell: Callable[..., Ended]) -> str:
     """The id of an intervention; without one a turn is made to halt."""
     words = ["intervention", "list", "--user", "demo", "--json"]
     if not shell(words).value["data"]["interventions"]:
-        preferences = Path("panda-system-docs/users/demo/preferences.md")
-        shutil.copy(preferences, "kept.md")
-        preferences.write_text("---\nbudget: [\n---\n", encoding="utf-8")
-        assert shell(["turn", "Which brands do I prefer?", "--user", "demo"]).code == 20
-        shutil.copy("kept.md", preferences)
+        pages = list(Path("panda-system-docs/users/demo/turns").rglob("manifest.json"))
+        kept = [page.read_bytes() for page in pages]
+        for page in pages:
+            page.write_text("{", encoding="utf-8")
+        assert shell(["turn", "How much does the Lenovo LOQ 15 cost?", "--user", "demo"]).code == 20
+        for page, data in zip(pages, kept, strict=True):
+            page.write_bytes(data)
     return str(shell(words).value["data"]["interventions"][0]["id"])
 
 

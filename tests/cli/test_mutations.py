@@ -22,6 +22,7 @@ from panda.retrieval.candidates import Retriever
 from panda.storage.index import Index
 from panda.storage.layout import Layout, asset, turn_name
 from panda.storage.store import copy_demo
+from tests.effort import tried
 from tests.mutations import mutate
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -135,7 +136,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_sound_store(tmp_path_factory.mktemp("sound") / "store")
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, 20))
+@pytest.mark.parametrize("first", range(0, tried(40, COUNT), 20))
 def test_damaged_turns(
     sound: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], first: int
 ) -> None:
